@@ -1,4 +1,4 @@
-// Shows what the worker finds in a log. All text goes through `textContent`: no byte of a file is markup.
+// Shows the results of the worker. All text is set through `textContent`, so no byte of a file becomes markup.
 "use strict";
 
 const KINDS = [
@@ -24,7 +24,7 @@ function make(tag, style, ...children) {
   return element;
 }
 
-// A file, or without one the sample.
+// Reads a file. Without a file, reads the sample.
 function read(file) {
   worker?.terminate();
   const name = file?.name ?? "sample.log";
@@ -57,7 +57,7 @@ function verdict(style, title, ...lines) {
   return element;
 }
 
-// The elements about a log, from the lines of the module.
+// Converts the module's lines about a log to elements.
 function found(name, { text, took }, isSample) {
   const lines = text.split("\n").map((line) => line.split("\t"));
   const of = (kind) => lines.filter((line) => line[0] === kind).map((line) => line.slice(1));
@@ -107,7 +107,8 @@ function svg(tag, attributes) {
   return element;
 }
 
-// A row of cells for each block or, in a long log, for several; adjacent cells of one kind are one rectangle.
+// Draws the map. Each row of cells is a block, or several blocks in a long log. Adjacent cells of the same kind share
+// a rectangle.
 function map(cells, cellLen) {
   const rows = cells.match(new RegExp(`.{1,${COLUMNS}}`, "g")) ?? [];
   const picture = svg("svg", {
@@ -177,7 +178,7 @@ function save(name, bytes) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-// A log may be dropped anywhere on the page.
+// The user can drop a log anywhere on the page.
 addEventListener("dragover", (event) => {
   event.preventDefault();
   root.classList.add("try-over");

@@ -1,10 +1,10 @@
-// Reads one log with the module, so that the page does not wait for it.
+// Reads one log with the module in the background, so that the page stays responsive.
 "use strict";
 
 const PART_LEN = 1 << 24;
 let wasm, nameLen;
 
-// A view of the module's memory: only until the next call, which may move it.
+// Returns a view of the module's memory. It is valid only until the next call, which may move the memory.
 const bytes = (at, len) => new Uint8Array(wasm.memory.buffer, at >>> 0, len >>> 0);
 const answer = () => bytes(wasm.answer_at(), wasm.answer_len());
 
@@ -15,7 +15,8 @@ async function start(packed) {
   wasm = instance.exports;
 }
 
-// Copies the name and the file into the module. A file is read in parts: two whole copies may not fit.
+// Copies the name and the file into the module. The file is read in parts, because two whole copies may not fit into
+// memory.
 async function load(file) {
   const name = new TextEncoder().encode(file.name);
   const at = wasm.room(name.length + file.size);

@@ -1,5 +1,5 @@
-//! A runner for the conformance cases in `conformance/`, whose README describes the requests and
-//! the answers.
+//! Runs the conformance cases in `conformance/`. The README there describes the requests and the
+//! answers.
 //!
 //! ```text
 //! cargo build --package cordwood-log --example conformance --features zstd
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The requests that it answers: all of them.
+/// Describes the requests that this program answers, which are all of them.
 fn description() -> Value {
     json!({
         "dialects": ["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab", "packed"],
@@ -149,7 +149,7 @@ fn repair(request: &Value) -> Result<Value> {
     }))
 }
 
-/// Each region: its reason, its place and its severity.
+/// Converts each region to its reason, its place and its severity.
 fn regions(findings: &Findings) -> Vec<Value> {
     let plain = |Finding { region, .. }: &Finding| {
         json!([
@@ -162,7 +162,7 @@ fn regions(findings: &Findings) -> Vec<Value> {
     findings.listed().iter().map(plain).collect()
 }
 
-/// The dialect, the number and the compression, if the request names them.
+/// Returns the dialect, the log number and the compression that the request contains.
 fn named(request: &Value) -> Result<(Option<Dialect>, Option<u32>, Option<Compression>)> {
     let dialect = request["dialect"].as_str().map(str::parse).transpose()?;
     let number = request["log_number"].as_u64().map(u32::try_from).transpose()?;

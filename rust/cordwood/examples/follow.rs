@@ -1,4 +1,4 @@
-//! Prints the records of a log as they are written, until none has arrived for ten seconds.
+//! Prints the records of a log as they are written, until no record has arrived for ten seconds.
 //!
 //! ```text
 //! cargo run --example follow -- orders.log
@@ -18,7 +18,7 @@ fn main() -> Result<(), Error> {
         match follower.wait(Some(Duration::from_secs(10)))? {
             Poll::Record(record) => println!("{}: {}", record.offset, record.data.escape_ascii()),
             Poll::Skipped(region) => eprintln!("skipped: {region}"),
-            // The log may continue: a later run can start at `follower.offset()`.
+            // The log may still grow. A later run can start at `follower.offset()`.
             _ => return Ok(()),
         }
     }

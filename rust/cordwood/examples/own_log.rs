@@ -1,5 +1,6 @@
-//! A log of your own: a program that may stop at any moment finds every order it has taken when it
-//! starts again. The log is a directory of files, of which the oldest are removed.
+//! Keeps a log of your own. The program may stop at any moment, and still finds every order that it
+//! has taken when it starts again. The log is a directory of files, and the oldest files are
+//! removed.
 //!
 //! ```text
 //! cargo run --example own_log -- orders "two coffees"
@@ -11,15 +12,15 @@ use std::env;
 
 use cordwood_log::{Error, LogFileOptions, OnTornTail, Reader, SegmentedLog, SyncPolicy};
 
-/// Older orders are not needed any more, in bytes of the log.
+/// How many bytes of older orders to keep.
 const KEPT_LEN: u64 = 10 << 20;
 
 fn main() -> Result<(), Error> {
     let mut arguments = env::args().skip(1);
     let directory = arguments.next().unwrap_or_else(|| "orders".to_owned());
 
-    // A crash may have left an incomplete record at the end, whose `append` never returned: it is
-    // cut off. Each record is on the disk when `append` returns. A file has at most a megabyte.
+    // After a crash, the log may end in an incomplete record. Its `append` never returned, so it is
+    // cut off. When `append` returns, the record is on the disk. A file has at most one megabyte.
     let options = LogFileOptions::default()
         .with_on_torn_tail(OnTornTail::Truncate)
         .with_sync(SyncPolicy::EveryAppend)

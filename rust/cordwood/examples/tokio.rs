@@ -1,4 +1,4 @@
-//! Reads a log with tokio: the decoder does no I/O, so any source of bytes will do.
+//! Reads a log with tokio. The decoder does no I/O, so it works with any source of bytes.
 //!
 //! ```text
 //! cargo run --example tokio -- orders.log
@@ -19,15 +19,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "orders.log".to_owned());
     let mut file = File::open(path).await?;
 
-    // The bytes of the file from `offset` on.
+    // These are the bytes of the file from `offset` on.
     let (mut bytes, mut offset, mut is_last) = (Vec::new(), 0, false);
     (&mut file).take(DETECT_LEN as u64).read_to_end(&mut bytes).await?;
-    // A decoder does not detect the dialect.
+    // A decoder does not detect the dialect, so this is done first.
     let mut options = ReadOptions::default();
     match detect(&bytes) {
         Detection::Log(format) => options = options.with_format(format),
         Detection::Foreign(foreign) => return Err(foreign.into()),
-        // Read as LevelDB's.
+        // An undetected log is read as `leveldb`, which is the default.
         Detection::Unclear => {}
     }
     let mut decoder = Decoder::new(&options)?;
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         match decoder.step(window) {
             Step::Record(span) => println!("{}: {}", span.offset, decoder.data(window, span).escape_ascii()),
             Step::Skipped(region) => eprintln!("skipped: {region}"),
-            // A record that is refused, or bytes that are missing.
+            // The end of the file is reached, but the decoder needs more bytes.
             Step::NeedMore if is_last => {
                 let offset = decoder.offset();
                 return Err(match decoder.refused() {

@@ -17,27 +17,27 @@ use crate::reader::{Reader, Source};
 /// The number of records in a group. The index keeps the offset of the first record of each group.
 const STRIDE: u64 = 16;
 
-/// The maximum number of readers to keep open for the next calls. Each has a window of 264 KiB. A
-/// system allows a process about 1,000 open files.
+/// The maximum number of readers to keep open for later calls. Each has a window of 264 KiB.
+/// Operating systems often limit a process to about 1,000 open files.
 const IDLE_MAX: usize = 64;
 
-/// If a large part of the records is read at once, the indices of this many records are sorted at a
-/// time.
+/// The number of records whose indices are sorted at a time, if a large part of all records is read
+/// at once.
 const PIECE_LEN: usize = 1 << 12;
 
 /// Looks up the records of logs by index, counted from 0.
 ///
 /// Creating the index reads the logs once. The index keeps 8 bytes for every 16 records. To return
-/// a record, it reads the group of 16 records that contains it, and verifies their checksums. Near
-/// damage, it keeps 8 bytes for each record, and reads each record on its own. In a packed log, it
-/// starts reading at the block of the container. [`read`](Self::read) opens each container only
-/// once per call.
+/// a record, it reads the group of 16 records that contains the record, and verifies their
+/// checksums. For records near damage, it keeps 8 bytes for each record, and reads each record on
+/// its own. In a packed log, it starts reading at the block in which the container starts. Each
+/// call to [`read`](Self::read) opens a container only once.
 ///
 /// Any number of threads and forked processes can use the index at the same time, because each call
-/// reads at its own position. A log may grow, but its new records are not in the index. A log must
+/// reads at its own position. A log may grow, but the new records are not in the index. A log must
 /// not change in any other way. The index returns an error if the path names another log when its
-/// file is opened, or if a record does not start where it did. Files stay open for the next calls,
-/// and are not compared again.
+/// file is opened, or if a record does not start where it did. The index keeps files open for later
+/// calls, and does not compare an open file again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -77,8 +77,7 @@ struct Idle {
     reader: Box<Reader>,
 }
 
-/// The places of the records of one log. This is the part of a [`RecordIndex`] that a program can
-/// store.
+/// The places of the records of one log. A program can store this part of a [`RecordIndex`].
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, RecordIndex};
@@ -102,11 +101,11 @@ pub struct IndexedLog {
     pub record_count: u64,
     /// The offset of the first of every 16 records, followed by the offset after the last record.
     pub offsets: Vec<u64>,
-    /// The numbers of the groups of 16 records near damage: bytes were lost in the group, since the
-    /// previous group, or earlier in the block of one of its records that is salvaged. Reading that
-    /// starts elsewhere may find other records there.
+    /// The numbers of the groups of 16 records near damage. A group is near damage if bytes were
+    /// lost in the group, since the previous group, or before a salvaged record of the group in
+    /// that record's block. Reading that starts at another place may find other records there.
     pub near_damage: Vec<u64>,
-    /// The offsets of all records of the groups in `near_damage`.
+    /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
 }
 
@@ -114,7 +113,7 @@ impl RecordIndex {
     /// Reads all records of these files and logs in [`segments`](crate::segments), and indexes them
     /// in this order.
     ///
-    /// `options` apply to each log. Skipped regions are not indexed. Under
+    /// `options` apply to each log. Skipped regions have no index. Under
     /// [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an error.
     ///
     /// # Errors
@@ -177,8 +176,8 @@ impl RecordIndex {
     }
 
     /// Returns the place of the record with this index, or `None` if the index is out of range. The
-    /// place is the path of the file or of the directory of a segmented log, and the log offset of
-    /// the record. This call reads the record.
+    /// place consists of the path of the log and the log offset of the record. For a segmented log,
+    /// the path is its directory. This call reads the record.
     ///
     /// # Errors
     ///
@@ -194,17 +193,18 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` with the record for each of these indices, and with the place of its index in
-    /// `indices`. The calls are in ascending order of the indices, so that nearby records are read
+    /// Calls `each` once for each of these indices, with the place of the index in `indices` and
+    /// with the record. The indices are visited in ascending order, so that nearby records are read
     /// together.
     ///
     /// # Errors
     ///
-    /// * The error of `each`, which ends the reading.
+    /// * The error of `each`, which stops the reading.
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
-    ///   `each` has already received. Unless damage is an error, they may be other records.
+    ///   `each` has already received: unless damage is an error, they may be other records than
+    ///   those that were indexed.
     /// * The errors of [`Reader::next_event`].
     pub fn read<E: From<Error>>(
         &self,
@@ -232,7 +232,7 @@ impl RecordIndex {
     }
 
     /// Implements [`visit`](Self::visit) for sorted indices, each with its place. `open` is the
-    /// reader of the log that was read last, and the number of that log.
+    /// reader that was used last, with the number of its log.
     fn visit_sorted<E: From<Error>>(
         &self,
         mut places: &[(u64, usize)],
@@ -250,7 +250,8 @@ impl RecordIndex {
             let (here, rest) = places.split_at(of_log);
             let is_whole = self.logs[log].near_damage.is_empty();
             let is_alone = |index: u64| self.logs[log].exact_offset(index - first_of(log)).is_some();
-            // If the next record is this near, it is faster to continue reading than to seek.
+            // If the next record is at most this far away, it is faster to continue reading than to
+            // seek.
             let are_near = |&(index, _): &(u64, usize), &(next, _): &(u64, usize)| {
                 next - index <= STRIDE && (is_whole || next == index || !(is_alone(index) || is_alone(next)))
             };
@@ -274,7 +275,7 @@ impl RecordIndex {
     }
 
     /// Implements [`visit`](Self::visit) for records of one log that are near each other. If
-    /// `stays` is true, the reader may continue in a container that it has open.
+    /// `stays` is true, the reader may continue in the container that is already open.
     fn read_near<E: From<Error>>(
         &self,
         number: usize,
@@ -312,7 +313,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Returns a reader of a log. Takes an idle one if there is one, and opens a new one otherwise.
+    /// Returns a reader of a log. Uses an idle reader if one exists, and opens a new one otherwise.
     fn reader(&self, log: usize) -> Result<Box<Reader>, Error> {
         if let Some(mut idle) = self.idle()
             && let Some(at) = idle.iter().rposition(|idle| idle.log == log)
@@ -329,7 +330,7 @@ impl RecordIndex {
         Ok(Box::new(reader))
     }
 
-    /// Keeps a reader for the next call.
+    /// Keeps a reader for later calls.
     fn keep(&self, log: usize, reader: Box<Reader>) {
         if let Some(mut idle) = self.idle() {
             if idle.len() == IDLE_MAX {
@@ -339,15 +340,15 @@ impl RecordIndex {
         }
     }
 
-    /// Closes the files that are kept open. A later call opens them again.
+    /// Closes the files that the index keeps open. A later call opens them again.
     pub fn close_files(&self) {
         if let Some(mut idle) = self.idle() {
             idle.clear();
         }
     }
 
-    /// Returns the idle readers, or `None` if another thread has held them for too long. In a
-    /// forked process, a thread that does not exist there would hold them forever.
+    /// Returns the idle readers, or `None` if another thread holds the lock for too long. In a
+    /// forked process, the lock may be held forever by a thread that does not exist there.
     fn idle(&self) -> Option<MutexGuard<'_, Vec<Idle>>> {
         (0..1000).find_map(|_| {
             hint::spin_loop();
@@ -405,14 +406,14 @@ impl IndexedLog {
         })?;
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
-        // The records are from the file that the reader has open. The path may name another file by
-        // now.
+        // The records are from the file that the reader has open. By now, the path may name another
+        // file.
         start.check(&log.path, &reader.options)?;
         log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
     }
 
-    /// Ends a group if it is complete.
+    /// Ends a group if the group is complete.
     fn end_full(&mut self, group: &mut Group) -> Result<(), Error> {
         match group.count == group.offsets.len() {
             true => self.end_group(group),
@@ -448,7 +449,7 @@ impl IndexedLog {
     }
 
     /// Returns a range of offsets that contains the records from `first` to `last`, and possibly
-    /// their neighbours.
+    /// some neighbouring records.
     fn range(&self, first: u64, last: u64) -> Option<Range<u64>> {
         let offset = |at: u64| self.offsets.get(usize::try_from(at).ok()?).copied();
         Some(offset(first / STRIDE)?..offset(last / STRIDE + 1)?)
@@ -464,8 +465,8 @@ impl IndexedLog {
     }
 }
 
-/// Calls `each` with the indices in ascending order, each with its place. Passes them all at once
-/// or in pieces. `len` is the number of records.
+/// Calls `each` with the indices in ascending order, each with its place. The indices are passed
+/// all at once or in pieces. `len` is the number of records.
 fn in_order<E: From<Error>>(
     indices: &[u64],
     len: u64,
@@ -475,17 +476,17 @@ fn in_order<E: From<Error>>(
     let are_dense = indices.len() > PIECE_LEN && indices.len() as u64 > len / 4;
     let are_listed = are_dense && indices.len() < u32::MAX as usize && !indices.is_sorted();
     if !are_listed || indices.iter().any(|&index| index >= len) {
-        // Places are sorted together with the indices, so that the sort and the later steps read
+        // Each place is sorted together with its index, so that the sort and the later steps read
         // memory in order.
         places.try_reserve_exact(indices.len()).map_err(no_memory)?;
         places.extend(indices.iter().copied().zip(0..));
         places.sort_unstable();
         return each(&places);
     }
-    // Sorting by comparison takes half as long as reading short records. So no two indices are
-    // compared. Instead, each index has a list of its places. `firsts` has the first place of each
-    // list. `nexts` has, for each place, the next place in the list. 0 marks the end, so places
-    // count from 1.
+    // Sorting by comparison takes half as long as reading short records, so indices are not
+    // compared. Instead, the places of each index form a linked list. `firsts` has the first place
+    // of each list. `nexts` has, for each place, the next place in its list. Places count from 1,
+    // because 0 marks the end of a list.
     let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
     firsts.try_reserve_exact(len as usize).map_err(no_memory)?;
     firsts.resize(len as usize, 0_u32);
@@ -520,34 +521,35 @@ fn no_memory(error: TryReserveError) -> Error {
 struct Group {
     offsets: [u64; STRIDE as usize],
     count: usize,
-    /// Whether bytes were lost before one of its records, in the same block or since the last
-    /// group.
+    /// Whether bytes were lost before one of the group's records, in the same block or since the
+    /// last group.
     is_near_damage: bool,
 }
 
-/// Checks whether a region may have contained records. A region of metadata or padding does not.
+/// Checks whether a skipped region may have contained records. Metadata and padding do not contain
+/// records.
 fn is_loss(region: SkippedRegion) -> bool {
     !matches!(region.reason.severity(), Severity::Info)
 }
 
-/// The next record that a reader will return.
+/// The next record that a reader is expected to return.
 struct Next<'a> {
     log: &'a IndexedLog,
     reader: &'a mut Reader,
     index: u64,
     /// The offset where the record starts, if it is known.
     start: Option<u64>,
-    /// The offset before which all records of this reading start.
+    /// All records of this reading start before this offset.
     end: u64,
 }
 
 impl Next<'_> {
-    /// Takes the next record.
+    /// Takes the next record, which must be at the expected offset.
     #[inline]
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
             match self.reader.step()? {
-                // This is an earlier record of an open container.
+                // The record is an earlier record of an open container.
                 Step::Record(span) if self.start.is_some_and(|start| span.offset < start) => {}
                 Step::Record(span)
                     if span.offset < self.end && self.start.take().is_none_or(|start| start == span.offset) =>
@@ -557,8 +559,7 @@ impl Next<'_> {
                 }
                 Step::Skipped(region) if !is_loss(region) => {}
                 Step::NeedMore => {}
-                // This is new damage or another file, so the records after it would have other
-                // indices.
+                // New damage or another file would shift the indices of later records.
                 Step::Skipped(_) | Step::Record(_) | Step::End(_) => {
                     let from = self.start.unwrap_or(self.reader.decoder.offset());
                     return Err(self.log.changed(from.min(self.end)..self.end));
@@ -577,7 +578,7 @@ mod tests {
 
     #[test]
     fn each_container_is_opened_once_per_read() {
-        // All are in one block, since a block boundary may divide a container.
+        // All containers are in one block, because a block boundary may divide a container.
         const CONTAINERS: u64 = 150;
         const RECORDS_EACH: u64 = 30;
         let directory = tempfile::tempdir().expect("a directory");
@@ -592,10 +593,10 @@ mod tests {
         let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
         let len = CONTAINERS * RECORDS_EACH;
         assert_eq!(index.len(), len);
-        // 7 and the length have no common factor, so each index occurs once.
+        // 7 and the length have no common divisor, so each index occurs once.
         let shuffled: Vec<u64> = (0..len).map(|at| at * 7 % len).collect();
         let in_order: Vec<u64> = (0..len).collect();
-        // The last record of each container, backwards.
+        // Reads the last record of each container, in reverse order.
         let few: Vec<u64> = in_order.iter().copied().rev().step_by(RECORDS_EACH as usize).collect();
         for indices in [in_order, shuffled, few] {
             OPENED.set(0);

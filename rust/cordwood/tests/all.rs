@@ -1,5 +1,5 @@
-//! The tests of the public interface, in one program, which takes half as long to build as a program for each
-//! file. Cargo.toml lists the tests that are programs of their own.
+//! The tests of the public interface, in a single program. Building it takes half as long as
+//! building a program for each file. Cargo.toml lists the tests that have their own programs.
 
 mod common;
 mod double;

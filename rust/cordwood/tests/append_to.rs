@@ -1,5 +1,5 @@
-//! Opening an existing file for append: in which dialect it continues, which files it refuses, and
-//! which bytes it rewrites after a failed sync.
+//! Tests opening an existing file for append: the dialect in which it continues, the files that are
+//! refused, and the bytes that are rewritten after a failed sync.
 
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn log_of<const N: usize>(dialect: LogFormat, records: [&[u8]; N]) -> Vec<u8> {
     file
 }
 
-/// The records of a file, as returned by a reader with default options.
+/// Returns the records of a file as a reader with default options returns them.
 fn records(file: &[u8]) -> Vec<Vec<u8>> {
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
     let mut reader = Reader::from_slice(file, options);
@@ -42,7 +42,7 @@ fn records(file: &[u8]) -> Vec<Vec<u8>> {
     records
 }
 
-/// Opens `file` for append, and asserts that a refusal leaves it unchanged.
+/// Opens `file` for append. If that fails, asserts that the file is unchanged.
 fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>) {
     let double = Double::with_bytes(file);
     let log = LogFile::append_in(double.boxed(), options);
@@ -54,7 +54,7 @@ fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>
 
 // The dialect -----------------------------------------------------------------------------------
 
-/// To readers of another dialect, LevelDB fragments in its file are damage.
+/// LevelDB fragments in a file of another dialect would be damage to its readers.
 #[test]
 fn append_keeps_the_dialect_of_the_log() {
     let zeros = vec![0; 1200];
@@ -187,8 +187,8 @@ fn a_file_without_a_valid_fragment_is_not_truncated() {
     );
 }
 
-/// The first blocks are damaged, so the log's dialect and its number cannot be detected: no reader
-/// would read LevelDB fragments after its end.
+/// The first blocks are damaged, so neither the dialect nor the number of the log can be detected.
+/// No reader would read LevelDB fragments after its end.
 #[test]
 fn a_log_that_cannot_be_recognised_is_not_padded() {
     let mut file = Vec::new();
@@ -210,7 +210,7 @@ fn a_log_that_cannot_be_recognised_is_not_padded() {
     );
 }
 
-/// The padding may start with the bytes that the torn record lacks.
+/// The torn record may be completed by the first bytes of the padding.
 #[test]
 fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
     for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0], &[1]] {
@@ -225,8 +225,8 @@ fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
     }
 }
 
-/// The same without a preceding record, with only the header there, and with one byte left in the
-/// block.
+/// The torn record is now the first one. Only its header is written, and one byte of the block is
+/// left.
 #[test]
 fn padding_does_not_complete_the_first_record() {
     let zeros = log_of(LogFormat::new(Dialect::LEVELDB), [&[0; 3]]);
@@ -238,8 +238,8 @@ fn padding_does_not_complete_the_first_record() {
     }
 }
 
-/// A valid MIDDLE fragment without a record suffices, and so does a checkpoint up to which the file
-/// was on the disk.
+/// A valid MIDDLE fragment without a record is enough to prove a log. A checkpoint up to which the
+/// file was on the disk is also enough.
 #[test]
 fn a_fragment_or_a_checkpoint_proves_a_log() {
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
@@ -254,8 +254,8 @@ fn a_fragment_or_a_checkpoint_proves_a_log() {
     assert_eq!(records(&double.bytes()).len(), 2);
 }
 
-/// The first header of each could be that of a torn record: with type 9 in Pebble's dialect, with
-/// type 1 in all.
+/// In each of these files, the first header could belong to a torn record. It has type 9 in
+/// Pebble's dialect, and type 1 in all dialects.
 #[test]
 fn text_and_gzip_are_never_truncated() {
     let text = b"abcdef\tmore text\n".to_vec();
@@ -270,7 +270,7 @@ fn text_and_gzip_are_never_truncated() {
     }
 }
 
-/// Less than a header may be a torn record. Five printable bytes and more are rather a text.
+/// Less than a header may be a torn record. Five or more printable bytes are more likely a text.
 #[test]
 fn a_short_text_is_not_truncated() {
     for (text, is_cut) in [("note", true), ("notes", false), ("notes\n", false)] {
@@ -280,8 +280,8 @@ fn a_short_text_is_not_truncated() {
     }
 }
 
-/// The error names the file's format, not only the damage, even if the file is longer than the
-/// bytes that detection reads, or a dialect is named.
+/// The error names the format of the file, not only the damage. It does so even if the file is
+/// longer than the bytes that detection reads, or if a dialect is named.
 #[test]
 fn append_names_the_format_of_a_foreign_file() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
@@ -324,11 +324,11 @@ fn append_names_the_format_of_a_foreign_file() {
     }
 }
 
-/// The dialects differ in where the second block starts; in the first, the two grids of run files
-/// are the same.
+/// The dialects differ only from the second block on. In the first block, the two layouts of run
+/// files are the same.
 #[test]
 fn append_rejects_a_visibly_different_block_grid() {
-    // The second is exactly one block long.
+    // The second file is exactly one block long.
     for len in [100, BLOCK_LEN - 14, 40_000] {
         let file = log_of(LogFormat::new(Dialect::WANDB), [&vec![b'x'; len]]);
         let (_, log) = open(&file, options().with_dialect(Dialect::WANDB_OLD));
@@ -346,7 +346,7 @@ fn append_rejects_a_visibly_different_block_grid() {
     }
 }
 
-/// The tail's reason is the first one of the worst severity, wherever it is in the tail.
+/// The reason of the tail is the first reason of the worst severity, wherever it is in the tail.
 #[test]
 fn the_worst_damage_in_the_tail_is_reported() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -365,7 +365,7 @@ fn the_worst_damage_in_the_tail_is_reported() {
     }
 }
 
-/// A torn record after zeros is worse than the zeros.
+/// A torn record after zeros is worse than the zeros, so it is reported.
 #[test]
 fn a_torn_record_after_zeros_is_reported_as_torn() {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -380,7 +380,8 @@ fn a_torn_record_after_zeros_is_reported_as_torn() {
     }
 }
 
-/// The first byte of the padding keeps it from completing a torn record. Zeros before it are none.
+/// Normally, the first byte of the padding prevents it from completing a torn record. Zeros before
+/// the padding are not a torn record.
 #[test]
 fn padding_after_damage_and_zeros_is_zeros_alone() {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -392,7 +393,7 @@ fn padding_after_damage_and_zeros_is_zeros_alone() {
     assert!(double.bytes() == file);
 }
 
-/// Its first fragment is valid, and so is evidence of a log, although the record is torn.
+/// The first fragment is valid, so it proves a log although the record is torn.
 #[test]
 fn a_torn_two_block_record_is_truncated_if_alone() {
     let whole = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 40_000]]);
@@ -403,7 +404,7 @@ fn a_torn_two_block_record_is_truncated_if_alone() {
     }
 }
 
-/// The disk wrote part of the first and none of the second of two blocks.
+/// Of two blocks, the disk wrote a part of the first and none of the second.
 #[test]
 fn zeros_in_the_next_block_reveal_a_torn_write() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -416,8 +417,8 @@ fn zeros_in_the_next_block_reveal_a_torn_write() {
     assert_eq!(double.bytes(), one);
 }
 
-/// If no sector of it was written after the first, the hint is the option that cuts it; if a bit was
-/// flipped, the one that keeps it.
+/// If no sector after the first one was written, the hint suggests the option that truncates the
+/// file. If a bit was flipped, it suggests the option that keeps the bytes.
 #[test]
 fn append_refuses_damage_and_suggests_an_option() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one".as_slice(), &[b'x'; 3000]]);
@@ -435,7 +436,7 @@ fn append_refuses_damage_and_suggests_an_option() {
     }
 }
 
-/// A crash may come after the padding and before the next record.
+/// A crash may happen after the padding and before the next record.
 #[test]
 fn a_padded_first_header_still_proves_a_log() {
     let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -450,8 +451,8 @@ fn a_padded_first_header_still_proves_a_log() {
     }
 }
 
-/// A valid fragment before the damage shows that the file is a log; an apparent header, with more
-/// bytes after its record, does not.
+/// A valid fragment before the damage proves that the file is a log. An apparent header does not,
+/// if more bytes follow its record.
 #[test]
 fn damage_is_padded_after_a_valid_fragment_only() {
     let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -477,16 +478,17 @@ fn damage_is_padded_after_a_valid_fragment_only() {
     );
 }
 
-/// The rest of a record extends to the end of the file.
+/// If the first record is torn, it must extend to the end of the file.
 #[test]
 fn a_first_record_that_ends_before_the_end_of_the_file_is_not_torn() {
     for (record_len, is_torn) in [(73, true), (72, false)] {
-        // The checksum is wrong, and the length and the type are those of a record.
+        // The checksum is wrong, but the length and the type could belong to a record.
         let file = [&[0x81, 0x82, 0x83, 0x84, record_len, 0, 1][..], &[0xff; 73]].concat();
         let (_, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
         assert_eq!(log.is_ok(), is_torn, "{record_len}");
     }
-    // No writer writes such a header: the record would not fit in the block, or continues none.
+    // No writer writes these headers. The first record would not fit into the block, and the second
+    // fragment continues no record.
     for [len, more, kind] in [[0xff, 0xff, 1], [73, 0, 4]] {
         let file = [&[0x81, 0x82, 0x83, 0x84, len, more, kind][..], &[0xff; 73]].concat();
         let (_, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -494,8 +496,9 @@ fn a_first_record_that_ends_before_the_end_of_the_file_is_not_torn() {
     }
 }
 
-/// Whoever names the dialect knows the file: a crash may have destroyed its only records. But a
-/// file with a signature is not a log, and bytes that no crash leaves are not padded.
+/// A user who names the dialect knows that the file is a log, and a crash may have destroyed its
+/// only records. A file with a signature is still not a log, and bytes that no crash can leave are
+/// not padded.
 #[test]
 fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
     let pad = || {
@@ -562,7 +565,7 @@ fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
     }
 }
 
-/// A log that has a checkpoint exists; if it is lost, that is not concealed by a new one.
+/// A log with a checkpoint must exist. If it is lost, creating a new log would conceal the loss.
 #[test]
 fn a_log_with_a_checkpoint_is_not_created() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
@@ -585,7 +588,7 @@ fn a_run_file_without_a_whole_record_is_appended_to() {
     let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
     log.expect("no record").append(b"one").expect("nothing fails");
     assert_eq!(double.bytes(), whole);
-    // The start of a header may be text by chance.
+    // By chance, the first bytes of a header may be text.
     let text = [&whole[..7], b"hello"].concat();
     for torn in (8..whole.len()).map(|len| &whole[..len]).chain([&text[..]]) {
         let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::Truncate));
@@ -617,7 +620,7 @@ fn zeros_and_a_torn_first_record_are_truncated() {
     }
 }
 
-/// Every bit of the record, with any zeros in it.
+/// Each bit of the record is flipped in turn. Some of the records contain many zeros.
 #[test]
 fn damage_explained_by_one_flipped_bit_is_not_truncated() {
     let half = [[1; 750], [0; 750]].concat();
@@ -638,7 +641,7 @@ fn damage_explained_by_one_flipped_bit_is_not_truncated() {
     }
 }
 
-/// With the type that the flip makes of it, the header is longer than the rest of the file.
+/// With the flipped type, the header is longer than the rest of the file.
 #[test]
 fn a_flipped_type_bit_does_not_truncate_the_last_record() {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"before", b"foo"]);
@@ -664,8 +667,8 @@ fn file_id(inode: u64) -> Option<FileId> {
     })
 }
 
-/// After a failed sync, Linux takes the pages for clean: bytes that can be read are not on the
-/// disk, and another sync succeeds.
+/// After a failed sync, Linux marks the pages as clean. The bytes can still be read, but are not on
+/// the disk, and another sync succeeds.
 #[test]
 fn bytes_of_a_failed_sync_are_rewritten() -> Result<(), Error> {
     let double = Double::default();
@@ -682,7 +685,7 @@ fn bytes_of_a_failed_sync_are_rewritten() -> Result<(), Error> {
         bytes: whole[10..].to_vec(),
     };
 
-    // They are written again each time, as long as no sync has succeeded.
+    // The bytes are written again at each opening, until a sync succeeds.
     double.state().sync_faults = [Fault::Error(EIO)].into();
     for is_last in [false, true] {
         double.state().ops.clear();
@@ -723,7 +726,7 @@ fn a_shorter_or_new_file_forgets_the_failed_sync() -> Result<(), Error> {
         double.state().ops.clear();
         let log = LogFile::append_in(double.boxed(), options())?;
         assert_eq!(double.ops(), [], "{is_new}");
-        // The offset that was on the disk of the file before is not that of this one.
+        // The durable offset of the previous file does not apply to this file.
         double.state().sync_faults = [Fault::Error(EIO)].into();
         assert!(log.append_sync(b"three").is_err());
         let _ = log.close();
@@ -736,7 +739,7 @@ fn a_shorter_or_new_file_forgets_the_failed_sync() -> Result<(), Error> {
     Ok(())
 }
 
-/// Another process knows the bytes on the disk only from its checkpoint.
+/// Another process knows only from its checkpoint which bytes are on the disk.
 #[test]
 fn the_bytes_after_a_checkpoint_are_rewritten() -> Result<(), Error> {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two", b"three"]);
@@ -776,8 +779,8 @@ fn a_checkpoint_after_the_end_is_refused() {
     }
 }
 
-/// A checkpoint may be where a record ends, as `durable_offset` is. No bytes, a trailer or a torn
-/// record may follow.
+/// A checkpoint may be the end of a record, as `durable_offset` is. The file may end there, or
+/// continue with a trailer or a torn record.
 #[test]
 fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
     for first_len in [3, 40_000, BLOCK_LEN - 7 - 5, BLOCK_LEN - 7, 2 * BLOCK_LEN - 14] {
@@ -806,7 +809,7 @@ fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
                 "{first_len} {tail} {is_torn}"
             );
             assert_eq!(found.last().map(Vec::as_slice), Some(&b"new"[..]));
-            // There is no record boundary in the middle of the record.
+            // This offset is inside a record, so it is not a record boundary.
             let (_, log) = open(&file, options.with_checkpoint(Some(durable_offset - 8)));
             assert!(
                 matches!(
@@ -823,7 +826,7 @@ fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
     Ok(())
 }
 
-/// Only 0 is always a checkpoint: no record starts or ends within the first header.
+/// Only 0 is always a valid checkpoint. No record starts or ends within the first header.
 #[test]
 fn a_checkpoint_inside_the_first_header_is_rejected() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -833,7 +836,7 @@ fn a_checkpoint_inside_the_first_header_is_rejected() {
     }
 }
 
-/// The mark is at the start, which is not read with a checkpoint in a later block.
+/// With a checkpoint in a later block, the mark at the start of the file is not read.
 #[test]
 fn a_later_version_is_rejected_with_every_checkpoint() {
     let mark = common::fragment(0x48, b"cordwood\x02\0");
@@ -854,7 +857,7 @@ fn a_later_version_is_rejected_with_every_checkpoint() {
     }
 }
 
-/// A tail that ends with a block is followed by the next record, without any padding.
+/// If a tail ends with its block, the next record follows without any padding.
 #[test]
 fn a_tail_that_fills_its_block_is_left_alone() {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -864,7 +867,7 @@ fn a_tail_that_fills_its_block_is_left_alone() {
     assert_eq!(double.ops(), []);
 }
 
-/// The padding must not complete the torn fragment. That a valid one precedes it says nothing.
+/// The padding must not complete the torn fragment. A valid fragment before it does not matter.
 #[test]
 fn only_the_torn_fragment_decides_the_padding_byte() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
@@ -875,7 +878,7 @@ fn only_the_torn_fragment_decides_the_padding_byte() {
     assert_eq!(double.bytes()[file.len()], 0xff);
 }
 
-/// The earlier of the two offsets counts, and all of a long file is written again.
+/// The earlier of the two offsets counts, and every byte of a long file after it is written again.
 #[test]
 fn all_uncertain_bytes_are_rewritten() -> Result<(), Error> {
     let double = Double::default();
@@ -904,7 +907,7 @@ fn all_uncertain_bytes_are_rewritten() -> Result<(), Error> {
     Ok(())
 }
 
-/// A failed sync of a cut is a failed sync like any other.
+/// A failed sync of a truncation is treated like any other failed sync.
 #[test]
 fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
     let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two"]);
@@ -924,8 +927,9 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
     Ok(())
 }
 
-/// The system reports once that it could not write. If the cut of a failed write receives that
-/// error, a sync that is under way in another thread succeeds, but is no proof.
+/// The system reports only once that it could not write. If the truncation after a failed write
+/// receives that error, a sync in another thread succeeds, but does not prove that the bytes are on
+/// the disk.
 #[test]
 fn a_sync_proves_nothing_if_a_truncation_took_its_error() -> Result<(), Error> {
     let double = Double::default();
@@ -957,7 +961,7 @@ fn a_sync_proves_nothing_if_a_truncation_took_its_error() -> Result<(), Error> {
 
 // A fork ----------------------------------------------------------------------------------------
 
-/// In the child every call fails, and closing the copy has no effect.
+/// In the child, every call fails, and closing the copy has no effect.
 #[test]
 fn a_copy_in_a_forked_child_leaves_the_file_alone() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {

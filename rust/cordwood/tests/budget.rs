@@ -1,4 +1,5 @@
-//! How much memory compressed records may use in total: [`ErrorKind::OverBudget`].
+//! Tests how much memory compressed records may use in total, which [`ErrorKind::OverBudget`]
+//! limits.
 
 use crate::made::varint;
 use cordwood_log::codec::{Encoder, RECORD_LEN_MAX};
@@ -29,7 +30,7 @@ fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&header.encode(), payload].concat()
 }
 
-/// A frame that states `data_len` bytes, in blocks that repeat one byte.
+/// Returns a frame that states a content of `data_len` bytes, in blocks that each repeat one byte.
 fn bomb(data_len: u64) -> Vec<u8> {
     let block_len = 128 << 10;
     let mut frame = b"\x28\xb5\x2f\xfd\xe0".to_vec();
@@ -43,18 +44,19 @@ fn bomb(data_len: u64) -> Vec<u8> {
     frame
 }
 
-/// An invalid frame that states as much: its first block has no known type.
+/// Returns an invalid frame that states the same length. Its first block has an unknown type.
 fn broken(data_len: u64) -> Vec<u8> {
     let mut frame = bomb(data_len);
     frame[13..].fill(0xff);
-    // A block takes at least three bytes.
+    // A block has at least three bytes.
     frame.truncate(13 + (data_len / (128 << 10)) as usize * 3);
     frame
 }
 
 const SET_ZSTD: [u8; 4] = [7, 0, 0, 0];
 
-/// A compressed log of these frames, in one fragment each or in two, and where each starts.
+/// Returns a compressed log of these frames, and the offset of each frame. Each frame is in one
+/// fragment or in two.
 fn log(frames: &[Vec<u8>], are_joined: bool) -> (Vec<u8>, Vec<u64>) {
     let mut file = fragment(9, &SET_ZSTD);
     let mut offsets = Vec::new();
@@ -123,7 +125,7 @@ fn an_oversized_record_is_rejected_every_time() {
     }
 }
 
-/// The error names the smallest value that suffices. Frames that fail count too.
+/// The error names the smallest value that is enough. Frames that cannot be decompressed count too.
 #[test]
 fn the_suggested_option_lifts_the_budget() {
     let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
@@ -132,7 +134,7 @@ fn the_suggested_option_lifts_the_budget() {
 
     let frame = broken(1 << 30);
     let (one, _) = log(std::slice::from_ref(&frame), false);
-    // Each in a block of its own.
+    // Each frame is in its own block.
     let mut file = one;
     file.resize(32_768, 0);
     file.extend(fragment(1, &frame));
@@ -153,7 +155,7 @@ fn the_suggested_option_lifts_the_budget() {
     }
 }
 
-/// Data that compresses well reaches the limit only beyond 256 MiB.
+/// Data that compresses well reaches the limit only after 256 MiB.
 #[test]
 fn engine_logs_fit_the_budget() {
     let mut file = Vec::new();
@@ -182,7 +184,7 @@ fn budget_errors_name_the_path() {
     );
 }
 
-/// A packed log of one container, which is cut into fragments of whole blocks.
+/// Returns a packed log of one container, which is cut into fragments of whole blocks.
 fn packed(container: &[u8]) -> Vec<u8> {
     let mut file = fragment(0x48, b"cordwood\x01\x01");
     let (first, mut rest) = container.split_at(container.len().min(32_768 - 17 - 7));
@@ -195,7 +197,8 @@ fn packed(container: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The length of the log once it was opened to append, with records of at most `record_len_max` bytes.
+/// Opens the log to append records of at most `record_len_max` bytes, and returns its length
+/// afterwards.
 fn len_after_opening(file: &[u8], record_len_max: u64) -> Result<u64, Error> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("packed.log");
@@ -211,19 +214,20 @@ fn opening_to_append_has_the_budget_of_a_reader() {
     let file = packed(&[b"\x01\x01".to_vec(), bomb(300 * MIB)].concat());
     let error = len_after_opening(&file, RECORD_LEN_MAX).unwrap_err();
     assert!(is_refused_at(&error, 17, 300 * MIB), "{error}");
-    // Above this limit a frame is not decompressed, and its container counts as whole.
+    // This frame is longer than the limit, so it is not decompressed, and its container counts as
+    // whole.
     assert_eq!(len_after_opening(&file, 1000).unwrap(), file.len() as u64);
 }
 
-/// A container of one record, whose length is a multiple of 128 KiB but for the bytes of its varint, and
-/// one more or none.
+/// Returns a container of one record of this length.
 fn container_of(record_len: u64) -> Vec<u8> {
     let varint = varint(record_len as usize);
     let body_len = record_len + varint.len() as u64;
     let extra = body_len % (128 << 10);
     let mut frame = bomb(body_len - extra);
     frame[5..13].copy_from_slice(&body_len.to_le_bytes());
-    // The first block becomes a raw one, which has the varint, and the rest of the run.
+    // The first block becomes a raw block with the varint, followed by the rest of the repeated
+    // bytes.
     let run_len = (128 << 10) + extra - varint.len() as u64;
     let block = |kind: u64, len: u64| (kind << 1 | len << 3).to_le_bytes()[..3].to_vec();
     let first = [block(0, varint.len() as u64), varint, block(1, run_len), b"x".to_vec()].concat();
@@ -231,7 +235,7 @@ fn container_of(record_len: u64) -> Vec<u8> {
     [b"\x01\x01".to_vec(), frame].concat()
 }
 
-/// Rule C6: however many bytes of the file precede it.
+/// Rule C6 limits each container, however many bytes of the file precede it.
 #[test]
 fn a_container_states_at_most_256_mib() {
     let fits = packed(&container_of(256 * MIB - 4));
@@ -240,7 +244,7 @@ fn a_container_states_at_most_256_mib() {
     assert_eq!(len_after_opening(&fits, RECORD_LEN_MAX).unwrap(), fits.len() as u64);
 
     let file = packed(&container_of(256 * MIB - 3));
-    // So the budget of all frames together does not refuse it.
+    // The budget of all frames together would allow this container.
     assert!(200 * file.len() as u64 > MIB);
     let error = Reader::from_slice(&file, ReadOptions::default())
         .next_record()
@@ -257,7 +261,7 @@ fn a_container_states_at_most_256_mib() {
     assert_eq!(record.record_len_max, RECORD_LEN_MAX + 1);
 }
 
-/// The option that the error names is enough for both limits of C6.
+/// The option that the error names must be enough for both limits of rule C6.
 #[test]
 fn the_suggested_option_admits_the_container() {
     let bomb = container_of((2 << 30) - 4);
@@ -270,17 +274,17 @@ fn the_suggested_option_admits_the_container() {
     assert_eq!(record.record_len_max, (2 << 30) + 1);
 }
 
-/// A record that a container may not state is an ordinary one.
+/// A record that is too long for the limit of a container is stored as an ordinary record.
 #[test]
 fn a_record_of_more_than_256_mib_is_stored_alone() {
     let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
-    // Its length takes four bytes of the body.
+    // The length of the record takes up four bytes of the body.
     for (len, is_packed) in [(256 * MIB - 4, true), (256 * MIB - 3, false)] {
         let mut file = Vec::new();
         Encoder::with_format(0, format)
             .unwrap()
             .encode(&vec![0; len as usize], &mut file);
-        // The type of the first fragment after the mark.
+        // This is the type of the first fragment after the mark.
         assert_eq!(file[17 + 6] == 0x40 || file[17 + 6] == 0x42, is_packed);
         let stat = ops::stat(SliceSource::new(&file), &ReadOptions::default()).unwrap();
         assert_eq!((stat.record_count, stat.payload_len), (1, len));

@@ -1,10 +1,10 @@
-//! The machine stops at any moment, with any part of the unsynced data on its disk: no synced
-//! record is lost, none appears that was never written, and everything appended afterwards is
-//! there.
+//! The machine stops at any moment, with any part of the unsynced data on its disk. No synced
+//! record may be lost, no record may appear that was never written, and everything appended
+//! afterwards must be found.
 //!
-//! The same holds for packed logs, in which records share containers. A writer's operations on its
-//! file are recorded. For each prefix of them, the files that a crash may leave are built
-//! ([`crash_files`]), and each is opened for append in every possible way.
+//! The same is true of packed logs, in which records share containers. The operations of a writer
+//! on its file are recorded. For each prefix of these operations, the test builds the files that a
+//! crash may leave ([`crash_files`]), and opens each file for append in every possible way.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -21,9 +21,10 @@ use cordwood_log::{
     ReadOptions, Reader, SyncPolicy,
 };
 
-/// The sector of most disks; others write 4 KiB at a time.
+/// The sector length of most disks. Others write 4 KiB at a time.
 const SECTOR_LEN: usize = 512;
-/// A write is cut at each of its last bytes; before those, only at the end of each sector.
+/// A write is cut at each of this many last bytes. Before these bytes, it is cut only at the end of
+/// each sector.
 const TAIL_LEN: usize = 64;
 
 // The written records ---------------------------------------------------------------------------
@@ -42,22 +43,22 @@ struct Record {
     data: Vec<u8>,
 }
 
-/// The calls of a writer, and their results.
+/// The calls of a writer and their results.
 struct History {
     format: LogFormat,
-    /// The file before it was opened; all records in it are on the disk.
+    /// The file before it was opened. All its records are on the disk.
     initial: Vec<u8>,
     is_new: bool,
     /// The number of bytes that the disk writes at a time.
     sector_len: usize,
     ops: Vec<Op>,
-    /// Every record that was appended, or whose append was attempted.
+    /// Every record that was appended or whose append failed.
     attempted: HashSet<Record>,
-    /// Those whose append succeeded, and those of the initial file.
+    /// The records whose append succeeded, and the records of the initial file.
     appended: Vec<Record>,
 }
 
-/// Bytes that cannot be compressed, and differ for each number.
+/// Returns bytes that cannot be compressed. They differ for each number.
 fn noise(number: u64, len: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..len)
@@ -70,10 +71,10 @@ fn noise(number: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Data that is not a log, that differs for each number and can be compressed; some of it is zeros,
-/// some of those at the end.
+/// Returns data that is not a log and can be compressed. It differs for each number. It contains
+/// some zeros, and sometimes ends with zeros.
 fn data(number: u64, len: usize) -> Vec<u8> {
-    // No byte of it is a type, which readers would look for.
+    // No byte of the data is a fragment type, because readers would search for one.
     let mut bytes: Vec<u8> = noise(number, len).iter().map(|byte| b'a' + byte % 16).collect();
     match number % 4 {
         1 => bytes[len / 2..].fill(0),
@@ -91,7 +92,7 @@ struct Session {
 }
 
 impl Session {
-    /// A writer to a new file, or to one that replaces `initial`.
+    /// Creates a writer to a new file, or to a file that replaces `initial`.
     fn create(initial: Option<&[u8]>, options: LogFileOptions) -> Self {
         let double = Double::with_bytes(initial.unwrap_or_default());
         let log = LogFile::create_in(double.boxed(), options).expect("a file that can be emptied");
@@ -158,7 +159,7 @@ impl Session {
         self.note();
     }
 
-    /// Records the promises of the writer at this point.
+    /// Records the promises that the writer makes at this point.
     fn note(&mut self) {
         let promised = Op::Promised(self.log.durable_offset());
         let mut state = self.double.state();
@@ -175,7 +176,7 @@ impl Session {
     }
 }
 
-/// The records that are in a file, by the rules of all these formats.
+/// Returns the records in a file, by the rules of all these formats.
 fn records_of(file: &[u8]) -> Vec<Record> {
     let record = |event| match event {
         Found::Record { offset, data, .. } => Some(Record { offset, data }),
@@ -191,7 +192,7 @@ fn events_of(file: &[u8]) -> Vec<Found> {
     read_all(&mut Reader::from_slice(file, options)).0
 }
 
-/// Where the last record ends.
+/// Returns the end of the last record.
 fn end_of(file: &[u8]) -> u64 {
     let end = |event| match event {
         Found::Record { end_offset, .. } => Some(end_offset),
@@ -206,11 +207,12 @@ fn end_of(file: &[u8]) -> u64 {
 struct CrashFile {
     bytes: Vec<u8>,
     what: String,
-    /// A disk that writes whole sectors in order can have left it, so cutting it must be allowed.
+    /// Whether a disk that writes whole sectors in order can have left the file. Truncating such a
+    /// file must be allowed.
     is_usual: bool,
 }
 
-/// The files that may be on the disk after the first `count` operations.
+/// Returns the files that may be on the disk after the first `count` operations.
 fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     let ops = &history.ops[..count];
     let sector_len = history.sector_len;
@@ -230,7 +232,7 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
             is_usual,
         });
     };
-    // Operations in order, the last of them done in part.
+    // The operations are done in order, and the last one is done in part.
     let mut file = durable.clone();
     for (index, op) in pending.iter().enumerate() {
         push(&file, format!("{index} pending operations done"), true);
@@ -254,7 +256,7 @@ fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
     }
     push(&file, "all done".to_owned(), true);
 
-    // Sectors written out of order or not at all: all but one, only one, and random ones.
+    // Sectors are written out of order or not at all: all but one, only one, or random ones.
     let mut base = durable;
     base.resize(file.len(), 0);
     let sectors: Vec<usize> = (0..file.len())
@@ -304,7 +306,7 @@ fn check(name: &str, history: &History) -> Counts {
         true => 0, // The old records are meant to be discarded.
         false => end_of(&history.initial),
     };
-    // After an operation that does not write, a crash may leave the same files as before.
+    // After an operation that does not write, a crash may leave the same files as before it.
     let (hasher, mut checked) = (RandomState::new(), HashSet::new());
     for count in 0..=history.ops.len() {
         let ops = &history.ops[..count];
@@ -314,7 +316,7 @@ fn check(name: &str, history: &History) -> Counts {
         });
         let promised = promised.unwrap_or(0).max(initial_end);
         if history.is_new && !ops.contains(&Op::SyncDirectory) {
-            // Then the whole file may be missing.
+            // Without a synced name, the whole file may be missing.
             assert_eq!(
                 promised, 0,
                 "{name}, {count} operations: a promise without a name on the disk"
@@ -332,7 +334,7 @@ fn check(name: &str, history: &History) -> Counts {
 }
 
 fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, counts: &mut Counts) {
-    // The promises are about whole records and containers.
+    // The promises apply to whole records and containers.
     let must_be_there: Vec<&Record> = (history.appended.iter())
         .filter(|record| record.offset < promised)
         .collect();
@@ -368,7 +370,8 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
                 kind: ErrorKind::Foreign { .. } | ErrorKind::WrongDialect { .. },
                 ..
             }) => {
-                // It does not show that it is a log, or that it is packed: there was no promise.
+                // The file does not show that it is a log, or that it is packed. This is only
+                // allowed if no promise was made.
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
                 assert!(promised == 0 && !file.is_usual, "{what}: no log");
                 continue;
@@ -392,7 +395,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
         for record in old {
             assert!(history.attempted.contains(record), "{what}: nobody wrote {record:?}");
         }
-        // Once the file is whole again, even the strictest policy opens it.
+        // Once the file is whole again, even the strictest policy must open it.
         if on_torn_tail == OnTornTail::Truncate {
             let again = LogFile::append_in(double.boxed(), named(history.format));
             assert!(again.is_ok(), "{what}: {:?}", again.err());
@@ -400,7 +403,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
     }
 }
 
-/// Options that name a format which the file may not show any more.
+/// Returns options that name a format, because the file may no longer show it.
 fn named(format: LogFormat) -> LogFileOptions {
     match format == LEVELDB {
         true => LogFileOptions::default(),
@@ -408,15 +411,15 @@ fn named(format: LogFormat) -> LogFileOptions {
     }
 }
 
-/// Asserts that at least `files_min` files were checked and some were cut; any number may have been
-/// refused.
+/// Asserts that at least `files_min` files were checked and that some were truncated. Any number of
+/// files may have been refused.
 fn assert_checked(counts: &Counts, files_min: usize) {
     assert!(counts.files >= files_min && counts.cut > 0, "{counts:?}");
 }
 
 // The histories ---------------------------------------------------------------------------------
 
-/// Records are gathered, so that the history decides the time of each write.
+/// Records are buffered, so that the history decides when they are written.
 fn options(format: LogFormat) -> LogFileOptions {
     named(format).with_flush(FlushPolicy::OnClose)
 }
@@ -483,7 +486,7 @@ fn a_record_of_several_blocks() {
     }
 }
 
-/// Containers of both codecs that are in the buffer when they are written, some of them cut at the
+/// Containers of both codecs are in the buffer when they are written. Some of them are cut at the
 /// end of a block.
 #[test]
 fn many_short_records() {
@@ -502,8 +505,8 @@ fn many_short_records() {
     }
 }
 
-/// A record that is longer than the writer's buffer: its pieces are separate writes. A disk with
-/// sectors of 4 KiB leaves fewer files to check.
+/// A record that is longer than the writer's buffer is written in pieces. A disk with 4 KiB sectors
+/// leaves fewer files to check.
 #[test]
 fn a_record_in_pieces() {
     for &format in FORMATS {
@@ -550,7 +553,7 @@ fn records_around_the_end_of_a_block() {
     }
 }
 
-/// Logs with records, and after them bytes that a crash left.
+/// Returns logs with records, followed by bytes that a crash left.
 fn torn_logs(format: LogFormat) -> Vec<(&'static str, Vec<u8>)> {
     let mut session = Session::create(None, options(format));
     for len in [40, 1_500, 700] {
@@ -586,7 +589,7 @@ struct Encoded {
 }
 
 impl Encoded {
-    /// A log, which starts with these bytes.
+    /// Creates a log that starts with these bytes.
     fn new(bytes: &[u8], format: LogFormat) -> Self {
         let mut bytes = bytes.to_vec();
         let mut encoder = cordwood_log::codec::Encoder::with_format(bytes.len() as u64, format).expect("a format");
@@ -600,8 +603,8 @@ impl Encoded {
         }
     }
 
-    /// About as many bytes of data, which cannot be compressed. In a packed log they are a container
-    /// if there are few, else an ordinary record.
+    /// Appends about this many bytes of data that cannot be compressed. In a packed log, a few
+    /// bytes become a container, and many bytes become an ordinary record.
     fn append(&mut self, len: usize) {
         let noise = noise(3, len);
         if self.is_packed {
@@ -639,7 +642,7 @@ fn a_crash_during_recovery() {
     }
 }
 
-/// Padded bytes stay in the file and may read as damage, so only padding again is checked.
+/// Padded bytes stay in the file and may be read as damage, so this only checks padding again.
 fn check_padded(name: &str, history: &History) {
     let initial_end = end_of(&history.initial);
     for count in 0..=history.ops.len() {
@@ -677,12 +680,12 @@ fn a_new_log_in_place_of_an_old_one() {
         }
         let mut session = Session::create(Some(&old.bytes), options(format));
         session.history.appended.clear();
-        session.append(700); // As long as the old records, so that those would fit after it.
+        session.append(700); // The new record is as long as the old ones, so they would fit after it.
         session.flush();
         session.append_sync(700);
         let history = session.close();
-        // Until the cut is on the disk, the old records may still be there; afterwards they must not
-        // be.
+        // Until the truncation is on the disk, the old records may still be found. Afterwards, they
+        // must not be found.
         let cut = history.ops.iter().position(|op| *op == Op::SyncData).expect("a sync");
         assert_eq!(history.ops[..cut], [Op::SetLen(0)]);
         check("in place of an old one", &history);
@@ -722,7 +725,7 @@ fn failed_writes_before_the_crash() {
 
 #[test]
 fn a_crash_that_reads_as_damage_is_distinguished_from_damage() {
-    // One flipped bit in the last record, which was synced: no crash does that.
+    // One flipped bit is in the last record, which was synced. A crash does not cause that.
     let mut log = Encoded::new(&[], LEVELDB);
     log.append(40);
     log.append(2_000);
@@ -742,15 +745,15 @@ fn a_crash_that_reads_as_damage_is_distinguished_from_damage() {
         Err(error) => panic!("{error}"),
     };
     assert!(matches!(refused(&flipped), Some((47, Reason::ChecksumMismatch { .. }))));
-    // A missing sector: a crash may have caused that.
+    // A sector is missing, which a crash may have caused.
     let mut lost = log.bytes.clone();
     lost[1024..1536].fill(0);
     assert_eq!(refused(&lost), None);
-    // The same with a whole record after it, which would be lost.
+    // If a whole record follows the missing sector, truncating would lose it.
     log.append(30);
     lost.extend_from_slice(&log.bytes[end..]);
     assert!(matches!(refused(&lost), Some((47, Reason::ChecksumMismatch { .. }))));
-    // A record in the next block.
+    // Here, a record follows in the next block.
     lost.truncate(end);
     lost.resize(BLOCK_LEN, 0);
     let mut next = Encoded::new(&lost, LEVELDB);
@@ -759,7 +762,7 @@ fn a_crash_that_reads_as_damage_is_distinguished_from_damage() {
         refused(&next.bytes),
         Some((47, Reason::ChecksumMismatch { .. }))
     ));
-    // A whole fragment of an unknown type.
+    // Here, a whole fragment of an unknown type follows.
     let mut unknown = common::fragment(77, b"whole");
     unknown.resize(600, 0);
     assert!(matches!(refused(&unknown), Some((0, Reason::UnknownKind { kind: 77 }))));

@@ -1,5 +1,6 @@
-//! Truncations and flipped bits of a three-block log with each kind of fragment, under each policy:
-//! near the edges of fragments all, elsewhere some, and with `CORDWOOD_SURVIVAL=full` every one.
+//! Tests truncations and flipped bits of a three-block log with each kind of fragment, under each
+//! policy. All places near the edges of fragments are tested, and some others. With
+//! `CORDWOOD_SURVIVAL=full`, every place is tested.
 
 use std::num::NonZeroUsize;
 use std::thread;
@@ -20,11 +21,11 @@ const POLICIES: [OnCorruption; 4] = [
     OnCorruption::Salvage,
 ];
 
-/// A written log, and the position of everything in it.
+/// A written log, and the positions of its records and fragments.
 struct Log {
     bytes: Vec<u8>,
     records: Vec<Written>,
-    /// Each header, with the index of its record.
+    /// The offset of each header, with the index of its record.
     fragments: Vec<(usize, usize)>,
 }
 
@@ -62,8 +63,8 @@ impl Log {
         Header::decode(self.bytes[at..].first_chunk().expect("a header"))
     }
 
-    /// The fragment that the byte at `offset` belongs to, as its header's offset and its record, or
-    /// `None` in a trailer.
+    /// Returns the fragment that contains the byte at `offset`, as the offset of its header and the
+    /// index of its record. Returns `None` in a trailer.
     fn fragment_at(&self, offset: usize) -> Option<(usize, usize)> {
         let (at, record) = self.fragments[self.fragments.partition_point(|&(at, _)| at <= offset).checked_sub(1)?];
         let end = at + HEADER_LEN + usize::from(self.header(at).len);
@@ -82,8 +83,8 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// Three blocks and one record: short and empty records, one of FIRST, MIDDLE and LAST, and a
-/// six-byte trailer before the last record.
+/// Returns a log of three blocks and one more record. It contains short and empty records, a record
+/// of FIRST, MIDDLE and LAST, and a six-byte trailer before the last record.
 fn three_blocks() -> Log {
     three_blocks_with(noise(17, 3))
 }
@@ -101,7 +102,7 @@ fn three_blocks_with(odd: Vec<u8>) -> Log {
     Log::new(data)
 }
 
-/// A block that ends with an empty FIRST.
+/// Returns a log with a block that ends with an empty FIRST fragment.
 fn empty_first() -> Log {
     Log::new([
         noise(BLOCK_LEN - 3 * HEADER_LEN, 1),
@@ -114,7 +115,7 @@ fn empty_first() -> Log {
 /// A record's index and whether it is salvaged, or the skipped region.
 type Seen = Result<(usize, bool), SkippedRegion>;
 
-/// All events, in a form that is cheap to create.
+/// Returns all events, in a form that is cheap to create.
 fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
     let mut reader = Reader::from_slice(bytes, ReadOptions::default().with_on_corruption(policy));
     let mut events = Vec::new();
@@ -152,7 +153,7 @@ fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
     (events, reader.end().expect("an end, behind the last event"))
 }
 
-/// Asserts that these bytes, which no event reports, are a trailer.
+/// Asserts that the bytes between two events are a trailer.
 fn check_gap(bytes: &[u8], start: u64, end: u64) {
     assert!(start <= end, "events overlap: {start}, {end}");
     let is_trailer =
@@ -164,8 +165,9 @@ fn records(events: &[Seen]) -> Vec<usize> {
     events.iter().flatten().map(|&(index, _)| index).collect()
 }
 
-/// Offsets in the file, its end included: those near the edges of fragments, and every 61st of the
-/// others, which are in the middle of a payload. With `CORDWOOD_SURVIVAL=full`, all.
+/// Returns the offsets to test, including the end of the file. These are the offsets near the edges
+/// of fragments, and every 61st of the others, which are in the middle of a payload. With
+/// `CORDWOOD_SURVIVAL=full`, these are all offsets.
 fn offsets(log: &Log) -> Vec<usize> {
     let is_full = std::env::var_os("CORDWOOD_SURVIVAL").is_some_and(|value| value == "full");
     let is_near_edge = |offset: usize| {
@@ -210,8 +212,8 @@ fn the_log_has_each_kind_of_fragment() {
     );
 }
 
-/// A cut file is never damaged: it contains the complete records, and a torn tail if one is not
-/// complete.
+/// A truncated file is never damaged. It contains the complete records, and a torn tail if a record
+/// is incomplete.
 #[test]
 fn every_truncation() {
     let log = three_blocks();
@@ -223,7 +225,8 @@ fn every_truncation() {
             assert!(events.iter().flatten().all(|&(_, is_salvaged)| !is_salvaged));
             let regions = || events.iter().filter_map(|event| event.err());
             let is_harmless = |region: SkippedRegion| {
-                // The first bytes of a checksum may be zeros, which cannot be identified.
+                // The first bytes of a checksum may be zeros, which do not show that they belong to
+                // a header.
                 matches!(region.reason, Reason::TornTail | Reason::ZeroFill)
             };
             assert!(regions().all(is_harmless), "{len} {policy:?}");
@@ -234,7 +237,7 @@ fn every_truncation() {
     });
 }
 
-/// A flipped bit costs no more than it must, and is located.
+/// A flipped bit must not cost more than necessary, and must be located.
 #[test]
 fn every_flipped_bit() {
     // One payload consists of whole fragments, which must not be taken for records.
@@ -269,7 +272,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
         matches!(end, End::Clean { .. }),
         "{offset} {bit}: damage is no torn tail"
     );
-    // The rest of the block is lost, including every record that starts there.
+    // The rest of the block is lost, with every record that starts in it.
     let is_lost = |index: &usize| hit_record.is_some_and(|hit| *index >= hit) && log.records[*index].start < block_end;
     assert_eq!(
         records(&skipped),
@@ -284,7 +287,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
         "{offset} {bit}"
     );
 
-    // Only the damaged record is lost.
+    // Under the policy `salvage`, only the damaged record is lost.
     let (salvaged, _) = read(log, bytes, OnCorruption::Salvage);
     assert_eq!(
         records(&salvaged),
@@ -327,7 +330,7 @@ fn flip_shows_as(reason: Reason) -> bool {
     )
 }
 
-/// Two flips in a block are two damaged places: the records between them are also kept.
+/// Two flipped bits in a block are two damaged places. The records between them are kept, too.
 #[test]
 fn two_flips_in_a_block_lose_two_records() {
     let log = three_blocks();
@@ -346,8 +349,8 @@ fn two_flips_in_a_block_lose_two_records() {
     }
 }
 
-/// If a header is destroyed completely, the fragments after it are searched for. LevelDB abandons
-/// the block at its first damage, so it does not report the second.
+/// If a header is completely destroyed, the later fragments of the block are searched for. LevelDB
+/// abandons the block at its first damage, so it does not report the second damage.
 #[test]
 fn the_second_damage_in_a_salvaged_block_is_not_reported_by_leveldb() -> Result<(), Error> {
     let mut log = Log::new([3, 4, 5, 6, 7].map(|len| noise(len, 1)));
@@ -403,7 +406,7 @@ fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn s
                 assert_eq!(ops::verify_file(&path, &options, threads)?, one);
             }
             assert_eq!(one.file_len, Some(bytes.len() as u64));
-            // A report does not fail: it is as by `salvage`.
+            // `verify` does not fail at damage, and reads as under the policy `salvage`.
             let seen = if policy == OnCorruption::Fail {
                 OnCorruption::Salvage
             } else {
@@ -419,8 +422,8 @@ fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn s
                 .filter_map(|finding| finding.bit_flip)
                 .collect();
             let found: Vec<u64> = flips.iter().map(|flip| flip.offset).collect();
-            // The policy `stop` ends at the record that the damage interrupts, which may start in
-            // an earlier block.
+            // Under the policy `stop`, reading ends at the record that the damage interrupts. That
+            // record may start in an earlier block.
             let stops_before =
                 matches!(end, End::Stopped { offset: at } if at < cordwood_log::format::block_start(offset as u64));
             assert_eq!(found, if stops_before { vec![] } else { vec![offset as u64] });
@@ -430,8 +433,8 @@ fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn s
     Ok(())
 }
 
-/// Ranges of any kind, read in parts of one block or two by several threads, give the same report
-/// as one reader.
+/// Several threads read ranges in parts of one or two blocks. The report must be the same as from
+/// one reader.
 #[test]
 fn parts_of_a_range_report_the_same_as_the_whole() -> Result<(), Error> {
     let log = three_blocks();
@@ -473,7 +476,7 @@ fn parts_of_a_range_report_the_same_as_the_whole() -> Result<(), Error> {
     Ok(())
 }
 
-/// The file ends with its block: a record with only an empty first fragment, and a trailer.
+/// The file ends with its block. It has a record with only an empty FIRST fragment, and a trailer.
 #[test]
 fn stat_counts_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
     let mut writer = Writer::new(Vec::new());
@@ -586,7 +589,7 @@ fn salvage_writes_the_readable_records() -> Result<(), Box<dyn std::error::Error
     Ok(())
 }
 
-/// The regions of a file.
+/// Returns the skipped regions of a file.
 fn regions_of(file: &[u8]) -> Vec<SkippedRegion> {
     let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
     let mut regions = Vec::new();
@@ -606,7 +609,7 @@ fn a_one_byte_region_is_shown_in_the_singular() {
     }
 }
 
-/// The zeros at the end of a log are those of all its parts.
+/// If findings are appended, the zeros at the end of the log may extend over several parts.
 #[test]
 fn appended_findings_keep_the_zeros_at_the_end() {
     let mut file = vec![0; 2 * BLOCK_LEN];
@@ -701,12 +704,13 @@ fn each_reason_in_words() {
     }
 }
 
-/// Six records of 20 bytes, which is 27 with a header.
+/// Returns six records of 20 bytes. With its header, each has 27 bytes.
 fn six() -> Vec<u8> {
     (1..=6).flat_map(|byte| fragment(1, &[byte; 20])).collect()
 }
 
-/// The events of the policy `Salvage`: a record's offset and whether it is salvaged, or a region.
+/// Returns the events under the policy `Salvage`. A record is its offset and whether it is
+/// salvaged, and a region is its start and end.
 fn salvaged(reader: &mut Reader<SliceSource<'_>>) -> Vec<Result<(u64, bool), (u64, u64)>> {
     let mut all = Vec::new();
     while let Some(event) = reader.next_event().expect("an event") {
@@ -718,7 +722,7 @@ fn salvaged(reader: &mut Reader<SliceSource<'_>>) -> Vec<Result<(u64, bool), (u6
     all
 }
 
-/// Rule S1: a flipped bit of a length is undone only if a valid fragment or an end follows.
+/// By rule S1, a flipped bit of a length is undone only if a valid fragment or an end follows.
 #[test]
 fn a_flipped_length_bit_is_not_undone_before_damage() {
     let mut file = six();
@@ -736,7 +740,7 @@ fn a_flipped_length_bit_is_not_undone_before_damage() {
     assert_eq!(salvaged(&mut Reader::from_slice(&file, options)), expected);
 }
 
-/// The record is the same one, and so is the damage before it in its block.
+/// After a seek, the record is the same, and the damage before it in its block is, too.
 #[test]
 fn after_a_seek_a_record_is_still_salvaged() {
     let mut file = six();
@@ -749,7 +753,8 @@ fn after_a_seek_a_record_is_still_salvaged() {
     assert_eq!(salvaged(&mut reader), after);
 }
 
-/// In records of several fragments, also where one is much longer than all before it.
+/// A bit is flipped in records of several fragments. One of the records is much longer than all
+/// records before it.
 #[test]
 fn a_flipped_bit_in_any_fragment_is_undone() {
     let long: Vec<u8> = (0..70_000_u32).map(|index| (index % 251) as u8).collect();

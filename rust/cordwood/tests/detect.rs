@@ -1,5 +1,5 @@
-//! A file of another format is named as such, and one that cannot be determined is reported as
-//! unclear. A named dialect always wins.
+//! Tests that a file of another format is reported under its name, and that an undetectable file is
+//! reported as unclear. A named dialect always takes precedence.
 
 use std::io::Read;
 
@@ -7,16 +7,18 @@ use crate::wire::Wire;
 use cordwood_log::ops::{DETECT_LEN, Detection, Foreign, detect};
 use cordwood_log::{Compression, Dialect, Error, ErrorKind, LogFormat, ReadOptions, Reader};
 
-/// The starts of files, taken from their formats' specifications or written by their programs.
+/// Returns the starts of files. They come from the specifications of their formats, or their
+/// programs wrote them.
 fn foreign() -> Vec<(Foreign, Vec<u8>)> {
     let riegeli = [
         b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0".as_slice(),
         b"\x91\xba\xc2\x3c\x92\x87\xe1\xa9\0\0\0\0\0\0\0\0\xe1\x9f\x13\xc0\xe9\xb1\xc3\x72\x73\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
     ]
     .concat();
-    // The length 3, its masked checksum, "foo", and its masked checksum. The checksums are from a script.
+    // These are the length 3, its masked checksum, "foo", and the masked checksum of "foo". A
+    // script computed the checksums.
     let tf_record = b"\x03\0\0\0\0\0\0\0\xb0\x99\x49\x0efoo\x61\x8a\xbe\xfe".to_vec();
-    // FULL, the length 3, the unmasked checksum of "foo", big endian.
+    // These are FULL, the length 3, and the unmasked checksum of "foo", in big-endian order.
     let prometheus = b"\x01\x00\x03\xcf\xc4\xae\x1dfoo".to_vec();
     vec![
         (Foreign::Gzip, b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".to_vec()),
@@ -63,8 +65,8 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
         (Foreign::Text, "{\"größe\": 1}\n".repeat(20_000).into_bytes()),
         (Foreign::Unknown, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06".to_vec()),
         (Foreign::Unknown, [0x4d, 0xff].repeat(100_000)),
-        // The start of compiled Python, of a TrueType font and of WebAssembly: byte 6 is 0, or a
-        // type that a dialect writes.
+        // These are the starts of compiled Python, of a TrueType font and of WebAssembly. Byte 6 is
+        // 0, or a type that a dialect writes.
         (
             Foreign::Unknown,
             b"\xa7\x0d\x0d\x0a\0\0\0\0\x83\x9e\x1b\x65\xc4\x08".to_vec(),
@@ -80,7 +82,7 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
     ]
 }
 
-/// A table of this length, recognisable by the magic number at its end.
+/// Returns a table of this length, which is recognised by the magic number at its end.
 fn table(magic: &[u8; 8], len: usize) -> Vec<u8> {
     [&vec![0x55; len - 8], &magic[..]].concat()
 }
@@ -171,7 +173,7 @@ fn an_undetectable_file_is_unclear() {
     ];
     for (fragment, shown) in fragments {
         for len in 0..fragment.len() {
-            // Only the type in a complete header is evidence.
+            // The type is only evidence if the header is complete.
             let shown = shown.filter(|_| len >= 7).map(LogFormat::new);
             let shown = shown.map_or(Detection::Unclear, Detection::Log);
             assert_eq!(detect(&fragment[..len]), shown, "{len}");
@@ -181,7 +183,7 @@ fn an_undetectable_file_is_unclear() {
     assert_eq!(detect(&[0; 100_000]), Detection::Unclear);
 }
 
-/// The first block is zeros or damaged; a later one shows the dialect.
+/// The first block is zeros or damaged, and a later block shows the dialect.
 #[test]
 fn a_later_block_decides() {
     for (wire, dialect) in [
@@ -202,8 +204,7 @@ fn a_later_block_decides() {
     }
 }
 
-/// There is only one block, and it starts with damage; two consecutive valid fragments show the
-/// dialect.
+/// The only block starts with damage. Two consecutive valid fragments after it show the dialect.
 #[test]
 fn fragments_after_damage_decide() {
     for (wire, dialect) in [
@@ -222,8 +223,8 @@ fn fragments_after_damage_decide() {
     }
 }
 
-/// The first valid fragment decides, so a flipped type byte does not change a log's dialect.
-/// Bytes were inserted at the start.
+/// Bytes were inserted at the start. The first valid fragment after them decides, so a flipped type
+/// byte does not change the dialect of a log.
 #[test]
 fn fragments_after_a_few_bytes_decide() {
     let fragments = [Wire::Plain.full(b"foo"), Wire::Plain.full(b"bar")].concat();
@@ -236,8 +237,8 @@ fn fragments_after_a_few_bytes_decide() {
     }
 }
 
-/// `reading.md`, "Which dialect": after damage, the first two fragments with a number decide, unless
-/// more without a number come before. Payloads are not searched.
+/// By "Which dialect" in `reading.md`, the first two fragments with a number after damage decide,
+/// unless more fragments without a number come before them. Payloads are not searched.
 #[test]
 fn after_damage_the_first_numbered_group_of_fragments_decides() {
     let plain = |count: usize| Wire::Plain.full(b"plain").repeat(count);
@@ -262,7 +263,7 @@ fn after_damage_the_first_numbered_group_of_fragments_decides() {
     assert_eq!(of(&[damage(), nested, plain(1)]), None);
 }
 
-/// In the second of two blocks that show no log otherwise.
+/// The fragment is in the second of two blocks. The rest of these blocks does not show a log.
 #[test]
 fn a_valid_fragment_in_any_block_suggests_a_log() {
     let noise = |len: usize| [0x4d, 0xff].repeat(len / 2);
@@ -271,12 +272,12 @@ fn a_valid_fragment_in_any_block_suggests_a_log() {
     assert_eq!(detect(&file), Detection::Unclear);
 }
 
-/// Bytes of no type that a dialect writes, and of no text.
+/// Returns bytes that are not text, and that contain no type that a dialect writes.
 fn noise(len: usize) -> Vec<u8> {
     [0x4d, 0xff].iter().copied().cycle().take(len).collect()
 }
 
-/// A reader also looks at the blocks after those that detection reads.
+/// A reader also examines the blocks after those that detection reads.
 #[test]
 fn a_valid_fragment_at_any_block_start_suggests_a_log() {
     const BLOCK: usize = 32_768;
@@ -308,13 +309,13 @@ fn a_valid_fragment_at_any_block_start_suggests_a_log() {
             }
         }
     }
-    // A header whose length is greater than any in a log.
+    // The length in this header is greater than any length in a log.
     let mut file = noise(5 * BLOCK);
     file[3 * BLOCK..][4..7].copy_from_slice(&[0xff, 0xff, 1]);
     assert!(!is_log(&file));
 }
 
-/// Each header leads to the next, although no checksum is valid: it is a damaged log.
+/// Each header leads to the next, although no checksum is valid. This suggests a damaged log.
 #[test]
 fn a_chain_of_headers_suggests_a_log() {
     const BLOCK: usize = 32_768;
@@ -327,14 +328,15 @@ fn a_chain_of_headers_suggests_a_log() {
     let chain = [damaged(1, 30), damaged(1, 0), damaged(1, 50)].concat();
     assert_eq!(detect(&chain), Detection::Unclear);
     assert_eq!(detect(&[&chain[..], &[0; 90]].concat()), Detection::Unclear);
-    // The last one is not whole, or less than a header follows, or no header.
+    // The last fragment is not whole, or is followed by less than a header or by bytes that are not
+    // a header.
     assert_eq!(detect(&chain[..chain.len() - 1]), unknown);
     for len in [1, 6, 7, 60] {
         assert_eq!(detect(&[&chain[..], &noise(len)].concat()), unknown, "{len}");
     }
-    // No writer starts a record that is continued, unless the block ends with the fragment.
+    // A writer starts a record that continues in another fragment only at the end of a block.
     assert_eq!(detect(&[damaged(1, 30), damaged(2, 50)].concat()), unknown);
-    // The rest of the file shows nothing: the first block does.
+    // The rest of the file does not show a log, but the first block does.
     let rest = noise(1_000);
     for trailer_len in [0, 6] {
         let first = damaged(1, 30);
@@ -351,7 +353,7 @@ fn a_chain_of_headers_suggests_a_log() {
     );
 }
 
-/// It is not torn: a torn one would show the dialect by its type.
+/// The last fragment is damaged but not torn. The type of a torn fragment would show the dialect.
 #[test]
 fn a_damaged_last_fragment_reveals_no_dialect() {
     let mut file = Wire::Recyclable(5).full(b"foo");
@@ -363,7 +365,8 @@ fn a_damaged_last_fragment_reveals_no_dialect() {
     );
 }
 
-/// A table ends with a magic number. At the end of the bytes that detection reads it is none.
+/// A table ends with a magic number. At the end of the bytes that detection reads, the same number
+/// does not count.
 #[test]
 fn the_magic_number_of_a_table_counts_only_at_the_end_of_the_file() {
     let mut file = noise(DETECT_LEN + 100);
@@ -379,7 +382,8 @@ fn the_magic_number_of_a_table_counts_only_at_the_end_of_the_file() {
     assert_eq!(of(&file[..DETECT_LEN]), Foreign::LevelDbTable);
 }
 
-/// It states the number of the next log. That its dialect is named changes nothing.
+/// The trailer contains the number of the next log. This is true whether or not the dialect is
+/// named.
 #[test]
 fn an_empty_log_takes_its_number_from_the_trailer() {
     for named in [None, Some(Dialect::PEBBLE)] {
@@ -389,7 +393,7 @@ fn an_empty_log_takes_its_number_from_the_trailer() {
     }
 }
 
-/// One flipped bit of it, and bytes that show nothing.
+/// One bit of the trailer is flipped, and the bytes after it do not show a log.
 #[test]
 fn a_damaged_trailer_suggests_an_empty_log() {
     let file = [&b"\0\0\0\0\0\0\x05\x02\0\0\0"[..], &noise(60)].concat();
@@ -400,7 +404,7 @@ fn a_damaged_trailer_suggests_an_empty_log() {
     }
 }
 
-/// The bytes that state the compression may also be those of a record.
+/// The bytes that declare the compression may also be the bytes of a record.
 #[test]
 fn a_record_does_not_state_the_compression() {
     let options = || ReadOptions::default().with_dialect(Dialect::ROCKSDB);
@@ -411,7 +415,7 @@ fn a_record_does_not_state_the_compression() {
     }
 }
 
-/// In the middle of a file, the first fragment may be an older log's.
+/// In the middle of a file, the first fragment may belong to an older log.
 #[test]
 fn a_range_does_not_take_the_first_number_it_finds() {
     const BLOCK: usize = 32_768;
@@ -429,7 +433,7 @@ fn a_range_does_not_take_the_first_number_it_finds() {
     }
 }
 
-/// Only a packed log has containers, whose first byte is the number of a codec.
+/// Only a packed log has containers, in which the first byte is the number of a codec.
 #[test]
 fn a_first_payload_byte_is_not_a_codec() {
     for first in 0..3 {
@@ -446,7 +450,7 @@ fn a_damaged_file_header_alone_shows_its_dialect() {
     assert_eq!(detect(b":V&B\xe1\xbe\x00"), Detection::Log(Dialect::WANDB.into()));
 }
 
-/// Such a log does not show by its second block that its blocks are counted from the first byte.
+/// In such a log, no second block shows that the blocks are counted from the first byte.
 #[test]
 fn a_log_of_exactly_one_block_is_in_the_newer_grid() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -478,8 +482,8 @@ fn a_type_with_a_wrong_checksum_is_ignored() {
     }
 }
 
-/// In the middle of a file the first fragment may be an older log's, so a dialect with log numbers
-/// is not guessed there.
+/// In the middle of a file, the first fragment may belong to an older log, so a dialect with log
+/// numbers is not guessed there.
 #[test]
 fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     let mut file = Vec::new();
@@ -493,7 +497,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     let path = directory.path().join("a.log");
     std::fs::write(&path, &file)?;
     let options = ReadOptions::default().with_range(4 * 32_768..);
-    // The start can be read if the file is named by its path or is in memory.
+    // If a file is opened by its path or is in memory, its start can be read.
     let readers: [&mut dyn FnMut() -> Result<Option<Vec<u8>>, Error>; 2] = [
         &mut || {
             Ok(Reader::open_with(&path, options.clone())?
@@ -509,7 +513,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     for read in readers {
         assert_eq!(read()?, None, "stale records");
     }
-    // A source that starts later cannot return the bytes before it.
+    // A source that starts later cannot return earlier bytes.
     let source = cordwood_log::read::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
     assert!(matches!(
         Reader::with_source(source, options).next_record(),
@@ -528,7 +532,7 @@ fn every_dialect_name_parses_back() {
     }
 }
 
-/// Asserts that a possible start of a log, or a damaged log, is not taken for another format.
+/// Asserts that a possible start of a log, or a damaged log, is not detected as another format.
 #[track_caller]
 fn assert_may_be_log(file: &[u8]) {
     let mut reader = Reader::from_slice(file, ReadOptions::default());
@@ -576,11 +580,11 @@ fn every_prefix_of_a_log_is_detected() {
     for file in vectors() {
         for len in (0..file.len()).step_by(1 + file.len() / 1000) {
             assert_may_be_log(&file[..len]);
-            // The rest of a preallocated file.
+            // The rest of the file is preallocated.
             assert_may_be_log(&[&file[..len], &[0; 100]].concat());
         }
     }
-    // A torn first record, and after it the rest of an older log in the same file.
+    // The first record is torn, and the rest of an older log follows in the same file.
     for (kind, [l0, l1]) in [(5, 1_000_u16), (6, 32_757)].map(|(kind, len)| (kind, len.to_le_bytes())) {
         let mut older = Vec::new();
         while older.len() < 100_000 {
@@ -598,8 +602,8 @@ fn every_prefix_of_a_log_is_detected() {
     assert_may_be_log(b"\0\0\0\0\0\0\x05\x08\0\0\0");
 }
 
-/// The golden vectors of `golden.rs` and `dialect_golden.rs`: the engines' bytes, written out here.
-/// Those that start at the end of a block have zeros before them.
+/// Returns the golden vectors of `golden.rs` and `dialect_golden.rs` as literal bytes. If a vector
+/// starts at the end of a block, zeros precede it.
 fn golden_vectors() -> Vec<Vec<u8>> {
     let at = |start: usize, bytes: &[u8]| [&vec![0; start], bytes].concat();
     let mut predecessor = b"\xd1\x78\xb4\x95\x18\x00\x82".to_vec();
@@ -623,8 +627,8 @@ fn golden_vectors() -> Vec<Vec<u8>> {
         b":W&B\xe1\xbe\x00\x1b\xdf\x05\xa5\x00\x00\x01".to_vec(),
         b":SWL\xd6\xe1\x02\x4a\x04\xca\xea\x03\x00\x01foo".to_vec(),
     ];
-    // Records of a compressed log, which are frames, and one record in two blocks, on both grids of
-    // a run file.
+    // These files contain records of a compressed log, which are frames, and a record in two
+    // blocks, in both block layouts of a run file.
     let set_zstd = files[7].clone();
     let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
     files.push([&set_zstd[..], &Wire::Plain.full(frame)].concat());
@@ -634,7 +638,7 @@ fn golden_vectors() -> Vec<Vec<u8>> {
         Wire::Ieee.append(&mut file, grid, &[b'x'; 40_000]);
         files.push(file);
     }
-    // The example on LevelDB's format page.
+    // This is the example on LevelDB's format page.
     let mut example = Vec::new();
     for (record, len) in [(b'a', 1_000), (b'b', 97_270), (b'c', 8_000)] {
         Wire::Plain.append(&mut example, 0, &vec![record; len]);
@@ -656,8 +660,8 @@ fn every_part_of_a_golden_vector_is_detected() {
     }
 }
 
-/// One record in each dialect, written without the crate under test: on its own, or after the
-/// engine's first records.
+/// Returns logs of one record in each dialect, written without the crate under test. The record is
+/// alone in its log, or follows the engine's first records.
 fn logs_of_one_record() -> Vec<Vec<u8>> {
     let mut files: Vec<Vec<u8>> = golden_vectors().into_iter().filter(|file| file.len() < 100).collect();
     let set_zstd = files[7].clone();
@@ -692,8 +696,8 @@ fn any_flipped_bit_leaves_a_one_record_log_detectable() {
             assert_may_be_log(&flipped);
         }
     }
-    // A record in two blocks: each bit of both parts' headers. A flipped bit elsewhere leaves the
-    // other part valid.
+    // For a record in two blocks, each bit of both headers is flipped. A flipped bit in one part
+    // leaves the other part valid.
     for (prefix, wire, grid) in [
         (&b""[..], Wire::Plain, 0),
         (b"", Wire::Recyclable(7), 0),
@@ -724,8 +728,8 @@ fn any_flipped_bit_leaves_a_log_detectable() {
     }
 }
 
-/// A log of one block without a valid fragment: each checksum is wrong by two bits. Its headers show that
-/// it is one, up to the end of the block or of the file.
+/// A log of one block has no valid fragment, because two bits of each checksum are wrong. Its
+/// headers lead to the end of the block or of the file, which shows that it is a log.
 #[test]
 fn headers_that_lead_to_the_end_show_a_damaged_log() {
     for wire in [Wire::Plain, Wire::Recyclable(7), Wire::Synced(7, 0), Wire::Ieee] {
@@ -743,7 +747,7 @@ fn headers_that_lead_to_the_end_show_a_damaged_log() {
                 file[at] ^= 0b11;
             }
             assert_eq!(detect(&file), Detection::Unclear, "{wire:?} {record_len} {count}");
-            // In a preallocated file.
+            // The file is preallocated.
             let preallocated = [&file[..], &[0; 500]].concat();
             assert_eq!(
                 detect(&preallocated),
@@ -771,8 +775,8 @@ fn headers_that_lead_to_the_end_show_a_damaged_log() {
     }
 }
 
-/// A file is a torn log if it ends in its first fragment, as its header states, or if its zeros
-/// start there. A FIRST fills its block.
+/// A file is a torn log if it ends in its first fragment, according to the length in the header, or
+/// if its zeros start there. A FIRST fragment must fill its block.
 #[test]
 fn a_header_whose_fragment_is_cut_shows_a_torn_log() {
     let header = |len: u16, kind| [&[0x9d, 0xff, 0xfe, 0xfd], &len.to_le_bytes()[..], &[kind]].concat();
@@ -794,13 +798,13 @@ fn a_header_whose_fragment_is_cut_shows_a_torn_log() {
     ] {
         let written = [header(len, kind), vec![0xd0; written_len - 1]].concat();
         let file = [written, vec![0; zeros]].concat();
-        // Its last byte before the zeros is missing.
+        // The last byte before the zeros is missing.
         assert_eq!(detect(&file), expected, "{len} {kind} {written_len} {zeros}");
     }
 }
 
-/// Neither a signature nor text nor a type that no dialect writes outranks a valid fragment,
-/// wherever the log has one.
+/// A valid fragment outranks a signature, text, and a type that no dialect writes, wherever in the
+/// log the fragment is.
 #[test]
 fn a_valid_fragment_outranks_the_bytes_before_it() {
     for before in [
@@ -810,7 +814,7 @@ fn a_valid_fragment_outranks_the_bytes_before_it() {
     ] {
         assert_may_be_log(&[before, &Wire::Plain.full(b"foo")].concat());
     }
-    // Also a fragment after the part that detection reads.
+    // This is also true for a fragment after the part that detection reads.
     for byte in *b"a\xfe" {
         for blocks in [4, 9] {
             let file = [vec![byte; blocks * 32_768], Wire::Plain.full(b"foo")].concat();
@@ -835,8 +839,8 @@ fn a_valid_fragment_outranks_the_bytes_before_it() {
     }
 }
 
-/// A gzip file has the time of its data where a fragment has its length and its type: for some
-/// times, its first header may be that of a torn record.
+/// A gzip file contains the time of its data where a fragment has its length and its type. With
+/// some times, the start of the file could be the header of a torn record.
 #[test]
 fn a_signature_outranks_a_header_that_may_be_torn() {
     for kind in 0..=255 {
@@ -864,8 +868,7 @@ fn text_outranks_a_header_that_may_be_torn() {
     }
 }
 
-/// A file with the name of a log is damaged rather than not a log, unless it has another known
-/// format.
+/// A file with the name of a log is taken for a damaged log, unless it has another known format.
 #[test]
 fn detection_trusts_the_name_of_a_log() {
     let directory = tempfile::tempdir().unwrap();
@@ -886,7 +889,7 @@ fn detection_trusts_the_name_of_a_log() {
     }
 }
 
-/// If several dialects write the same bytes, the first of them is detected.
+/// If several dialects write the same bytes, the first of these dialects is detected.
 #[test]
 fn a_log_of_each_dialect_is_detected() {
     let log_in = |dialect: Dialect, record_len: usize| {
@@ -911,7 +914,7 @@ fn a_log_of_each_dialect_is_detected() {
     }
 }
 
-/// Of a stream, the first read may return one byte or all of it.
+/// The first read of a stream may return one byte or all bytes.
 #[test]
 fn a_short_read_does_not_change_the_detected_format() {
     const BLOCK: usize = 32_768;
@@ -928,7 +931,8 @@ fn a_short_read_does_not_change_the_detected_format() {
         (Wire::Ieee, b":SWL\xd6\xe1\x02", Dialect::SWANLAB),
     ];
     for (wire, header, dialect) in dialects {
-        // Of the longer records, the first block has one whole fragment after the damage: too few to show the dialect.
+        // With the longer records, the first block contains only one whole fragment after the
+        // damage. That is not enough to show the dialect.
         let lens = [100, BLOCK + 500, 2 * BLOCK + 500, 4 * BLOCK];
         for (len, record_len) in lens.into_iter().flat_map(|len| [(len, 6_000), (len, 20_000)]) {
             let mut file = header.to_vec();
@@ -943,7 +947,7 @@ fn a_short_read_does_not_change_the_detected_format() {
                     let (start, rest) = file.split_at(first);
                     let format = Reader::new(start.chain(rest), ReadOptions::default()).format();
                     let what = format!("{dialect:?}, {len} bytes, {first} of them first, damaged: {is_damaged}");
-                    // The dialect of a damaged record that is the only one cannot be detected.
+                    // The dialect cannot be detected if the only record is damaged.
                     if !is_damaged || len > BLOCK {
                         assert_eq!(format.expect("a log").dialect, dialect, "{what}");
                     } else {
@@ -954,7 +958,7 @@ fn a_short_read_does_not_change_the_detected_format() {
         }
     }
     for (expected, file) in foreign() {
-        // The end of a longer stream cannot be looked at.
+        // The end of a longer stream cannot be examined.
         if file.len() < DETECT_LEN {
             for first in firsts(file.len()) {
                 let (start, rest) = file.split_at(first);
@@ -973,15 +977,15 @@ fn a_short_read_does_not_change_the_detected_format() {
 
 // Where a reader starts in the middle -------------------------------------------------------------
 
-/// The format that a reader of the blocks after the first one detects, if its source starts at
-/// `start`.
+/// Returns the format that a reader of the blocks after the first one detects if its source starts
+/// at `start`.
 fn format_from(file: &[u8], start: usize) -> LogFormat {
     let source = cordwood_log::read::StreamSource::new(&file[start..], start as u64);
     let options = ReadOptions::default().with_range(32_768..);
     Reader::with_source(source, options).format().expect("a log")
 }
 
-/// The header of a run file is one only at the start of a file.
+/// The header of a run file only counts at the start of a file.
 #[test]
 fn a_file_header_inside_a_record_does_not_count() {
     let mut record = vec![b'x'; 40_000];
@@ -1001,8 +1005,8 @@ fn the_next_block_shows_the_dialect_of_a_range() {
     }
 }
 
-/// In a record, at the end of a block, are the bytes of a valid fragment of another dialect. It would
-/// end in the next block, which no fragment does.
+/// At the end of a block, a record contains the bytes of a valid fragment of another dialect. That
+/// fragment would end in the next block, which is impossible.
 #[test]
 fn a_fragment_that_crosses_a_block_shows_no_dialect() {
     const BLOCK: usize = 32_768;
@@ -1014,7 +1018,7 @@ fn a_fragment_that_crosses_a_block_shows_no_dialect() {
     assert_eq!(format_from(&file, BLOCK - 7), Dialect::LEVELDB.into());
 }
 
-/// In the middle of a file, a fragment may be an older log's.
+/// In the middle of a file, a fragment may belong to an older log.
 #[test]
 fn a_numbered_fragment_at_offset_1_reveals_no_dialect() {
     let file = [&[0][..], &Wire::Recyclable(5).full(&[b'x'; 32_768 - 1 - 11])].concat();
@@ -1025,8 +1029,8 @@ fn a_numbered_fragment_at_offset_1_reveals_no_dialect() {
     );
 }
 
-/// Only at the start of a file are the bytes with which a compressed or a packed log starts
-/// evidence, if they are damaged.
+/// The first bytes of a compressed or packed log may be damaged. They are then evidence only at the
+/// start of a file.
 #[test]
 fn a_damaged_start_of_another_log_is_ignored() {
     const BLOCK: usize = 32_768;
@@ -1051,18 +1055,18 @@ fn a_damaged_start_of_another_log_is_ignored() {
 
 // Whether a log is compressed ---------------------------------------------------------------------
 
-/// The record with which a compressed log of RocksDB starts: type 9, the payload 7, 0, 0, 0.
+/// The record at the start of a compressed RocksDB log. It has type 9 and the payload 7, 0, 0, 0.
 const COMPRESSED: &[u8; 11] = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
 
-/// The start of a zstd frame.
+/// Returns the start of a zstd frame.
 fn frame(len: usize) -> Vec<u8> {
     let mut frame = b"\x28\xb5\x2f\xfd".to_vec();
     frame.resize(len, b'x');
     frame
 }
 
-/// A log that starts in the middle of a record, which ends in the second block. `fragments` follow,
-/// and fill the second block.
+/// Returns a log that starts in the middle of a record. The record ends in the second block.
+/// `fragments` follow, and fill the rest of the second block.
 fn from_the_middle(fragments: &[(u8, Vec<u8>)]) -> Vec<u8> {
     const BLOCK: usize = 32_768;
     let after: Vec<u8> = fragments
@@ -1088,7 +1092,7 @@ fn one_record_that_is_not_a_frame_rules_out_compression() {
         (vec![(1, frame(100)), (1, text.clone())], false),
         (vec![(1, text.clone()), (1, frame(100))], false),
         (vec![(1, frame(100)), (1, vec![])], true),
-        // A part of the magic number is no frame, unless the record goes on in the next block.
+        // A part of the magic number is not a frame, unless the record continues in the next block.
         (vec![(1, frame(100)), (1, magic(1))], false),
         (vec![(1, frame(100)), (2, magic(1))], true),
         (vec![(1, frame(100)), (2, magic(3))], true),
@@ -1105,7 +1109,7 @@ fn one_record_that_is_not_a_frame_rules_out_compression() {
     }
 }
 
-/// The first read may end before the block that shows it.
+/// The first read may end before the block that shows the compression.
 #[cfg(feature = "zstd")]
 #[test]
 fn a_short_read_does_not_hide_that_a_log_is_compressed() {
@@ -1117,7 +1121,7 @@ fn a_short_read_does_not_hide_that_a_log_is_compressed() {
     }
 }
 
-/// A program may store frames in a log of LevelDB.
+/// A program may store zstd frames in a LevelDB log.
 #[test]
 fn frames_stored_by_a_program_are_not_compression() {
     let mut file = Vec::new();
@@ -1146,7 +1150,7 @@ fn compression_is_detected_despite_a_swapped_first_block() {
     assert_eq!(detect(&[text, first].concat()), leveldb);
 }
 
-/// Up to eight bits of its first bytes may be damaged.
+/// Up to eight bits of the first bytes of the log may be damaged.
 #[test]
 fn compression_is_detected_from_a_damaged_start() {
     for bits in 1_u32..=9 {
@@ -1158,7 +1162,7 @@ fn compression_is_detected_from_a_damaged_start() {
         let format = Reader::from_slice(&file, named).format();
         let compression = (bits <= 8).then_some(Compression::Zstd);
         assert_eq!(format.expect("a log").compression, compression, "{bits}");
-        // One whole fragment after it shows no dialect.
+        // A single whole fragment after the damage does not show a dialect.
         file.extend(Wire::Plain.full(&frame(20)));
         assert_eq!(detect(&file) == compressed(), bits <= 8, "{bits}");
     }
@@ -1166,7 +1170,7 @@ fn compression_is_detected_from_a_damaged_start() {
 
 // By name and by signature ------------------------------------------------------------------------
 
-/// The engines write six digits, or more if the number has more.
+/// The engines write six digits, or more if the number is longer.
 #[test]
 fn detection_takes_the_log_number_from_the_name() {
     let head = Wire::Recyclable(5).full(b"foo");
@@ -1175,9 +1179,9 @@ fn detection_takes_the_log_number_from_the_name() {
         ("123456.log", 123_456),
         ("1234567.log", 1_234_567),
         ("000123-001.log", 123),
-        // A header has room for the low half only.
+        // A header has room only for the lower half of the number.
         ("4294967303.log", 7),
-        // None of these states one, so that of the first fragment counts.
+        // None of these names contains a log number, so the number of the first fragment counts.
         ("0123456.log", 5),
         ("12345.log", 5),
         ("00012a.log", 5),
@@ -1204,12 +1208,12 @@ fn a_partial_signature_reveals_no_format() {
     for text in texts {
         assert_eq!(detect(text.as_bytes()), Detection::Foreign(Foreign::Text), "{text}");
     }
-    // Not even one character follows.
+    // This line is detected even if no other character follows.
     let line = b"2026/01/31-23:59:59.999999 ";
     assert_eq!(detect(line), Detection::Foreign(Foreign::InfoLog));
 }
 
-/// The checksums are from a script.
+/// A script computed the checksums.
 #[test]
 fn prometheus_records_are_recognised() {
     let prometheus = Detection::Foreign(Foreign::Prometheus);

@@ -1,5 +1,6 @@
-//! Damage in every dialect: every truncation and every flipped bit of a small log, and all types
-//! with valid and invalid checksums. No wrong record, no byte unaccounted for, no panic, no hang.
+//! Tests damage in every dialect: every truncation and every flipped bit of a small log, and all
+//! types with valid and invalid checksums. No record may be wrong, every byte must be accounted
+//! for, and the reader must neither panic nor hang.
 
 use crate::wire::Wire;
 use cordwood_log::damage::{Severity, SkippedRegion};
@@ -17,7 +18,7 @@ struct Log {
     dialect: LogFormat,
     wire: Wire,
     bytes: Vec<u8>,
-    /// Each record's start, end and data.
+    /// The start, the end and the data of each record.
     records: Vec<(u64, u64, Vec<u8>)>,
     /// The length of the file header.
     prefix_len: usize,
@@ -44,7 +45,7 @@ impl Log {
         log
     }
 
-    /// The options with the dialect named, and those with it to be detected.
+    /// Returns options that name the dialect, and options that leave it to be detected.
     fn options(&self) -> [ReadOptions; 2] {
         [ReadOptions::default().with_format(self.dialect), ReadOptions::default()]
     }
@@ -52,7 +53,7 @@ impl Log {
 
 const WANDB_HEADER: &[u8] = b":W&B\xe1\xbe\x00";
 
-/// One log in each dialect and form.
+/// Returns one log in each dialect and form.
 fn logs(records: impl Fn(Wire, usize) -> Vec<Vec<u8>>) -> Vec<Log> {
     let log =
         |dialect: LogFormat, wire: Wire, prefix: &[u8]| Log::new(dialect, wire, prefix, records(wire, prefix.len()));
@@ -104,7 +105,7 @@ fn small(_: Wire, _: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Small records, with a block ending between two of them and within one of them.
+/// Returns small records. One block ends between two of them, or inside one of them.
 fn at_a_block_end(wire: Wire, prefix_len: usize) -> Vec<Vec<u8>> {
     let room = BLOCK - prefix_len - 5 * wire.header_len() - 63;
     vec![
@@ -119,13 +120,14 @@ fn at_a_block_end(wire: Wire, prefix_len: usize) -> Vec<Vec<u8>> {
 }
 
 struct Seen {
-    /// The indices of the records, in order.
+    /// The indices of the records that were read, in order.
     records: Vec<usize>,
     skipped: Vec<SkippedRegion>,
     end: End,
 }
 
-/// All events, each checked: no record that was not written, and every byte exactly once.
+/// Returns all events after checking each one. Every record must be one that was written, and every
+/// byte must be covered exactly once.
 fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
     let policy = options.on_corruption;
     let mut reader = Reader::from_slice(bytes, options);
@@ -135,7 +137,8 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
         end: End::Clean { offset: 0 },
     };
     let mut position = 0;
-    // At most one event per byte, and one for the end: more would mean that it never ends.
+    // At most one event per byte and one for the end are possible. More events would mean that
+    // reading never ends.
     for _ in 0..=bytes.len() + 1 {
         let (start, end) = match reader.next_event() {
             Ok(Some(Event::Record(record))) => {
@@ -173,13 +176,14 @@ fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
     panic!("more events than bytes");
 }
 
-/// Whether there are no bytes between two events, or the end of a block, too short for a header.
+/// Checks that two events are adjacent, or that only the end of a block is between them and is too
+/// short for a header.
 fn trailer(bytes: &[u8], start: u64, end: u64) -> bool {
     start == end
         || (start < end && end - start < 19 && bytes[start as usize..end as usize].iter().all(|&byte| byte == 0))
 }
 
-/// Whether a region more severe than information is reported.
+/// Checks whether a region more severe than information is reported.
 fn has_findings(seen: &Seen) -> bool {
     seen.skipped
         .iter()
@@ -224,7 +228,7 @@ fn check_truncation(log: &Log, len: usize) {
             known.skipped
         );
         let is_torn = matches!(known.end, End::TornTail { .. });
-        // The rest may be a trailer's zeros.
+        // The rest may consist of the zeros of a trailer.
         let rest = &bytes[ends_between.min(len)..];
         assert_eq!(
             is_torn,
@@ -232,7 +236,7 @@ fn check_truncation(log: &Log, len: usize) {
             "{:?} {len}",
             log.dialect
         );
-        // Without a whole fragment no dialect is detected, and the file is read as LevelDB's.
+        // Without a whole fragment, no dialect is detected, and the file is read as `leveldb`.
         assert!(unknown.records == whole || whole.is_empty());
     }
 }
@@ -249,7 +253,7 @@ fn every_truncation() {
 #[test]
 fn every_truncation_at_a_block_end() {
     for log in logs(at_a_block_end) {
-        // Every length except in the middle of the long record.
+        // Every length is tested, except in the middle of the long record.
         for len in (0..100).chain((BLOCK - 220)..=log.bytes.len()) {
             check_truncation(&log, len);
         }
@@ -266,7 +270,7 @@ fn check_flip(log: &Log, bytes: &[u8], at: usize) {
     for options in [known.clone(), unknown.clone()] {
         for policy in POLICIES {
             let seen = read(log, bytes, options.clone().with_on_corruption(policy));
-            // A damaged record is never returned, and never lost silently.
+            // A damaged record must never be returned, and never be lost silently.
             assert!(
                 hit.is_none_or(|hit| !seen.records.contains(&hit)),
                 "{:?} {at}",
@@ -305,7 +309,7 @@ fn every_flipped_bit_at_a_block_end() {
     for log in logs(at_a_block_end) {
         let mut bytes = log.bytes.clone();
         for at in (0..40).chain((BLOCK - 220)..bytes.len()) {
-            // One bit of each byte; the log above is tested with every bit.
+            // One bit of each byte is tested here. The log above is tested with every bit.
             let bit = at % 8;
             bytes[at] ^= 1 << bit;
             check_flip(&log, &bytes, at);
@@ -314,8 +318,8 @@ fn every_flipped_bit_at_a_block_end() {
     }
 }
 
-/// In each dialect, between two records: each type, with each header, and with a valid and an
-/// invalid checksum.
+/// A fragment is inserted between two records, in each dialect. It has each type, each form of
+/// header, and a valid or invalid checksum.
 #[test]
 fn each_type_byte() {
     for log in logs(small) {
@@ -326,7 +330,7 @@ fn each_type_byte() {
             Wire::Synced(7, 0),
             Wire::Ieee,
         ];
-        // A container with a codec that is not known, which is an error: see `packed.rs`.
+        // A container with an unknown codec is an error, which `packed.rs` tests.
         const CONTAINER: u8 = 0x40;
         let kinds = (0..=255_u8).filter(|&kind| kind != CONTAINER);
         for (kind, wire) in kinds.flat_map(|kind| wires.map(|wire| (kind, wire))) {
@@ -335,8 +339,8 @@ fn each_type_byte() {
                 between[0] ^= u8::from(!is_right);
                 let first = log.records[2].1 as usize;
                 let bytes = [&log.bytes[..first], &between, &log.bytes[first..]].concat();
-                // The same records, some of them moved, and the inserted bytes, if they are a
-                // record.
+                // The expected records are the same, but some are moved. If the inserted bytes are
+                // a record, it is included.
                 let mut records = log.records.clone();
                 records[3..].iter_mut().for_each(|(start, end, _)| {
                     *start += between.len() as u64;
@@ -363,8 +367,9 @@ fn each_type_byte() {
     }
 }
 
-/// Two adjacent blocks are damaged: the records after the damage in the second are also
-/// salvaged if the log has a number, so that another log might follow the damage in the first.
+/// Two adjacent blocks are damaged. The records after the damage in the second block must also be
+/// salvaged if the log has a number, although another log might follow the damage in the first
+/// block.
 #[test]
 fn records_after_damage_in_two_blocks_are_salvaged() {
     let records = |_: Wire, _: usize| {

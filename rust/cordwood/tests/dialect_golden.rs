@@ -1,5 +1,5 @@
-//! Golden vectors of the dialects: bytes that the engines write, computed elsewhere or taken from
-//! their own tests.
+//! Golden vectors of the dialects. The bytes are written as the engines write them. They were
+//! computed elsewhere or come from the engines' own tests.
 
 use crate::wire::Wire;
 use cordwood_log::codec::Encoder;
@@ -7,10 +7,10 @@ use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::ops::{Detection, detect};
 use cordwood_log::{Compression, Dialect, End, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 
-/// File offsets and the reason.
+/// A start offset, an end offset and a reason.
 type Skipped = (u64, u64, &'static str);
 
-/// The records of a file, and the skipped regions.
+/// Returns the records of a file and the skipped regions.
 fn read(dialect: LogFormat, file: &[u8]) -> (Vec<Vec<u8>>, Vec<Skipped>) {
     let mut reader = Reader::from_slice(file, ReadOptions::default().with_format(dialect));
     let (mut records, mut skipped) = (Vec::new(), Vec::new());
@@ -35,7 +35,7 @@ fn encode(dialect: LogFormat, records: &[&[u8]]) -> Vec<u8> {
     file
 }
 
-/// Checks both directions, and detection, which may add only the log's number.
+/// Checks writing, reading and detection. Detection may only add the log's number.
 #[track_caller]
 fn check_both_ways(dialect: LogFormat, detected: impl Into<LogFormat>, record: &[u8], file: &[u8]) {
     assert_eq!(encode(dialect, &[record]), file);
@@ -55,7 +55,7 @@ fn recyclable_full() {
             b"foo",
             RECYCLABLE_FOO,
         );
-        // If no number is named, the first fragment's is used.
+        // If no number is named, the number of the first fragment is used.
         assert_eq!(read(LogFormat::new(dialect), RECYCLABLE_FOO).0, [b"foo"]);
     }
     assert_eq!(Wire::Recyclable(123).full(b"foo"), RECYCLABLE_FOO);
@@ -139,14 +139,14 @@ fn pebble_end_trailer() {
         Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(1))
     );
 
-    // The log ends there, whichever bytes follow.
+    // The log ends at the trailer, whatever bytes follow.
     let file = [trailer.as_slice(), &Wire::Recyclable(1).full(b"old"), b"junk"].concat();
     let end = file.len() as u64;
     let skipped = vec![(0, 11, "end_trailer"), (11, end, "stale")];
     assert_eq!(read(dialect, &file), (vec![], skipped));
 }
 
-/// Source: Pebble's TestRecycleLogNumberOverflow.
+/// The source is Pebble's TestRecycleLogNumberOverflow.
 #[test]
 fn pebble_end_trailer_of_the_last_number() {
     let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(u32::MAX);
@@ -172,7 +172,7 @@ fn wandb_header_and_full() {
         b"",
         b":W&B\xe1\xbe\x00\x1b\xdf\x05\xa5\x00\x00\x01",
     );
-    // A fragment without the preceding file header, as in the middle of a file.
+    // Without the preceding file header, this is a fragment as in the middle of a file.
     assert_eq!(detect(&file[7..]), Detection::Log(Dialect::WANDB.into()));
 }
 
@@ -182,9 +182,10 @@ fn swanlab_header_and_full() {
     check_both_ways(LogFormat::new(Dialect::SWANLAB), Dialect::SWANLAB, b"foo", file);
 }
 
-/// If a record ends seven bytes before the end of a block, the next starts with a FIRST fragment
-/// without data. In a run file from before wandb-core 0.17.6 it lies where a block starts in a
-/// newer file, whose blocks never start with such a fragment.
+/// If a record ends seven bytes before the end of a block, the next record starts with a FIRST
+/// fragment without data. In a run file from before wandb-core 0.17.6, this fragment is at the
+/// place where a block of a newer file starts. A block of a newer file never starts with such a
+/// fragment.
 #[test]
 fn an_empty_first_fragment_ends_a_block_of_wandb() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -195,8 +196,8 @@ fn an_empty_first_fragment_ends_a_block_of_wandb() {
     assert_eq!(detect(&file), Detection::Log(Dialect::WANDB_OLD.into()));
 }
 
-/// The header takes seven bytes of the first block; before wandb-core 0.17.6 it preceded that
-/// block.
+/// The file header takes up seven bytes of the first block. Before wandb-core 0.17.6, it preceded
+/// that block.
 #[test]
 fn both_grids_of_wandb() {
     let long = vec![b'x'; 40_000];
@@ -212,7 +213,8 @@ fn both_grids_of_wandb() {
     }
 }
 
-/// In each dialect, the encoder writes the same as a second writer that shares no code with it.
+/// In each dialect, the encoder writes the same bytes as a second writer that shares no code with
+/// it.
 #[test]
 fn encoder_and_second_writer_agree() {
     let cases = [
@@ -233,7 +235,7 @@ fn encoder_and_second_writer_agree() {
     ];
     for (dialect, wire, grid) in cases {
         for room in 0..30 {
-            // The second record starts with `room` bytes left in the block.
+            // The second record starts when the block has `room` bytes left.
             let prefix = match dialect.dialect.name() {
                 "swanlab" => b":SWL\xd6\xe1\x02".to_vec(),
                 _ if wire == Wire::Ieee => b":W&B\xe1\xbe\x00".to_vec(),
@@ -255,8 +257,8 @@ fn encoder_and_second_writer_agree() {
 mod zstd {
     use super::*;
 
-    /// A frame made by hand, with one uncompressed block: magic, header, length, block header,
-    /// data. Source: RFC 8878, 3.1.1.
+    /// A hand-built frame with one uncompressed block. It consists of a magic number, a header, a
+    /// length, a block header and data (RFC 8878, 3.1.1).
     #[test]
     fn a_frame_is_a_record() {
         let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
@@ -264,7 +266,7 @@ mod zstd {
         assert_eq!(read(LogFormat::new(Dialect::ROCKSDB), &file).0, [b"foo"]);
     }
 
-    /// One frame for each record, with its length and a checksum.
+    /// Each record is one frame, with its length and a checksum.
     #[test]
     fn records_are_frames() {
         let record = b"foo".repeat(100);
@@ -278,8 +280,8 @@ mod zstd {
             assert_eq!(file[..11], *SET_ZSTD);
             let header_len = if dialect.log_number.is_some() { 11 } else { 7 };
             let frame = &file[11 + header_len..];
-            // Magic; single segment, two-byte length, checksum; length minus 256. Source: RFC 8878,
-            // 3.1.1.1.
+            // These are the magic number, a descriptor for a single segment, a two-byte length and
+            // a checksum, and the length minus 256 (RFC 8878, 3.1.1.1).
             assert_eq!(frame[..7], [0x28, 0xb5, 0x2f, 0xfd, 0x64, 44, 0]);
             let (records, skipped) = read(LogFormat::new(Dialect::ROCKSDB), &file);
             assert_eq!(records, [record.clone(), vec![], record.clone()]);
@@ -288,7 +290,8 @@ mod zstd {
         }
     }
 
-    /// Else frames would be returned as records. Whether the dialect is named makes no difference.
+    /// If the compression were not found, frames would be returned as records. This must hold
+    /// whether or not the dialect is named.
     #[test]
     fn compression_is_found_although_its_record_is_damaged() {
         let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
@@ -303,7 +306,7 @@ mod zstd {
                     file[bit / 8] ^= 1 << (bit % 8);
                     file
                 });
-                // Without its first bytes, the first block shows no fragment at all.
+                // If the first bytes are missing, the first block does not show any fragment.
                 let is_long = whole.len() > 3 * BLOCK_LEN;
                 let zeros = is_long.then(|| [&[0; 60][..], &whole[60..]].concat());
                 for file in flips.chain(zeros) {

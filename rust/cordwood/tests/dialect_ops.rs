@@ -1,4 +1,4 @@
-//! Verify, stat and salvage of logs in every dialect.
+//! Tests verify, stat and salvage for logs in every dialect.
 
 use std::io;
 
@@ -30,7 +30,7 @@ fn records() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A closed log of `records`, and where each starts.
+/// Returns a closed log of `records`, and the offset at which each record starts.
 fn log(dialect: LogFormat) -> (Vec<u8>, Vec<u64>) {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -98,7 +98,7 @@ fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood_log::
     Ok(())
 }
 
-/// The salvaged log is one of the same engine.
+/// The salvaged log must belong to the same engine as the source.
 #[test]
 fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
@@ -133,16 +133,16 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
         stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len,
         file.len() as u64
     );
-    // A range that starts later does not show how records are compressed, so the start of the
-    // file is read to find that.
+    // A range that starts later does not show how records are compressed, so the start of the file
+    // is also read.
     let options = ReadOptions::default().with_range(file.len() as u64 / 2..);
     let found = read(&file, options);
     assert!(!found.is_empty() && records().ends_with(&found));
     Ok(())
 }
 
-/// Salvages `file`, under the name `name` in an empty directory, and returns the new log and the
-/// report. A copy in memory is the same.
+/// Salvages `file` under the name `name` in an empty directory. Returns the new log and the report.
+/// Asserts that a copy in memory gives the same result.
 fn salvage_as(
     file: &[u8],
     name: &str,
@@ -158,7 +158,7 @@ fn salvage_as(
     Ok((copy, report))
 }
 
-/// A destination that is full is an error, and so is one that cannot be flushed.
+/// A destination that is full is an error, and so is a destination that cannot be flushed.
 #[test]
 fn salvage_to_a_writer_that_fails() {
     struct Full {
@@ -187,7 +187,8 @@ fn salvage_to_a_writer_that_fails() {
     }
 }
 
-/// An undamaged log is copied byte for byte: no trailer is added, no number is lost or added.
+/// An undamaged log must be copied byte for byte. No trailer is added, and no log number is lost or
+/// added.
 #[test]
 fn salvage_of_an_undamaged_log_changes_no_byte() -> Result<(), Box<dyn std::error::Error>> {
     for dialect in DIALECTS {
@@ -196,7 +197,7 @@ fn salvage_of_an_undamaged_log_changes_no_byte() -> Result<(), Box<dyn std::erro
         for record in records() {
             encoder.encode(&record, &mut file);
         }
-        // As its writer left it, open and closed.
+        // The source is the log as its writer left it, both open and closed.
         let open = file.clone();
         encoder.finish(&mut file);
         for file in [open, file] {
@@ -213,12 +214,12 @@ fn salvage_of_an_undamaged_log_changes_no_byte() -> Result<(), Box<dyn std::erro
     Ok(())
 }
 
-/// No record of such a log can be read by this build, so a new log would be empty, and look as if
-/// it contained all that could be saved.
+/// This build cannot read any record of such a log. A new log would be empty, and would look as if
+/// it contained everything that could be saved.
 #[cfg(not(feature = "zstd"))]
 #[test]
 fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn std::error::Error>> {
-    // RocksDB's record that declares compression, and a fragment.
+    // These are RocksDB's record that declares the compression, and a fragment.
     let file = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let directory = tempfile::tempdir()?;
     let source = directory.path().join("damaged.log");
@@ -236,8 +237,8 @@ fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn s
     Ok(())
 }
 
-/// Bytes made by hand: the lengths of timestamps (type 10), without which keys cannot be read, and
-/// records of type 1 in a file with a log number in its name.
+/// The hand-built bytes are the lengths of timestamps (type 10), without which keys cannot be read,
+/// and records of type 1. The file has a log number in its name.
 #[test]
 fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
@@ -250,7 +251,7 @@ fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     ops::salvage_file(&source, &destination, &SalvageOptions::default())?;
     assert_eq!(std::fs::read(&destination)?, file);
 
-    // If a block has no room for it, it starts the next one.
+    // If a block has no room for the metadata, the metadata starts the next block.
     let mut long = vec![0; 32_768 - 5];
     let len = long.len() - 7;
     long[..7].copy_from_slice(b"\0\0\0\0\0\0\x01");
@@ -282,8 +283,8 @@ fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The copy is the log byte for byte: the metadata starts the next block if the block has no room
-/// for it, and ends the block if it just fits.
+/// The copy must be the same as the log, byte for byte. The metadata starts the next block if it
+/// does not fit, and ends the block if it just fits.
 #[test]
 fn salvage_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
@@ -308,7 +309,7 @@ fn salvage_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::err
     Ok(())
 }
 
-/// The record that declares compression comes first.
+/// The record that declares the compression must come first.
 #[cfg(feature = "zstd")]
 #[test]
 fn salvage_keeps_the_metadata_of_a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
@@ -335,7 +336,7 @@ fn salvage_keeps_the_version_of_the_file_header() -> Result<(), Box<dyn std::err
     Ok(())
 }
 
-/// The first blocks, which show the number otherwise, are destroyed.
+/// The first blocks would normally show the number, but they are destroyed.
 #[test]
 fn salvage_keeps_a_log_number_that_only_a_late_block_shows() -> Result<(), Box<dyn std::error::Error>> {
     let numbered = LogFormat::new(Dialect::RECYCLABLE).with_log_number(3);
@@ -360,7 +361,7 @@ fn salvage_keeps_a_log_number_that_only_a_late_block_shows() -> Result<(), Box<d
 /// The report names the properties that the new log cannot have.
 #[test]
 fn salvage_reports_lost_properties() -> Result<(), Box<dyn std::error::Error>> {
-    // Pebble's type 9: log 1, synced up to 0, one byte of data.
+    // This is Pebble's type 9, with log number 1, synced up to 0, and one byte of data.
     let synced = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     let (saved, report) = salvage_as(synced, "000001.log", &SalvageOptions::default())?;
     assert_eq!(
@@ -371,9 +372,9 @@ fn salvage_reports_lost_properties() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// All fragments of the new log have the same form, although a salvaged record may have had another:
-/// here a payload whose header is destroyed, and which fills its block, contains a log. Otherwise readers
-/// would take one part of the new log for an older one.
+/// All fragments of the new log have the same form, although a salvaged record may have had another
+/// form. Here, a payload that fills its block contains a log, and the header of the payload is
+/// destroyed. If the forms were mixed, readers would take one part of the new log for an older log.
 #[test]
 fn salvage_writes_salvaged_records_in_the_form_of_the_log() -> Result<(), Box<dyn std::error::Error>> {
     let plain = LogFormat::new(Dialect::ROCKSDB);
@@ -417,14 +418,14 @@ fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::er
     Ok(())
 }
 
-/// One salvage succeeds, and the others report that the file exists.
+/// One of the calls succeeds, and the others report that the file exists.
 #[test]
 fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
     let (file, _) = log(LogFormat::new(Dialect::LEVELDB));
     let directory = tempfile::tempdir()?;
     let source = directory.path().join("source.log");
     std::fs::write(&source, &file)?;
-    // The longest possible name.
+    // This is the longest possible file name.
     let name = "n".repeat(255);
     for _ in 0..10 {
         let destination = directory.path().join(&name);

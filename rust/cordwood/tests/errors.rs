@@ -1,6 +1,6 @@
-//! Each kind of error, for files with hostile names: the path, the kind and the hint are apart, and
-//! each is short enough for a line. `tests/api/test_error_faces.py` does the same in Python and at
-//! the command line.
+//! Tests each kind of error, for files with hostile names. The path, the kind and the hint must be
+//! separate, and each must be short enough for one line. `tests/api/test_error_faces.py` tests the
+//! same in Python and on the command line.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,10 +13,10 @@ use cordwood_log::{
     WriterOptions,
 };
 
-/// LevelDB's record `one`.
+/// LevelDB's bytes for the record `one`.
 const ONE: &[u8] = b"\x7d\xaa\x5c\x84\x03\x00\x01one";
 
-/// A sentence that fits a line of a terminal.
+/// The maximum length of a sentence that fits a line of a terminal.
 const SENTENCE_LEN_MAX: usize = 120;
 
 fn names() -> Vec<OsString> {
@@ -60,7 +60,8 @@ fn pack(path: &Path) -> Error {
 
 type Case = (&'static str, Vec<u8>, fn(&Path) -> Error, Option<Hint>);
 
-/// The text of the kind or its start, the file, the failing call, and the hint.
+/// Returns the cases. Each has the text of the kind or its start, the file, the failing call, and
+/// the hint.
 fn cases() -> Vec<Case> {
     let mut damaged = ONE.to_vec();
     damaged[7] ^= 1;
@@ -258,7 +259,7 @@ fn a_failed_write_says_how_much_is_on_the_disk() {
 
 type Fails = fn() -> std::io::Error;
 
-/// A sink that fails in this way.
+/// A sink that fails in the given way.
 struct Failing(Fails);
 
 impl std::io::Write for Failing {
@@ -271,7 +272,7 @@ impl std::io::Write for Failing {
     }
 }
 
-/// The errors of a writer are those of a log file: its own, and those of its sink.
+/// A writer must return the same errors as a log file, both its own errors and those of its sink.
 #[test]
 fn writer_errors_match_log_file_errors() {
     let full = || std::io::Error::from_raw_os_error(28);
@@ -306,7 +307,8 @@ fn writer_errors_match_log_file_errors() {
     }
 }
 
-/// A failed sync cannot be repeated, and says how much an earlier one has put on the disk.
+/// A failed sync cannot be repeated. Its error says how many bytes an earlier sync has put on the
+/// disk.
 #[test]
 fn a_failed_sync_reports_how_much_is_on_disk() {
     let mut writer = Writer::new(Vec::new());

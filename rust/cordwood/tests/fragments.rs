@@ -1,4 +1,4 @@
-//! `ops::fragments`: its entries tile any file, and agree with a reader.
+//! Tests `ops::fragments`. Its entries must tile any file, and must agree with a reader.
 
 use cordwood_log::damage::{Severity, SkippedRegion};
 use cordwood_log::format::BLOCK_LEN;
@@ -18,7 +18,7 @@ fn fragments_of(file: &[u8], dialect: LogFormat) -> Vec<Fragment> {
 
 type Span = (u64, u64);
 
-/// The spans of the records and of the salvaged records, and the skipped regions.
+/// Returns the spans of the records, the spans of the salvaged records, and the skipped regions.
 fn read(file: &[u8], policy: OnCorruption, dialect: LogFormat) -> (Vec<Span>, Vec<Span>, Vec<SkippedRegion>) {
     let mut reader = Reader::from_slice(file, options(policy, dialect));
     let (mut records, mut salvaged, mut regions) = (Vec::new(), Vec::new(), Vec::new());
@@ -32,8 +32,8 @@ fn read(file: &[u8], policy: OnCorruption, dialect: LogFormat) -> (Vec<Span>, Ve
     (records, salvaged, regions)
 }
 
-/// The records that fragments belong to: a record starts with its first fragment and ends with its
-/// last.
+/// Returns the records to which the fragments belong. A record starts with its first fragment and
+/// ends with its last.
 fn records_of(fragments: &[Fragment], is_salvaged: bool) -> Vec<Span> {
     let mut records: Vec<Span> = Vec::new();
     for fragment in fragments.iter().filter(|fragment| fragment.is_salvaged == is_salvaged) {
@@ -70,7 +70,8 @@ fn check(file: &[u8], dialect: LogFormat) {
     }
     assert_eq!(offset, file.len() as u64);
 
-    // With `salvage`: the same records, and the same reasons for the same bytes.
+    // Under the policy `salvage`, the records must be the same, and so must the reasons for the
+    // same bytes.
     let (records, salvaged, regions) = read(file, OnCorruption::Salvage, dialect);
     assert_eq!(records_of(&fragments, false), records);
     assert_eq!(records_of(&fragments, true), salvaged);
@@ -95,7 +96,8 @@ fn check(file: &[u8], dialect: LogFormat) {
         .collect();
     assert_eq!(told, expected);
 
-    // With `skip`: no record that salvaging would not return, and all damage is in the regions.
+    // The policy `skip` must not return a record that `salvage` does not return. Its regions must
+    // contain all damage.
     let (skipping, _, regions) = read(file, OnCorruption::Skip, dialect);
     for record in &skipping {
         assert!(records.contains(record) || salvaged.contains(record), "{record:?}");
@@ -108,7 +110,7 @@ fn check(file: &[u8], dialect: LogFormat) {
         assert!(!is_damage || regions.iter().any(is_in), "{fragment:?}");
     }
 
-    // A stream is read in pieces, with the same result.
+    // A stream is read in pieces, and the result must be the same.
     let sources = [StreamSource::new(file, 0), StreamSource::new(file, 0)];
     let streamed = ops::fragments(sources, &options(OnCorruption::Salvage, dialect));
     let streamed: Vec<_> = streamed.collect::<Result<_, _>>().unwrap();
@@ -123,14 +125,14 @@ fn log(dialect: LogFormat, lens: &[usize]) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// The changes to a file.
+/// A change to a file.
 #[derive(Debug, Clone)]
 enum Damage {
     Flip(prop::sample::Index, u8),
     Zero(prop::sample::Index, usize),
     Fill(prop::sample::Index, Vec<u8>),
     Cut(prop::sample::Index),
-    /// The rest of another log.
+    /// The rest of another log follows.
     Older(Vec<usize>),
     Append(Vec<u8>),
 }
@@ -225,7 +227,7 @@ fn a_stale_tail_is_taken_apart_too() {
         .with_log_number(8);
     let mut older = Writer::with_options(Vec::new(), options).unwrap();
     for _ in 0..10 {
-        // Where the log ends, these bytes look like a header that states 257 bytes.
+        // At the place where the log ends, these bytes look like a header that states 257 bytes.
         older.append(&[1; 70]).unwrap();
     }
     file.extend_from_slice(&older.into_inner().unwrap()[file.len()..]);
@@ -241,7 +243,8 @@ fn a_stale_tail_is_taken_apart_too() {
             )
         })
         .collect();
-    // Three of 111 bytes; the rest of the older log's fifth, up to 405; then five of 81.
+    // There are three fragments of 111 bytes, then the rest of the fifth fragment of the older log,
+    // up to 405, and then five fragments of 81 bytes.
     let mut expected: Vec<_> = (0..3).map(|i| (i * 111, "recyclable_full", Some(9), false)).collect();
     expected.push((333, "rest", None, true));
     expected.extend((5..10).map(|i| (i * 81, "recyclable_full", Some(8), true)));

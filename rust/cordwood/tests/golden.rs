@@ -1,8 +1,8 @@
-//! Golden vectors: bytes that every engine of this format writes for the same records, computed
-//! elsewhere.
+//! Golden vectors that were computed elsewhere. Every engine of this format writes these bytes for
+//! the same records.
 //!
-//! The example is the one in LevelDB's `doc/log_format.md`; an independent script made its bytes,
-//! which agree with the engines.
+//! The example is from LevelDB's `doc/log_format.md`. An independent script generated its bytes,
+//! and the engines write the same bytes.
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::crc32c::{crc32c, mask, unmask};
@@ -10,7 +10,8 @@ use cordwood_log::format::{HEADER_LEN, Header, encoded_len};
 use cordwood_log::{ReadOptions, Reader, Writer};
 use sha2::{Digest, Sha256};
 
-/// The bytes of `records`, appended to a file of `start` bytes, and where each of them starts.
+/// Returns the bytes of `records` as appended to a file of `start` bytes, and the offset of each
+/// record.
 fn encode(start: u64, records: &[&[u8]]) -> (Vec<u8>, Vec<u64>) {
     let mut encoder = Encoder::new(start);
     let mut bytes = Vec::new();
@@ -21,7 +22,7 @@ fn encode(start: u64, records: &[&[u8]]) -> (Vec<u8>, Vec<u64>) {
     (bytes, offsets)
 }
 
-/// The example of the format page: A of 1,000, B of 97,270 and C of 8,000 bytes.
+/// Returns the example of the format page: A of 1,000, B of 97,270 and C of 8,000 bytes.
 fn example() -> [Vec<u8>; 3] {
     [vec![b'a'; 1_000], vec![b'b'; 97_270], vec![b'c'; 8_000]]
 }
@@ -32,7 +33,7 @@ fn the_example_of_the_format_page() {
     let (file, offsets) = encode(0, &[&a, &b, &c]);
     assert_eq!(offsets, [0, 1_007, 98_304]);
     assert_eq!(file.len(), 106_311);
-    // Offset, header, and end of the payload.
+    // Each tuple has an offset, a header and the end of the payload.
     for (start, header, end) in [
         (0, *b"\x34\x47\xde\x97\xe8\x03\x01", 1_007),
         (1_007, *b"\xc4\x36\x75\x71\x0a\x7c\x02", 32_768),
@@ -104,7 +105,8 @@ fn six_bytes_left_become_a_trailer() {
     assert_eq!(offsets, [32_768]);
 }
 
-/// A record may contain log fragments with their masked checksums, so masking must not undo itself.
+/// A record may contain log fragments with their masked checksums, so masking twice must not return
+/// the original checksum.
 #[test]
 fn the_mask() {
     let crc = crc32c(b"foo");
@@ -114,7 +116,7 @@ fn the_mask() {
     assert_eq!((mask(0), unmask(0)), (0xa282_ead8, 0x8a94_2ebe));
 }
 
-/// RFC 3720, B.4.
+/// The source is RFC 3720, B.4.
 #[test]
 fn crc32c_of_the_rfc() {
     let up: Vec<u8> = (0..32).collect();
@@ -128,7 +130,7 @@ fn crc32c_of_the_rfc() {
 #[test]
 fn encoded_len_is_the_length_that_the_encoder_writes() {
     const BLOCK: u64 = 32_768;
-    // Each distance from the edges of a block at which the bytes change, and a few in between.
+    // Each distance from the edge of a block at which the bytes change is tested, and a few others.
     let near = |edge: u64| (edge.saturating_sub(15)..edge + 9).chain([edge + 1_000]);
     let offsets: Vec<u64> = near(0).chain(near(BLOCK)).chain(near(7 * BLOCK)).collect();
     let lens: Vec<u64> = near(0).chain(near(BLOCK)).chain(near(2 * BLOCK)).collect();

@@ -1,4 +1,4 @@
-//! An index returns the records that iteration returns, in any order, and never another one.
+//! An index returns the same records as iteration, in any order, and never a wrong record.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -28,7 +28,8 @@ impl Random {
     }
 }
 
-/// Mostly short records, some that extend over blocks, some that are empty. No two are the same.
+/// Returns mostly short records. Some extend over several blocks, and some are empty. No two
+/// records are equal.
 fn records(count: usize, random: &mut Random) -> Vec<Vec<u8>> {
     let record = |index: usize| {
         let len = match random.below(200) {
@@ -71,7 +72,8 @@ fn all(index: &RecordIndex, indices: &[u64]) -> Result<Vec<Vec<u8>>, Error> {
     Ok(records.into_iter().map(|record| record.expect("a record")).collect())
 }
 
-/// Compares the index of a log with iteration: each record alone, and many in random order.
+/// Compares the index of a log with iteration. Reads each record alone, and many records in random
+/// order.
 #[track_caller]
 fn check(path: &Path, options: &ReadOptions, random: &mut Random) -> usize {
     let read: Result<Vec<_>, _> = Reader::open_with(path, options.clone())
@@ -181,7 +183,7 @@ fn logs_of_each_format_are_indexed_whole_and_damaged() {
             fs::write(&path, &file).expect("a file");
             let policy = POLICIES[round % 4];
             for options in [ReadOptions::default().with_format(format), ReadOptions::default()] {
-                // This dialect is not detected.
+                // This dialect cannot be detected.
                 if format.dialect == Dialect::WANDB_OLD && options.dialect.is_none() {
                     continue;
                 }
@@ -192,7 +194,7 @@ fn logs_of_each_format_are_indexed_whole_and_damaged() {
     }
 }
 
-/// In a damaged block, the records after the damage depend on all bytes of the block, and some of these
+/// In a damaged block, the records after the damage depend on all bytes of the block. Some of these
 /// records contain fragments.
 #[test]
 fn salvaged_records_are_indexed() {
@@ -201,7 +203,8 @@ fn salvaged_records_are_indexed() {
     let mut random = Random(2222);
     let inner = log_of(&vec![vec![7; 9]; 40], Dialect::LEVELDB.into());
     for format in formats() {
-        // Which bytes are a log inside a record depends on more of a log with numbers.
+        // In a log with numbers, more of the log decides which bytes are a log inside a record.
+        // Such a log is tested in more rounds.
         let rounds = if format.log_number.is_some() { 3 } else { 1 };
         for damage_count in [10, 25, 40].repeat(rounds) {
             let record = |index: usize| {
@@ -229,7 +232,8 @@ fn salvaged_records_are_indexed() {
     }
 }
 
-/// Damage before a record in its block makes it salvaged, also for a reader that has not read that.
+/// Damage makes the later records of its block salvaged, even for a reader that has not read the
+/// damage.
 #[test]
 fn seeking_and_iterating_mark_salvaged_records_alike() {
     let (mut random, mut salvaged_count) = (Random(7), 0);
@@ -260,7 +264,7 @@ fn seeking_and_iterating_mark_salvaged_records_alike() {
     assert!(salvaged_count > 100, "{salvaged_count}");
 }
 
-/// A segmented log, and its records.
+/// Writes a segmented log, and returns its records.
 fn segments(directory: &Path, format: LogFormat, random: &mut Random) -> Vec<Vec<u8>> {
     let records = records(2000, random);
     let options = LogFileOptions::default().with_format(format).with_segment_len(50_000);
@@ -297,8 +301,8 @@ fn a_segmented_log_is_indexed_also_after_pruning_and_losses() {
     }
 }
 
-/// Records that are read together may be in two segments. The next ones may be in a container of the
-/// second, which was opened up to the end of the first ones.
+/// Records that are read together may be in two segments. The next records may be in a container of
+/// the second segment, and that container has been opened only up to the last record read.
 #[test]
 fn a_container_in_the_next_segment_is_indexed_whole() {
     let mut random = Random(8);
@@ -352,8 +356,8 @@ fn an_index_spans_more_logs_than_are_kept_open() {
     assert!(all(&index, &indices).expect("records") == expected);
 }
 
-/// So many that their indices are not compared, and are sorted in pieces, whose bounds are those of no log
-/// and no container.
+/// There are so many indices that they are not compared, and are sorted in pieces. The pieces do
+/// not end where a log or a container ends.
 #[test]
 fn all_records_of_several_logs_are_read_in_any_order() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -386,7 +390,7 @@ fn all_records_of_several_logs_are_read_in_any_order() {
     }
 }
 
-/// One reader that all threads move returns wrong records here.
+/// If all threads moved a single reader, this test would get wrong records.
 #[test]
 fn sixteen_threads_read_the_right_records() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -445,7 +449,7 @@ fn indexing_names_the_bytes_missing_from_a_truncated_log() {
     let index = RecordIndex::open([&path], ReadOptions::default().with_on_corruption(OnCorruption::Skip));
     let index = index.expect("a log");
     index.get(0).expect("a record");
-    // The open file is cut.
+    // The open file is truncated.
     fs::OpenOptions::new()
         .write(true)
         .open(&path)
@@ -471,7 +475,7 @@ fn a_log_that_has_grown_since_returns_the_indexed_records() {
     assert_eq!(index.get(100).expect("no error"), None);
 }
 
-/// Under no policy is another record returned for one that was damaged since.
+/// If a record was damaged after indexing, no policy returns another record in its place.
 #[test]
 fn a_record_damaged_after_indexing_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -502,7 +506,8 @@ fn a_record_damaged_after_indexing_is_an_error() {
                         }
                     }
                 }
-                // Together, they are read on from one to the next, over several strides.
+                // Records that are read together are found by reading on from one to the next, over
+                // several groups.
                 let indices: Vec<u64> = (0..written.len() as u64).step_by(3).collect();
                 if let Ok(found) = all(&index, &indices) {
                     let same = |(&at, record): (&u64, &Vec<u8>)| written[at as usize] == *record;
@@ -514,7 +519,7 @@ fn a_record_damaged_after_indexing_is_an_error() {
     }
 }
 
-/// A read from another place would return other records under this policy.
+/// Under this policy, reading from another place would return other records.
 #[test]
 fn another_log_of_the_same_length_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -569,7 +574,7 @@ fn an_error_of_the_caller_ends_the_reading() {
 }
 
 /// Two blocks start with a destroyed header, within the records that the index reads together. In
-/// the second one, a value contains a log of another form.
+/// the second block, a value contains a log of another form.
 #[test]
 fn an_index_agrees_with_iteration_after_two_destroyed_headers() {
     const BLOCK: usize = 32_768;
@@ -587,7 +592,7 @@ fn an_index_agrees_with_iteration_after_two_destroyed_headers() {
     while written % 16 != 0 {
         written = put(&mut file, b"fill").1;
     }
-    // It reaches into the second block.
+    // The record extends into the second block.
     let len = BLOCK - file.len() - 11 + 2000;
     written = put(&mut file, &noise(len)).1;
     while file.len() < 2 * BLOCK - 3000 {

@@ -1,5 +1,5 @@
-//! Offsets of more than 32 bits: a log at the end of a 5 GiB file whose rest is a hole that is
-//! never read.
+//! Tests offsets of more than 32 bits. The log is at the end of a 5 GiB file, and the rest of the
+//! file is a hole that is never read.
 
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
@@ -13,7 +13,7 @@ use cordwood_log::ops::verify_file;
 use cordwood_log::{Dialect, End, FollowOptions, Follower, LogFile, LogFileOptions, ReadOptions, Reader};
 
 const BASE: u64 = 5 << 30;
-/// Two records: one of 3 bytes, and an empty one.
+/// The offsets of a record of 3 bytes and of an empty record.
 const OFFSETS: [u64; 2] = [BASE, BASE + 10];
 const END: u64 = BASE + 17;
 

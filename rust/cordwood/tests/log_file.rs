@@ -1,5 +1,5 @@
-//! The calls of a `LogFile` to its file: when it writes and syncs, and its reaction when either
-//! fails.
+//! Tests the calls of a `LogFile` to its file: when it writes and syncs, and how it reacts if a
+//! write or a sync fails.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,7 +23,7 @@ fn create(double: &Double, options: LogFileOptions) -> LogFile {
     LogFile::create_in(double.boxed(), options).expect("a file that can be emptied")
 }
 
-/// Records are gathered, so that the test decides the time of each write.
+/// Records are buffered, so that the test decides when they are written.
 fn buffered() -> LogFileOptions {
     LogFileOptions::default().with_flush(FlushPolicy::OnClose)
 }
@@ -45,8 +45,8 @@ fn sync_count(double: &Double) -> usize {
     double.ops().iter().filter(|op| **op == Op::SyncData).count()
 }
 
-/// The error of a write or a sync: the system's error number, the durable offset, and whether the
-/// log remains usable.
+/// Returns the operating system's error number of a failed write or sync, the durable offset, and
+/// whether the log remains usable.
 fn write_error<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<i32>, u64, bool) {
     match result {
         Err(Error {
@@ -85,12 +85,12 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
     for _ in 0..3000 {
         log.append(&[7; 1000])?;
     }
-    // 261 is the lowest number of records that, with their headers, reach 256 KiB.
+    // 261 is the smallest number of records that reach 256 KiB, counting their headers.
     assert_eq!(double.ops().len(), 3000 / 261);
     log.close()?;
     assert_eq!(records(&double.bytes()), vec![vec![7; 1000]; 3000]);
 
-    // Containers of four such records are gathered as well.
+    // Containers of four such records are buffered as well.
     let double = Double::default();
     let log = create(&double, buffered().with_dialect(Dialect::PACKED));
     for _ in 0..3000 {
@@ -100,7 +100,7 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
     Ok(())
 }
 
-/// `try_append` does no I/O: a record that would fill the buffer is left to `append`.
+/// `try_append` does no I/O, so it leaves a record that would fill the buffer to `append`.
 #[test]
 fn try_append_returns_if_the_buffer_is_full() -> Result<(), Error> {
     let double = Double::default();
@@ -116,7 +116,7 @@ fn try_append_returns_if_the_buffer_is_full() -> Result<(), Error> {
     Ok(())
 }
 
-/// A record that is too long is refused by `append`, also where it would fit in an open container.
+/// `append` refuses a record that is too long, even if the record would fit into an open container.
 #[test]
 fn try_append_returns_if_the_record_is_too_long() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
@@ -135,7 +135,7 @@ fn try_append_returns_if_the_record_is_too_long() -> Result<(), Error> {
     Ok(())
 }
 
-/// `try_append` leaves a record after which a sync is due to `append`, however long headers are.
+/// If a sync is due after a record, `try_append` leaves it to `append`, however long headers are.
 #[test]
 fn try_append_returns_if_the_record_needs_a_sync() -> Result<(), Error> {
     let formats = [
@@ -188,7 +188,7 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
         (vec![Fault::Error(EIO)], Some(EIO)),
         (vec![Fault::Short(9), Fault::Error(ENOSPC)], Some(ENOSPC)),
         (vec![Fault::ErrorAfter(15, EIO)], Some(EIO)),
-        // A write of no bytes, without an error, which would repeat forever.
+        // A write of no bytes without an error would be repeated forever.
         (vec![Fault::Short(3), Fault::Short(0)], None),
     ] {
         let double = Double::default();
@@ -206,7 +206,7 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
     Ok(())
 }
 
-/// Acknowledged records are kept and refused ones are not there, however full the buffer is.
+/// Acknowledged records must be in the log and refused ones must not, however full the buffer is.
 #[test]
 fn a_failed_write_rolls_back_its_append() -> Result<(), Error> {
     let appends: [Append; 3] = [LogFile::append_sync, LogFile::append, |log, record| {
@@ -226,7 +226,7 @@ fn a_failed_write_rolls_back_its_append() -> Result<(), Error> {
     Ok(())
 }
 
-/// After a call that fails, either nothing has changed, or the log takes no more records.
+/// After a failed call, either nothing has changed, or the log accepts no more records.
 #[test]
 fn a_failed_call_changes_nothing_or_fails_the_log() {
     type Call = (&'static str, fn(&LogFile) -> Result<u64, Error>);
@@ -234,7 +234,7 @@ fn a_failed_call_changes_nothing_or_fails_the_log() {
         ("append", |log| log.append(b"two")),
         ("a long append", |log| log.append(&[9; 1 << 20])),
         ("append_sync", |log| log.append_sync(b"two")),
-        // Of several records, those before the one that fails are appended.
+        // `extend` appends all records before the one that fails, so only one record is passed.
         ("extend", |log| log.extend([&[9; 1 << 20]])),
         ("flush", |log| log.flush().map(|()| 0)),
         ("sync", |log| log.sync().map(|()| 0)),
@@ -273,7 +273,7 @@ fn a_failed_call_changes_nothing_or_fails_the_log() {
                 } else {
                     unchanged.insert(name);
                     assert_eq!(log.offset(), offset, "{name}, {write}, {cut}, {sync}");
-                    // A record that was gathered before may have been written.
+                    // A record that was buffered before may have been written.
                     let found = records(&double.bytes());
                     assert!(
                         found == records(&bytes) || found == [b"one"],
@@ -286,7 +286,7 @@ fn a_failed_call_changes_nothing_or_fails_the_log() {
             }
         }
     }
-    // Each call has failed in both ways.
+    // Each call must have failed in both ways.
     let all = BTreeSet::from(calls.map(|(name, _)| name));
     assert_eq!((&unchanged, &ended), (&all, &all));
 }
@@ -294,7 +294,7 @@ fn a_failed_call_changes_nothing_or_fails_the_log() {
 type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
 
 /// A record of more than 256 KiB is written in pieces. If one of them fails, no part of the record
-/// stays in the file, and everything before it does.
+/// may stay in the file, but everything before it must.
 #[test]
 fn a_failed_piece_rolls_back_its_long_record() -> Result<(), Error> {
     let appends: [(Append, &[&[u8]]); 3] = [
@@ -310,7 +310,7 @@ fn a_failed_piece_rolls_back_its_long_record() -> Result<(), Error> {
     for format in formats {
         for options in [LogFileOptions::default(), buffered()] {
             for (append, reached) in appends {
-                // The first record of the file is the long one, or not.
+                // The long record either is the first record of the file, or follows other records.
                 check_each_piece(&options.clone().with_format(format), &[], append, reached)?;
                 check_each_piece(&options.clone().with_format(format), &[b"one"], append, reached)?;
             }
@@ -320,7 +320,7 @@ fn a_failed_piece_rolls_back_its_long_record() -> Result<(), Error> {
 }
 
 /// Appends a long record after the records `before`, and makes each of its pieces fail in turn. The
-/// records `reached` are appended with it, and reach the file together with its first piece.
+/// records `reached` are appended together with it, and reach the file with its first piece.
 fn check_each_piece(
     options: &LogFileOptions,
     before: &[&[u8]],
@@ -375,7 +375,7 @@ fn check_each_piece(
     Ok(())
 }
 
-/// If the file cannot be cut after a piece has failed, no more is written to it.
+/// If the file cannot be truncated after a piece has failed, nothing more may be written to it.
 #[test]
 fn a_failed_rollback_of_a_long_record_fails_the_log() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
@@ -401,7 +401,8 @@ fn a_failed_rollback_of_a_long_record_fails_the_log() -> Result<(), Error> {
     Ok(())
 }
 
-/// However the records of a writer are divided into pieces, they are those of the encoder.
+/// However the records of a writer are divided into pieces, the bytes are the same as the
+/// encoder's.
 #[test]
 fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>> {
     #[derive(Default)]
@@ -457,7 +458,8 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
-/// Otherwise a crash could leave bytes of the failed write after those of the next.
+/// Without the truncation and the sync, a crash could leave bytes of the failed write after the
+/// bytes of the next write.
 #[test]
 fn a_failed_write_is_truncated_and_synced() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
@@ -512,7 +514,7 @@ fn a_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
         assert_eq!(write_error(result), (Some(ENOSPC), 10, false));
     }
     assert_eq!(double.ops(), before, "the file is left alone");
-    // Opening it again continues after the complete records.
+    // Reopening the log continues after the complete records.
     let file = Double::with_bytes(&double.bytes());
     let options = buffered().with_on_torn_tail(OnTornTail::Truncate);
     let log = LogFile::append_in(file.boxed(), options)?;
@@ -521,8 +523,8 @@ fn a_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
     Ok(())
 }
 
-/// When an append returns, the operating system has the record: one write for each, and one per 256
-/// KiB for the records of an `extend`, or for a record of more than 256 KiB.
+/// When an append returns, the operating system has the record. Each append is one write. A long
+/// record, and the records of an `extend`, take one write for every 256 KiB.
 #[test]
 fn by_default_each_append_is_one_write() -> Result<(), Error> {
     let double = Double::default();
@@ -570,8 +572,8 @@ fn by_default_a_failed_write_rolls_back_its_append() -> Result<(), Error> {
     Ok(())
 }
 
-/// An iterator that panics leaves the writer failed, with the records appended before; no part of
-/// the interrupted batch is in the file.
+/// If an iterator panics, the writer has failed. The records appended before are in the log, but no
+/// part of the interrupted batch is in the file.
 #[test]
 fn a_panic_during_append_fails_the_log() -> Result<(), Error> {
     let double = Double::default();
@@ -608,18 +610,18 @@ fn a_failed_sync_fails_the_log() -> Result<(), Error> {
     log.append(b"two")?;
     double.state().sync_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.sync()), (Some(EIO), 10, false));
-    // The next sync would succeed: fsync reports an error only once.
+    // A second sync would succeed, because fsync reports an error only once.
     for result in [log.sync(), log.append(b"three").map(drop), log.close()] {
         let text = result.as_ref().expect_err("it must fail").to_string();
         assert!(text.contains("an earlier sync failed"), "{text}");
-        // Programs decide by the error of the system.
+        // Programs make decisions by the operating system's error number.
         assert_eq!(write_error(result), (Some(EIO), 10, false));
     }
     assert_eq!((sync_count(&double), log.durable_offset()), (1, 10));
     Ok(())
 }
 
-/// Without its name on the disk, the bytes of a new file are of no use.
+/// If its name is not on the disk, the bytes of a new file are useless.
 #[test]
 fn only_the_first_sync_syncs_the_directory() -> Result<(), Error> {
     let double = Double::default();
@@ -698,9 +700,9 @@ fn an_append_after_the_interval_syncs() -> Result<(), Error> {
     Ok(())
 }
 
-/// Threads that wait for the disk share a sync: each record is there once. Each sync here ends only
-/// when all threads wait for the disk. Those that it does not serve are served by the next one, so a
-/// thread needs at most two syncs for a record.
+/// Threads that wait for the disk share a sync. Each record must be found once. In this test, a
+/// sync only ends when all threads are waiting for the disk. The next sync covers the threads that
+/// this one does not, so a thread needs at most two syncs for a record.
 #[test]
 fn sixteen_threads_share_syncs() -> Result<(), Error> {
     const THREADS: usize = 16;
@@ -720,7 +722,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
                     let end = offset + 7 + record.len() as u64;
                     let durable = log.durable_offset();
                     assert!(durable >= end, "it returned too early");
-                    // Writes of others during a sync are not on the disk yet.
+                    // Records that other threads write during a sync are not on the disk yet.
                     assert!(double.state().synced_len >= durable, "it promises too much");
                     returned.fetch_add(1, SeqCst);
                 }
@@ -731,7 +733,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
             until(|| {
                 let (returned, finished) = (returned.load(SeqCst), finished.load(SeqCst));
                 let all_wait = log.offset() as usize == (returned + THREADS - finished) * LEN;
-                // Those that the last sync has served have returned, and wait again.
+                // The threads that the last sync covered have returned, and are waiting again.
                 let is_served = log.durable_offset() as usize == returned * LEN;
                 finished == THREADS || (double.state().started_syncs == number && is_served && all_wait)
             });
@@ -752,7 +754,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
     Ok(())
 }
 
-/// A failed sync fails for every thread that waited for it.
+/// If a sync fails, it fails for every thread that waited for it.
 #[test]
 fn threads_share_a_failed_sync() {
     let double = Double::default();
@@ -775,7 +777,7 @@ fn threads_share_a_failed_sync() {
     assert_eq!(log.durable_offset(), 0);
 }
 
-/// It writes buffered records, but syncs only if the bytes are not on the disk yet.
+/// Waiting writes buffered records, but syncs only if the bytes are not on the disk yet.
 #[test]
 fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
     let double = Double::default();
@@ -804,8 +806,8 @@ fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
     Ok(())
 }
 
-/// The offset at which a record of an open container starts can be waited for: the container is
-/// closed.
+/// A thread can wait for the offset at which a record of an open container starts. This closes the
+/// container.
 #[test]
 fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
     let double = Double::default();
@@ -820,7 +822,7 @@ fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
     Ok(())
 }
 
-/// A thread that waits for bytes which a running sync covers does not sync again.
+/// If a running sync covers the bytes, the waiting thread does not sync again.
 #[test]
 fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
     let double = Double::default();
@@ -830,8 +832,7 @@ fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
         let appends = scope.spawn(|| log.append_sync(b"one"));
         until(|| double.state().started_syncs == 1);
         scope.spawn(|| {
-            // Whether the call below has started to wait by then does not show, and decides
-            // nothing.
+            // The call below may or may not have started to wait by then. The result is the same.
             std::thread::sleep(Duration::from_millis(50));
             double.state().held_sync = None;
         });
@@ -863,7 +864,7 @@ fn waiting_for_an_offset_fails_where_no_sync_can_cover_it() -> Result<(), Error>
     log.append(b"two")?;
     double.state().sync_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.wait_durable(20)), (Some(EIO), 10, false));
-    // The second offset is on the disk; a failed log answers no call.
+    // The second offset is on the disk, but a failed log refuses every call.
     for offset in [20, 10] {
         assert_eq!(write_error(log.wait_durable(offset)), (Some(EIO), 10, false));
     }
@@ -878,7 +879,7 @@ fn waiting_for_an_offset_fails_where_no_sync_can_cover_it() -> Result<(), Error>
     Ok(())
 }
 
-/// A record that returns different bytes at each call is written as one of its values.
+/// If a record returns different bytes at each call, one of its values is written.
 #[test]
 fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> {
     const VALUES: [&[u8]; 3] = [b"one", b"another", &[7; 40_000]];
@@ -893,7 +894,7 @@ fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> 
         let log = plain(&double);
         log.extend((0..100).map(|_| Changing(AtomicU32::new(first))))?;
         log.close()?;
-        // Damage would fail the test when reading.
+        // If the file were damaged, reading it would fail the test.
         let found = records(&double.bytes());
         assert_eq!(found.len(), 100);
         assert!(found.iter().all(|record| VALUES.contains(&&record[..])));
@@ -901,8 +902,8 @@ fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> 
     Ok(())
 }
 
-/// A storage that panics in a sync leaves no thread waiting, neither those that wait for that sync
-/// nor the one that closes the log.
+/// If a storage panics during a sync, no thread may keep waiting. This includes the threads that
+/// wait for that sync and the thread that closes the log.
 #[test]
 fn a_panic_during_sync_fails_the_log() {
     let double = Double::default();
@@ -927,8 +928,9 @@ fn a_panic_during_sync_fails_the_log() {
     assert_eq!(write_error(closed), (None, 0, false));
 }
 
-/// Threads that wait for the disk while another closes are served, and later ones are refused:
-/// only acknowledged records are in the log. Once closed, the log has released the file.
+/// If a thread closes the log, other threads that wait for the disk are still served, and later
+/// calls are refused. Only acknowledged records are in the log. After closing, the log has released
+/// the file.
 #[test]
 fn close_waits_for_waiting_threads() {
     let double = Double::default();
@@ -952,7 +954,7 @@ fn close_waits_for_waiting_threads() {
                 })
             })
             .collect();
-        // One of them syncs, and the others wait.
+        // One of the threads syncs, and the others wait.
         until(|| log.offset() == 40);
         let closes = scope.spawn(|| {
             log.close().expect("nothing fails");
@@ -1031,7 +1033,8 @@ fn a_device_is_not_appended_to() {
     );
 }
 
-/// Without a sync, and without the bytes that close a log.
+/// Dropping a log writes its records. It does not sync, and does not write the bytes that close a
+/// log.
 #[test]
 fn a_dropped_log_writes_its_records() -> Result<(), Error> {
     let double = Double::default();
@@ -1051,8 +1054,8 @@ fn a_dropped_log_writes_its_records() -> Result<(), Error> {
     Ok(())
 }
 
-/// After a failed write that was undone, the records are written again. After one that could not be
-/// undone, a failed sync or a panic, no more is written.
+/// After a failed write that was undone, dropping the log writes the records again. If the write
+/// could not be undone, or after a failed sync or a panic, it writes nothing.
 #[test]
 fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
     let double = Double::default();
@@ -1081,7 +1084,7 @@ fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
     drop(log);
     assert_eq!(double.bytes(), b"");
 
-    // A drop that fails is silent, and leaves no part of a record.
+    // If writing fails during a drop, the drop is silent and leaves no part of a record.
     let double = Double::default();
     let log = create(&double, buffered());
     log.append(b"one")?;
@@ -1091,7 +1094,7 @@ fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
     Ok(())
 }
 
-/// Records that the parent has appended but not written are for the parent to write.
+/// Only the parent may write records that the parent has appended but not written.
 #[test]
 fn a_log_that_a_forked_child_drops_does_not_write() -> Result<(), Error> {
     let double = Double::default();
@@ -1105,7 +1108,7 @@ fn a_log_that_a_forked_child_drops_does_not_write() -> Result<(), Error> {
     Ok(())
 }
 
-/// A sink with shared access.
+/// A sink that the test shares with the writer.
 #[derive(Clone, Default)]
 struct Shared {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -1137,7 +1140,7 @@ fn a_dropped_writer_writes_its_records() -> Result<(), Error> {
     drop(writer);
     assert_eq!(records(&sink.bytes.lock().unwrap()), [b"one", b"two"]);
 
-    // How much arrived the first time is unknown.
+    // It is unknown how many bytes arrived the first time.
     let panics = true;
     let sink = Shared {
         panics,
@@ -1154,7 +1157,7 @@ fn a_dropped_writer_writes_its_records() -> Result<(), Error> {
     drop(writer);
     assert_eq!(sink.bytes.lock().unwrap().len(), 0);
 
-    // A sink that has been returned is not written to again.
+    // After a sink has been returned, the writer does not write to it again.
     let sink = Shared::default();
     let mut writer = Writer::new(sink.clone());
     writer.append(b"one")?;
@@ -1163,7 +1166,7 @@ fn a_dropped_writer_writes_its_records() -> Result<(), Error> {
     Ok(())
 }
 
-/// Refused records are not in the log, and later calls report only that it is closed.
+/// Refused records are not in the log, and later calls only report that the log is closed.
 #[test]
 fn a_log_is_closed_even_if_close_fails() -> Result<(), Error> {
     let faults: [fn(&Double); 2] = [
@@ -1235,8 +1238,8 @@ fn a_closed_log_rejects_further_calls() -> Result<(), Error> {
     Ok(())
 }
 
-/// The missing part of the torn record is zeros, and so is padding. The record must not reappear
-/// after it was reported as lost.
+/// The missing part of the torn record is zeros, and so is padding. A record that was reported as
+/// lost must not reappear.
 #[test]
 fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
     for len in [1, 100, 40_000] {
@@ -1266,8 +1269,8 @@ fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
     Ok(())
 }
 
-/// In Pebble's dialect, a trailer with the number 8; in W&B's, the file header, even if there is no
-/// record.
+/// In Pebble's dialect, closing writes a trailer with the number 8. In W&B's dialect, the file
+/// header is written even if there is no record.
 #[test]
 fn close_writes_the_trailer_or_header_of_the_dialect() -> Result<(), Error> {
     for (dialect, expected) in [
@@ -1285,8 +1288,8 @@ fn close_writes_the_trailer_or_header_of_the_dialect() -> Result<(), Error> {
     Ok(())
 }
 
-/// Options that a dialect does not support, or this build cannot write, are refused before a file
-/// is created, emptied or changed.
+/// An option that the dialect does not support, or that this build cannot write, is refused before
+/// a file is created, emptied or changed.
 #[test]
 fn rejected_records_leave_the_log_unchanged() {
     let directory = tempfile::tempdir().unwrap();
@@ -1322,14 +1325,14 @@ fn rejected_records_leave_the_log_unchanged() {
         }
         for path in [&old, &new] {
             let error = LogFile::append_to(path, options()).unwrap_err();
-            // A compressed log is never appended to, with the feature or without.
+            // A compressed log is never appended to, with or without the feature.
             let is_never =
                 expected == Unsupported::ZstdFeature && matches!(error.kind, ErrorKind::NeverAppended { .. });
             assert!(is_never || is_refused(&error), "{format:?}: {error}");
         }
         assert_eq!(std::fs::read(&old).unwrap(), b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
         assert!(!new.exists());
-        // Options for reading are accepted without the feature.
+        // Without the feature, options for reading are still accepted.
         let options = ReadOptions::default().with_format(format);
         if expected != Unsupported::ZstdFeature {
             assert!(is_refused(&options.check().unwrap_err()));
@@ -1344,7 +1347,7 @@ fn rejected_records_leave_the_log_unchanged() {
             assert!(is_refused(&Follower::open_with(&old, options).unwrap_err()));
         }
     }
-    // Also in a detected dialect.
+    // This is also true for a detected dialect.
     let options = ReadOptions::default().with_log_number(7);
     assert!(matches!(
         Reader::open_with(&old, options).unwrap().next_record(),
@@ -1357,7 +1360,7 @@ fn rejected_records_leave_the_log_unchanged() {
 
 // Limits ----------------------------------------------------------------------------------------
 
-/// A length that readers refuse by default.
+/// Readers refuse a record of this length by default.
 #[test]
 fn a_record_that_is_too_long_is_not_written() {
     assert_eq!(LogFileOptions::default().record_len_max, RECORD_LEN_MAX);
@@ -1384,7 +1387,7 @@ fn a_record_that_is_too_long_is_not_written() {
         is_refused(log.append(&long).unwrap_err());
         is_refused(log.append_sync(&long).unwrap_err());
         assert_eq!(log.try_append(&long).unwrap(), None);
-        // The records before it are there.
+        // The records before the long record are in the log.
         is_refused(log.extend([&right, &long, &right]).unwrap_err());
         log.append(b"last").unwrap();
         log.close().unwrap();
@@ -1410,7 +1413,7 @@ fn a_record_that_is_too_long_is_not_written() {
     }
 }
 
-/// `extend` writes the same as single appends, and stops where they would fail.
+/// `extend` writes the same bytes as single appends, and stops where an append would fail.
 #[test]
 fn extend_writes_the_same_as_append() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
@@ -1433,7 +1436,8 @@ fn extend_writes_the_same_as_append() -> Result<(), Error> {
     Ok(())
 }
 
-/// Readers believe the name of a file: records of another number would be those of an older log.
+/// Readers trust the name of a file. They would take records with another number for records of an
+/// older log.
 #[test]
 fn a_file_named_with_another_log_number_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,7 +1,7 @@
-//! Threads in every order in which they can take turns: those that share one log and wait for a
-//! sync, one of which syncs for all; those that close it; and those that read parts of a file for
-//! another. `make loom` runs this; the other tests are compiled without `cfg(loom)`, and this one
-//! is then empty.
+//! Runs threads in every order in which they can take turns. Some threads share one log and wait
+//! for a sync, and one of them syncs for all. Other threads close the log, or read parts of a file
+//! for another thread. `make loom` runs this test. The other tests are compiled without
+//! `cfg(loom)`, and this one is then empty.
 #![cfg(loom)]
 
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use cordwood_log::segments::Segment;
 use cordwood_log::write::{self, Storage};
 use cordwood_log::{Dialect, Error, FlushPolicy, LogFile, LogFileOptions, SegmentedLog};
 
-/// A file that knows its length, and how much of it is on the disk.
+/// A file that knows its length, and how many of its bytes are on the disk.
 #[derive(Debug, Default)]
 struct File {
     len: AtomicU64,
     synced_len: AtomicU64,
-    /// Loom's own, so that another thread may take its turn at the end of a sync, too.
+    /// This is a loom atomic, so that another thread may also take its turn at the end of a sync.
     sync_count: loom::sync::atomic::AtomicU64,
-    /// The disk accepts no write. Only the first sync to end reports that.
+    /// Whether the disk accepts no write. Only the first sync that ends reports this.
     first_sync_fails: bool,
     write_count: AtomicU64,
     second_write_fails: bool,
@@ -56,7 +56,7 @@ impl Storage for Port {
 
     fn sync_data(&self) -> io::Result<()> {
         let len = self.0.len.load(SeqCst);
-        // Others may append meanwhile, none of which is on the disk.
+        // Other threads may append during a sync. Their records are not on the disk yet.
         loom::thread::yield_now();
         if !self.0.first_sync_fails {
             self.0.synced_len.store(len, SeqCst);
@@ -74,7 +74,7 @@ impl Storage for Port {
 const RECORD: &[u8] = b"record";
 const STORED_LEN: u64 = 7 + RECORD.len() as u64;
 
-/// Two threads append and sync; the main thread may close the log meanwhile.
+/// Two threads append and sync. The main thread may close the log at the same time.
 fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
     let file = move || File {
         first_sync_fails,
@@ -83,7 +83,7 @@ fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
     check_file(file, LogFileOptions::default().with_flush(flush), closes);
 }
 
-/// As [`check`], with a file that fails as described in it.
+/// Like [`check`], but with a file that defines which calls fail.
 fn check_file(file: impl Fn() -> File + Send + Sync + 'static, options: LogFileOptions, closes: bool) {
     loom::model(move || {
         let file = Arc::new(file());
@@ -104,8 +104,8 @@ fn check_file(file: impl Fn() -> File + Send + Sync + 'static, options: LogFileO
                 })
             })
             .collect();
-        // Another thread also closes it: the second to close returns when the file has been
-        // released.
+        // Another thread also closes the log. If it is the second thread to close, its call returns
+        // when the file has been released.
         let closer = closes.then(|| {
             let log = log.clone();
             loom::thread::spawn(move || {
@@ -132,7 +132,7 @@ fn two_threads_share_a_sync() {
     check(false, FlushPolicy::OnClose, false);
 }
 
-/// One thread appends and syncs, the other waits for a record that was appended before.
+/// One thread appends and syncs. The other waits for a record that was appended before.
 #[test]
 fn a_thread_waits_for_a_record_of_another() {
     loom::model(|| {
@@ -153,7 +153,8 @@ fn a_thread_waits_for_a_record_of_another() {
     });
 }
 
-/// Records that a thread appends before it syncs share no container with those of another thread.
+/// If a thread appends records before it syncs, they share no container with records of another
+/// thread.
 #[test]
 fn two_threads_share_a_sync_of_a_packed_log() {
     let packed = LogFileOptions::default().with_dialect(Dialect::PACKED);
@@ -167,8 +168,8 @@ fn a_failed_sync_fails_every_waiter() {
     check(true, FlushPolicy::EveryAppend, false);
 }
 
-/// The cut after a failed write syncs too, perhaps while the other thread does. The error of the
-/// disk goes to one of the two, and no record is acknowledged.
+/// The truncation after a failed write also syncs, possibly at the same time as the other thread.
+/// Only one of the two threads gets the error of the disk, and no record may be acknowledged.
 #[test]
 fn a_failed_sync_after_truncation_fails_every_waiter() {
     let file = || File {
@@ -184,7 +185,7 @@ fn close_waits_for_threads_that_wait_for_a_sync() {
     check(false, FlushPolicy::EveryAppend, true);
 }
 
-/// The second thread to close returns when the file has been released, not before.
+/// The second thread that closes the log must not return before the file has been released.
 #[test]
 fn two_threads_close() {
     loom::model(|| {
@@ -205,7 +206,7 @@ fn two_threads_close() {
     });
 }
 
-/// A directory whose segments know how much of them is on the disk.
+/// A directory whose segments know how many of their bytes are on the disk.
 #[derive(Debug, Default)]
 struct Segments(std::sync::Mutex<BTreeMap<u64, Arc<File>>>);
 
@@ -217,7 +218,7 @@ impl Directory {
         self.0.0.lock().expect("no panic with the lock")
     }
 
-    /// Whether everything before this log offset is on the disk, or was removed.
+    /// Checks whether everything before this log offset is on the disk or was removed.
     fn has_synced(&self, end: u64) -> bool {
         let files = self.files();
         let mut last_first = files.range(..end).rev();
@@ -263,8 +264,8 @@ impl write::Directory for Directory {
     }
 }
 
-/// Two threads append to a log with these options, one record to a segment, and sync; `beside` runs
-/// beside them.
+/// Two threads append to a log with these options and sync. Each segment holds one record. `beside`
+/// runs at the same time.
 fn check_segments(options: LogFileOptions, beside: impl Fn(&SegmentedLog) + Send + Sync + Copy + 'static) {
     loom::model(move || {
         let directory = Directory::default();
@@ -302,7 +303,7 @@ fn check_segments(options: LogFileOptions, beside: impl Fn(&SegmentedLog) + Send
     });
 }
 
-/// One of them starts the next segment, while the other may wait for a record in the last.
+/// One thread starts the next segment, while the other may wait for a record in the last one.
 #[test]
 fn two_threads_start_segments() {
     check_segments(LogFileOptions::default(), |_| {});
@@ -323,7 +324,8 @@ fn segments_started_by_two_threads_expire_during_pruning() {
     });
 }
 
-/// Two workers and a consumer: the results arrive in order, each once, and none is lost.
+/// With two workers and a consumer, each result must arrive once and in order, and none may be
+/// lost.
 #[test]
 fn results_of_a_queue_come_in_order() {
     loom::model(|| {
@@ -344,7 +346,7 @@ fn results_of_a_queue_come_in_order() {
     });
 }
 
-/// A stopped queue leaves no worker waiting, and returns no more results.
+/// After a queue is stopped, no worker may keep waiting, and the queue returns no more results.
 #[test]
 fn stopping_a_queue_ends_its_workers() {
     loom::model(|| {

@@ -1,5 +1,5 @@
-//! Operations that need little memory, however long a record is. A process of its own, since the
-//! peak is the process's.
+//! Tests operations that need little memory, however long a record is. This test has its own
+//! process, because the peak of memory use is measured for the whole process.
 #![cfg(target_os = "linux")]
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use cordwood_log::{Dialect, LogFile, LogFileOptions, ReadOptions, Writer, ops};
 
 const MIB: u64 = 1 << 20;
 
-/// The peak of resident memory.
+/// Returns the peak of resident memory.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -61,7 +61,7 @@ fn a_long_record_is_not_held() {
     let grown = peak() - before;
     assert!(grown < 16 * MIB, "{grown}");
 
-    // Nor is it copied as a whole when it is written.
+    // Writing a record must not copy it as a whole either.
     let record = vec![7; 64 << 20];
     let before = peak();
     let log = LogFile::create(&path, LogFileOptions::default()).unwrap();
@@ -75,7 +75,7 @@ fn a_long_record_is_not_held() {
     let grown = peak() - before;
     assert!(grown < 4 * MIB, "{grown}");
 
-    // Nor are short records held until they are all packed, or salvaged.
+    // Short records must not be kept in memory until all of them are packed or salvaged.
     let mut writer = Writer::new(File::create(&path).unwrap());
     writer.extend(std::iter::repeat_n([7; 1000], 64_000)).unwrap();
     writer.finish().unwrap();

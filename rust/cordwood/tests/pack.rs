@@ -1,4 +1,4 @@
-//! `ops::pack`: a strict copy to a packed log, and back.
+//! Tests `ops::pack`, which makes a strict copy of a log as a packed log, and back.
 
 #![cfg(feature = "fs")]
 
@@ -17,14 +17,14 @@ const MARK_STORED: &[u8] = b"\x90\x26\x4b\x92\x0a\x00\x48cordwood\x01\x00";
 const STORED: LogFormat = LogFormat::new(Dialect::PACKED);
 const ZSTD: LogFormat = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
 
-/// Those that this build writes.
+/// The packed formats that this build can write.
 const PACKED: &[LogFormat] = if cfg!(feature = "zstd") {
     &[STORED, ZSTD]
 } else {
     &[STORED]
 };
 
-/// Short and long ones, some of which zstd shortens.
+/// Returns short and long records. zstd makes some of them shorter.
 fn records() -> Vec<Vec<u8>> {
     let noise = |seed: usize, at: usize| (((seed * 7_919 + at) * 2_654_435_761) >> 13) as u8;
     let lens = (0..3000).map(|number| number * 7_919 % 150).chain([5_000, 70_000, 0]);
@@ -46,7 +46,8 @@ fn log(format: impl Into<LogFormat>, records: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// Packs `file` in a directory of its own, and returns the new log. If it fails, there is no file.
+/// Packs `file` in its own directory, and returns the new log. Asserts that no file exists after a
+/// failure.
 fn pack(file: &[u8], format: impl Into<LogFormat>) -> Result<(Vec<u8>, Report), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let destination = directory.path().join("new.log");
@@ -81,7 +82,7 @@ fn packing_and_unpacking_restores_the_file() -> Result<(), Error> {
                 }
                 assert!(reader.next_record()?.is_none());
                 assert!(pack(&packed, dialect)?.0 == file, "{dialect} {format:?}");
-                // Between the codecs, too.
+                // A packed log can also be copied from one codec to the other.
                 assert!(
                     pack(&packed, STORED)?.0 == pack(&file, STORED)?.0,
                     "{dialect} {format:?}"
@@ -92,7 +93,7 @@ fn packing_and_unpacking_restores_the_file() -> Result<(), Error> {
     Ok(())
 }
 
-/// As made by hand.
+/// The expected bytes are built by hand.
 #[test]
 fn a_packed_log_has_a_mark_and_containers() -> Result<(), Error> {
     assert_eq!(pack(b"", STORED)?.0, MARK_STORED);
@@ -102,7 +103,8 @@ fn a_packed_log_has_a_mark_and_containers() -> Result<(), Error> {
     Ok(())
 }
 
-/// Two packed logs that were joined have a mark in the middle; it is no evidence about records.
+/// Two packed logs that were joined have a mark in the middle. The mark is not a record, so
+/// unpacking drops it.
 #[test]
 fn unpacking_drops_a_mark_in_the_middle() -> Result<(), Error> {
     assert_eq!(
@@ -112,7 +114,7 @@ fn unpacking_drops_a_mark_in_the_middle() -> Result<(), Error> {
     Ok(())
 }
 
-/// Possible records: where each starts and ends, and its reason.
+/// Each case has a region that may have been a record: its start, its end, and its reason.
 #[test]
 fn a_region_that_may_have_been_a_record_is_an_error() {
     let zeros = |len| vec![0; len];
@@ -122,18 +124,18 @@ fn a_region_that_may_have_been_a_record_is_an_error() {
         (flipped, 0, 10, "checksum_mismatch"),
         ([FOO, b"torn"].concat(), 10, 14, "torn_tail"),
         (b"torn".to_vec(), 0, 4, "torn_tail"),
-        // Not up to the end of a block.
+        // These zeros do not extend to the end of a block.
         ([FOO, &zeros(90)].concat(), 10, 100, "zero_fill"),
-        // More than the rest of a block, as preallocated.
+        // These zeros are longer than the rest of a block, as in a preallocated file.
         (
             [FOO, &zeros(2 * BLOCK_LEN - 10)].concat(),
             10,
             2 * BLOCK_LEN as u64,
             "zero_fill",
         ),
-        // No record in the block.
+        // This block does not contain a record.
         (zeros(BLOCK_LEN), 0, BLOCK_LEN as u64, "zero_fill"),
-        // Before another record, or before damage.
+        // These zeros are before another record, or before damage.
         (two_blocks(FOO), 10, BLOCK_LEN as u64, "zero_fill"),
         (two_blocks(b"torn"), 10, BLOCK_LEN as u64, "zero_fill"),
         (
@@ -164,8 +166,8 @@ fn pack_drops_padding() -> Result<(), Error> {
     Ok(())
 }
 
-/// No data is missing: fragments that old versions of LevelDB wrote, and trailers that no engine
-/// looks at.
+/// No data is lost by dropping these bytes. They are fragments that old versions of LevelDB wrote,
+/// and trailers that no engine reads.
 #[test]
 fn pack_drops_empty_firsts_and_nonzero_trailers() -> Result<(), Error> {
     let crc = crc32c::crc32c(&[2])
@@ -187,7 +189,7 @@ fn pack_drops_empty_firsts_and_nonzero_trailers() -> Result<(), Error> {
 #[test]
 fn pack_rejects_logs_it_could_not_restore() {
     let numbered = |dialect| log(LogFormat::new(dialect).with_log_number(7), &[b"foo".to_vec()]);
-    // SwanLab's versions differ in the last byte of the file header.
+    // SwanLab's versions differ only in the last byte of the file header.
     let swanlab = |version| {
         let mut file = log(Dialect::SWANLAB, &[b"{\"model_type\": 1}".to_vec()]);
         file[6] = version;
@@ -198,7 +200,7 @@ fn pack_rejects_logs_it_could_not_restore() {
     for (file, text, metadata_offset) in [
         (numbered(Dialect::RECYCLABLE), "with a log number", None),
         (numbered(Dialect::PEBBLE), "with a log number", None),
-        // Only where a block ends is it not the same as `WANDB`.
+        // This dialect differs from `WANDB` only where a block ends.
         (log(Dialect::WANDB_OLD, &[vec![1; BLOCK_LEN]]), "wandb_old logs", None),
         (swanlab(0), "swanlab logs of version 0", None),
         (swanlab(1), "swanlab logs of version 1", None),
@@ -289,7 +291,7 @@ fn copies_may_not_be_named_like_a_segment() -> Result<(), Box<dyn std::error::Er
         assert!(matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput));
     }
     assert_eq!(std::fs::read_dir(directory.path())?.count(), 0);
-    // That of a log of LevelDB.
+    // This name is the name of a LevelDB log.
     assert!(copies(&directory.path().join("000099.log"))[0].is_ok());
     Ok(())
 }

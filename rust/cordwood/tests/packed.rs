@@ -1,5 +1,5 @@
-//! Packed logs: containers of many records. The expected values are those of the vectors in
-//! `docs/format/packed.md`, and of bytes made by hand.
+//! Tests packed logs, which are containers of many records. The expected values come from the
+//! vectors in `docs/format/packed.md` and from hand-built bytes.
 
 use std::io;
 
@@ -45,12 +45,12 @@ fn options() -> ReadOptions {
     ReadOptions::default().with_on_corruption(OnCorruption::Skip)
 }
 
-/// All that a reader of a slice returns.
+/// Returns everything that a reader of a slice returns.
 fn read(file: &[u8], options: &ReadOptions) -> Vec<Part> {
     parts(&mut Reader::from_slice(file, options.clone()))
 }
 
-/// A source that returns a few bytes per read.
+/// A source that returns only a few bytes per read.
 struct Trickle<'a>(&'a [u8], usize);
 
 impl io::Read for Trickle<'_> {
@@ -62,7 +62,7 @@ impl io::Read for Trickle<'_> {
     }
 }
 
-/// Checks that each way of reading returns the same.
+/// Checks that each way of reading returns the same parts.
 #[track_caller]
 fn check(file: &[u8], expected: &[Part]) {
     assert_eq!(read(file, &options()), expected);
@@ -199,7 +199,7 @@ fn vector_7_a_container_starts_seven_bytes_before_a_block_end() {
     );
 }
 
-/// The lengths are those of the payloads in the vectors.
+/// The expected lengths are the payload lengths in the vectors.
 #[test]
 fn stat_counts_each_container_once() -> Result<(), Error> {
     let fragments = |stat: &Stat| [stat.full_count, stat.first_count, stat.middle_count, stat.last_count];
@@ -250,7 +250,8 @@ fn vector_9_lengths_that_do_not_add_up() {
     );
 }
 
-/// The error of a reader under each policy, and its offset; a further call returns the same.
+/// Returns the error of a reader and its offset. Checks that it is the same under each policy, and
+/// that a further call returns it again.
 fn refused(file: &[u8]) -> (Unsupported, Option<u64>) {
     use OnCorruption::{Fail, Salvage, Skip, Stop};
     let refused = [Fail, Skip, Stop, Salvage].map(|policy| {
@@ -340,7 +341,7 @@ fn vector_12_every_policy_rejects_over_256_mib() {
     }
 }
 
-/// The rest of the log may be of that version.
+/// The rest of the log may have been written in the later version.
 #[test]
 fn a_later_version_after_a_record_fails_at_its_offset() {
     let file = [&mark(1, 0)[..], OK, &mark(2, 0), OK].concat();
@@ -365,7 +366,7 @@ fn a_later_version_after_a_record_fails_at_its_offset() {
     }
 }
 
-/// Another build may read it.
+/// Another build may support the compression, so it is refused instead of skipped.
 #[test]
 #[cfg(not(feature = "zstd"))]
 fn every_policy_rejects_compression_without_zstd() {
@@ -373,7 +374,7 @@ fn every_policy_rejects_compression_without_zstd() {
     assert!(matches!(found, (Unsupported::ZstdFeature, None)), "{found:?}");
 }
 
-/// Records of many lengths, some of them empty.
+/// Returns records of many lengths, some of them empty.
 fn records(seed: usize, count: usize, len_max: usize) -> Vec<Vec<u8>> {
     (0..count)
         .map(|index| {
@@ -383,8 +384,8 @@ fn records(seed: usize, count: usize, len_max: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Three blocks and more: the mark, records and containers, stored and compressed, some of which
-/// cross the ends of blocks.
+/// Returns a log of more than three blocks. It contains the mark, records, and containers with and
+/// without compression. Some of them cross the ends of blocks.
 fn three_blocks() -> Vec<u8> {
     let mut file = mark(1, 1);
     for seed in 0.. {
@@ -421,15 +422,14 @@ fn start(part: &Part) -> u64 {
     }
 }
 
-/// Checks that the two parts of a file that meet at each offset are together the whole.
+/// Checks that if a file is divided at each of these offsets, both parts together are the whole.
 #[track_caller]
 fn check_splits(file: &[u8], options: &ReadOptions, splits: impl Iterator<Item = u64>) {
     let all = read(file, options);
     for split in splits {
         let before = read(file, &options.clone().with_range(..split));
         let after = read(file, &options.clone().with_range(split..));
-        // As everywhere, fragments of which the start is missing belong to the part before, if
-        // they are the first after its end.
+        // Fragments with a missing start belong to the first range if they directly follow its end.
         let is_before = |part: &Part| start(part) < split || matches!(part, Skipped(.., "missing_start"));
         let edge = all
             .iter()
@@ -450,7 +450,7 @@ fn ranges_split_at_any_offset_add_up() {
     check_splits(&file, &options(), 0..=file.len() as u64);
 }
 
-/// Damages each part of the file in turn.
+/// Returns copies of a file, each with damage in a different part.
 fn damaged_files() -> Vec<Vec<u8>> {
     let file = three_blocks();
     let mut files: Vec<_> = (0..file.len())
@@ -461,7 +461,7 @@ fn damaged_files() -> Vec<Vec<u8>> {
             file
         })
         .collect();
-    // Whole blocks.
+    // Whole blocks are missing or zero.
     files.push([&file[..BLOCK], &file[2 * BLOCK..]].concat());
     files.push([&file[..BLOCK], &vec![0; BLOCK], &file[2 * BLOCK..]].concat());
     files.push(file[BLOCK..].to_vec());
@@ -515,7 +515,7 @@ fn the_end_of_a_file_is_where_its_last_container_ends() {
     let mut reader = Reader::from_slice(STORED, options());
     while reader.next_record().unwrap().is_some() {}
     assert_eq!(reader.end(), Some(End::Clean { offset: 16 }));
-    // Torn in the header, the count and the data.
+    // The container is torn in its header, in its count, and in its data.
     for len in [3, 8, 15] {
         let file = [OK, &STORED[..len]].concat();
         let mut reader = Reader::from_slice(&file, options());

@@ -1,4 +1,4 @@
-//! Packed logs: hostile and damaged containers, followers, and repairs.
+//! Tests packed logs with hostile and damaged containers, with followers, and with repairs.
 
 use std::fs;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn options() -> ReadOptions {
         .with_dialect(Dialect::PACKED)
 }
 
-/// Offsets, and either the length of a record or the reason of a region.
+/// A start and an end offset, and either the length of a record or the reason of a region.
 type Part = (u64, u64, Result<usize, &'static str>);
 
 fn read(file: &[u8], options: &ReadOptions) -> Vec<Part> {
@@ -41,7 +41,7 @@ fn full(container: &[u8]) -> Vec<u8> {
     Wire::Packed.fragment(0x40, container)
 }
 
-/// The events of a log that consists of one container and an ordinary record.
+/// Returns the events of a log that consists of one container and an ordinary record.
 fn first(container: &[u8]) -> Vec<Part> {
     let file = [full(container), Wire::Plain.fragment(1, b"ok")].concat();
     let parts = read(&file, &options());
@@ -64,14 +64,15 @@ fn an_impossible_container_is_damage() {
     let bad = |container: &[u8]| check_bad(container, "bad_container");
     bad(b"");
     bad(b"\x00");
-    // The count: 0, not in the shortest form, cut, too long, more than the container has bytes.
+    // These counts are 0, not in the shortest form, cut, too long, and more than the container has
+    // bytes.
     bad(b"\x00\x00");
     bad(b"\x00\x81\x00\x01a");
     bad(b"\x00\x80");
     bad(b"\x00\x81\x80\x80\x80\x80\x00\x01a");
     bad(&container(0, 32_769, &vec![0; 32_700]));
     bad(&container(0, 30, &[0; 10]));
-    // Lengths: one short, one long, cut, not in the shortest form, six bytes; data too short, too long.
+    // The lengths or the data are incomplete, too long, or not in the shortest form.
     bad(&container(0, 2, b"\x01"));
     bad(&container(0, 2, b"\x01\x01a"));
     bad(&container(0, 2, b"\x01\x01abc"));
@@ -79,14 +80,14 @@ fn an_impossible_container_is_damage() {
     bad(&container(0, 1, b"\x81\x00a"));
     bad(&container(0, 1, b"\x81\x80\x80\x80\x80\x00a"));
     bad(&container(0, 1, b""));
-    // The lengths of three records that overflow 32 bits.
+    // The lengths of these three records overflow 32 bits.
     bad(&container(
         0,
         3,
         b"\xff\xff\xff\xff\x7f\xff\xff\xff\xff\x7f\x02\xff\xff",
     ));
     if cfg!(feature = "zstd") {
-        // Only the codec, and the same in a frame.
+        // The container has only a codec, and then the same in a frame.
         bad(b"\x01");
         bad(&container(1, 0, &frame(b"")));
         bad(&container(1, 2, &frame(b"\x01\x01a")));
@@ -108,24 +109,25 @@ fn a_container_holds_exactly_one_frame_with_its_length() {
     bad(&[&one[..], &frame(b"")].concat());
     bad(&[&one[..], skippable].concat());
     bad(&[&skippable[..], &one].concat());
-    // No content size: a window of 1 KiB in place of a single segment.
+    // The frame states no content size. It has a window of 1 KiB and not a single segment.
     bad(b"\x28\xb5\x2f\xfd\x00\x00\x21\x00\x00\x03abc");
-    // A dictionary.
+    // The frame has a dictionary.
     bad(b"\x28\xb5\x2f\xfd\x21\x07\x04\x21\x00\x00\x03abc");
-    // A size that is off by one, or a gigabyte.
+    // The content size is off by one, or is a gigabyte.
     for size in [3_u32, 5, 1 << 30, 1 << 18] {
         let mut wrong = one.clone();
         wrong[5..9].copy_from_slice(&size.to_le_bytes());
         bad(&wrong);
     }
-    // A wrong checksum of the content.
+    // The checksum of the content is wrong.
     bad(b"\x28\xb5\x2f\xfd\x24\x04\x21\x00\x00\x03abc\x01\x02\x03\x04");
 }
 
 #[test]
 fn offsets_bound_the_number_of_records() {
     let count = BLOCK - 7 - 4;
-    // One byte for each empty record, and as many more as the header and the count take.
+    // The container has one byte for each empty record, and more bytes for the header and the
+    // count.
     let stored = container(0, count, &vec![0; count]);
     assert_eq!(stored.len(), BLOCK - 7);
     let file = full(&stored);
@@ -133,7 +135,7 @@ fn offsets_bound_the_number_of_records() {
     assert_eq!(parts.len(), count);
     assert_eq!(parts[count - 1], (count as u64 - 1, BLOCK as u64, Ok(0)));
 
-    // Up to the last byte of the block and of the container, which both allow.
+    // The offsets extend to the last byte of the block or of the container, which both allow.
     for (before, count, is_valid) in [(0, 32_768, true), (1, 32_767, true), (1, 32_768, false)] {
         let mut file = vec![0; 0];
         if before > 0 {
@@ -207,7 +209,7 @@ fn fragments_of_records_and_containers_never_continue_each_other() {
     }
 }
 
-/// So that a reader which continues where the range ended returns the rest of the container.
+/// A reader that continues where the range ended must return the rest of the container.
 #[test]
 fn a_range_may_end_inside_a_container() {
     let file = [
@@ -225,12 +227,12 @@ fn a_range_may_end_inside_a_container() {
         assert_eq!(end(0..inside), clean(inside));
         assert_eq!(end(1..inside), clean(inside));
     }
-    // After its records, but before the next container.
+    // These ends are after the records of the container, but before the next container.
     for after in [4, 5, 21] {
         assert_eq!(end(0..after), clean(21));
     }
     assert_eq!(end(0..22), clean(file.len() as u64));
-    // The last record of the container extends past such an end, and no trailer is between them.
+    // The last record of the container extends past such an end, so no trailer is between them.
     assert_eq!(end(1..5), clean(5));
     let stat = stat(SliceSource::new(&file), &options().with_range(1..5)).unwrap();
     assert_eq!((stat.record_count, stat.trailer_len), (3, 0));
@@ -279,7 +281,7 @@ fn a_container_longer_than_the_limit_is_not_joined() {
     assert_eq!(read(&file, &options()), [(0, end, Ok(long.len()))]);
 }
 
-/// A frame that states 100 MiB in a few bytes, and its content's one record.
+/// Returns a frame that states 100 MiB in a few bytes, and the length of the only record in it.
 #[cfg(feature = "zstd")]
 fn bomb() -> (Vec<u8>, usize) {
     use crate::made::varint;
@@ -298,7 +300,7 @@ fn bomb() -> (Vec<u8>, usize) {
     (bomb, len as usize)
 }
 
-/// Frames that together state more than the file may contain.
+/// Together, these frames state more than the file may contain.
 #[test]
 #[cfg(feature = "zstd")]
 fn compressed_containers_have_a_budget() {
@@ -336,7 +338,7 @@ fn damaged_frames_count_against_the_budget() {
     assert!(matches!(error.kind, ErrorKind::OverBudget(_)), "{error}");
 }
 
-/// A log of a mark, records and containers, over two blocks.
+/// Returns a log of a mark, records and containers, in two blocks.
 fn log() -> Vec<u8> {
     let mut file = mark(1, u8::from(cfg!(feature = "zstd")));
     for seed in 0_usize.. {
@@ -384,7 +386,7 @@ fn a_follower_that_starts_at_any_offset_continues_there() {
     }
 }
 
-/// It does not go back to the start of the block, where the same damage is.
+/// The follower must not go back to the start of the block, where the same damage is.
 #[test]
 fn a_follower_continues_after_damage_in_the_same_block() {
     let directory = tempfile::tempdir().unwrap();
@@ -419,7 +421,8 @@ fn a_follower_continues_after_damage_in_the_same_block() {
     }
 }
 
-/// Under every policy, a fragment of an unknown type costs itself and not the rest of its block.
+/// Under every policy, a fragment of an unknown type costs only itself and not the rest of its
+/// block.
 #[test]
 fn seeking_into_a_container_works_after_damage() {
     let unknown = Wire::Plain.fragment(0x34, b"unknown");
@@ -544,7 +547,7 @@ fn a_lost_mark_loses_no_record() {
     }
 }
 
-/// Only where each record is a frame does a part of one end in the middle of a block.
+/// A part of a record ends in the middle of a block only if each record is a zstd frame.
 #[test]
 fn the_codec_in_the_mark_does_not_compress_records() {
     let middle = Wire::Packed.fragment(0x44, &[b'x'; 1000]);
@@ -578,15 +581,15 @@ fn readers_ignore_a_mark_in_the_middle() {
     let marks: Vec<_> = parts.iter().filter(|part| part.2 == Err("metadata")).collect();
     assert_eq!(marks.len(), 2);
 
-    // It states another codec.
+    // The second mark states another codec.
     let file = [mark(1, 0), Wire::Plain.full(b"one"), mark(1, 1)].concat();
     let mut reader = Reader::from_slice(&file, options());
     read_all(&mut reader);
     assert_eq!(reader.format().unwrap().compression, None);
 }
 
-/// After damage in the same block, it may be part of a payload; and no one knows whether a mark with a
-/// wrong checksum is one.
+/// After damage in the same block, a mark may be part of a payload. If its checksum is wrong, it
+/// may not be a mark.
 #[test]
 fn an_untrusted_mark_is_damage() {
     let mut file = [
@@ -616,7 +619,7 @@ fn an_untrusted_mark_is_damage() {
     assert_eq!(read(&file, &options().with_verify_checksums(false)), expected);
 }
 
-/// No part of a log of a later version is read, wherever it starts.
+/// No part of a log of a later version may be read, wherever the range starts.
 #[test]
 fn a_range_also_rejects_a_later_version() {
     let mut file = log();
@@ -629,7 +632,7 @@ fn a_range_also_rejects_a_later_version() {
     }
 }
 
-/// Salvaged containers are left out whole, and their records are counted.
+/// Salvaged containers are left out as a whole, and their records are counted.
 #[test]
 fn skip_returns_the_unmarked_records_of_salvage() {
     let file = log();
@@ -668,8 +671,8 @@ fn skip_returns_the_unmarked_records_of_salvage() {
     }
 }
 
-/// The number of records is a varint: with the 128th record it needs another byte. A stored container
-/// that would exceed its block with that byte ends before the record.
+/// The number of records is a varint, and the 128th record needs another byte. If an uncompressed
+/// container would exceed its block with that byte, the container ends before the record.
 #[test]
 fn no_stored_container_exceeds_its_block() {
     const FIRST: u8 = 0x42;

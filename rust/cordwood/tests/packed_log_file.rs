@@ -1,5 +1,6 @@
-//! `LogFile` keeps its promises in a packed log, with both codecs: failed writes, crashes, and
-//! appending to existing logs. `docs/format/writing.md` has the promises.
+//! Tests that `LogFile` keeps its promises in a packed log, with both codecs. The tests cover
+//! failed writes, crashes, and appending to existing logs. The promises are in
+//! `docs/format/writing.md`.
 
 use crate::double::{Double, ENOSPC, Fault, Op, apply};
 use cordwood_log::ops;
@@ -26,8 +27,8 @@ fn record(number: usize, len: usize) -> Vec<u8> {
     text.bytes().cycle().take(len).collect()
 }
 
-/// The records of a file as offset, end offset and data. Skipped bytes must be a torn tail or
-/// padding.
+/// Returns the records of a file, each as its offset, its end offset and its data. Asserts that all
+/// skipped bytes are a torn tail or padding.
 fn read(file: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
     let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
     let mut records = Vec::new();
@@ -41,8 +42,8 @@ fn data(file: &[u8]) -> Vec<Vec<u8>> {
     read(file).into_iter().map(|(_, _, data)| data).collect()
 }
 
-/// Each call of a writer, whose writes fail from the one with the number `failing` on, once. A
-/// record whose append failed is not in the log, and every other one is.
+/// Each call of a writer is tested with one failing write, the one with the number `failing`. A
+/// record whose append failed must not be in the log, and every other record must be in it.
 #[test]
 fn a_failed_write_loses_only_its_own_record() {
     let faults = [
@@ -70,7 +71,8 @@ fn a_failed_write_loses_only_its_own_record() {
                         let batch: Vec<_> = (0..50).map(|at| record(number * 100 + at, at * 3)).collect();
                         match log.extend(&batch) {
                             Ok(_) => expected.extend(batch),
-                            // All of it fits in one write.
+                            // All records of the batch fit into one write, which is undone as a
+                            // whole.
                             Err(_) => assert_eq!(log.offset(), before),
                         }
                     }
@@ -97,7 +99,8 @@ fn a_failed_write_loses_only_its_own_record() {
                     );
                 }
             }
-            // The fault may have been left for this. The records that it could not write are kept.
+            // The fault may occur only at this flush. The records that could not be written are
+            // kept.
             let _ = log.flush();
             log.close().expect("no further fault");
             let file = double.bytes();
@@ -106,8 +109,8 @@ fn a_failed_write_loses_only_its_own_record() {
     }
 }
 
-/// At each length at which a crash may leave the file: a container is there as a whole or not at
-/// all, and later records follow the last whole one.
+/// The file is cut at each length that a crash may leave. A container must be found as a whole or
+/// not at all, and later records must follow the last whole container.
 #[test]
 fn append_continues_after_the_last_whole_container() {
     for format in FORMATS {
@@ -126,7 +129,8 @@ fn append_continues_after_the_last_whole_container() {
         assert_eq!(records.len(), 61);
         let cuts = (0..file.len()).filter(|cut| *cut < 3_000 || cut % 101 == 0 || file.len() - cut < 300);
         for cut in cuts {
-            // An end offset that is not the start of the next record's container.
+            // The end offset may be inside a container, so `is_whole` looks for the end of that
+            // container.
             let whole = records.iter().filter(|(_, end, _)| is_whole(&file, *end, cut));
             let mut expected: Vec<_> = whole.map(|(_, _, data)| data.clone()).collect();
             expected.push(b"appended".to_vec());
@@ -156,7 +160,7 @@ fn append_continues_after_the_last_whole_container() {
     }
 }
 
-/// Otherwise the padded log would have no mark.
+/// If the mark were not written again, the padded log would have no mark.
 #[test]
 fn the_mark_is_written_again_after_padding_at_the_start() {
     let marks: [&[u8]; 2] = [
@@ -175,10 +179,10 @@ fn the_mark_is_written_again_after_padding_at_the_start() {
     }
 }
 
-/// Whether the record that ends at `end` is in the first `cut` bytes of the file, with the rest of
-/// its container.
+/// Checks whether the record that ends at `end` is in the first `cut` bytes of the file, together
+/// with the rest of its container.
 fn is_whole(file: &[u8], end: u64, cut: usize) -> bool {
-    // Fragments tile the file, so this is the end of the container that contains `end - 1`.
+    // Fragments tile the file, so this loop finds the end of the container that contains `end - 1`.
     let mut at = 0;
     while at < end as usize {
         let left = 32_768 - at % 32_768;
@@ -200,7 +204,7 @@ fn append_keeps_the_compression_of_the_mark() {
             log.close().expect("no fault");
             assert_eq!(double.bytes().len(), 17);
 
-            // The mark alone states it.
+            // At this point, only the mark states the compression.
             let log = LogFile::append_in(double.boxed(), given.clone()).expect("a packed log");
             assert_eq!(log.format(), format);
             log.extend([&b"one"[..], b"two"]).expect("no fault");
@@ -224,7 +228,7 @@ fn is_wrong_dialect(opened: &Result<LogFile, Error>) -> bool {
     matches!(kind, Some(ErrorKind::WrongDialect { .. }))
 }
 
-/// Its other readers would drop or refuse containers.
+/// Readers of another dialect would drop or refuse containers.
 #[test]
 fn containers_are_not_appended_to_a_log_of_another_dialect() {
     let plain = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
@@ -242,7 +246,8 @@ fn containers_are_not_appended_to_a_log_of_another_dialect() {
     }
 }
 
-/// Salvaged records of a packed log are packed again, and no record is left in an open container.
+/// The salvaged records of a packed log must be packed again, and no record may stay in an open
+/// container.
 #[test]
 fn a_salvaged_log_is_packed_like_its_source() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -259,7 +264,7 @@ fn a_salvaged_log_is_packed_like_its_source() {
     }
 }
 
-/// Synced records are in the file that a crash leaves after it, even if no later one is.
+/// Synced records must be in the file that a crash leaves, even if no later record is.
 #[test]
 fn durable_offset_is_always_the_end_of_a_container() {
     for format in FORMATS {
@@ -281,7 +286,7 @@ fn durable_offset_is_always_the_end_of_a_container() {
     }
 }
 
-/// A write that fails takes back its own record, and none of those gathered before it.
+/// A failed write must undo its own record, but none of the records that were gathered before it.
 #[test]
 fn the_records_of_an_open_container_outlive_a_failed_append() {
     for format in FORMATS {
@@ -292,7 +297,7 @@ fn the_records_of_an_open_container_outlive_a_failed_append() {
             double.state().write_faults = [Fault::Error(ENOSPC)].into();
             let failed = match is_synced {
                 true => log.append_sync(b"two"),
-                // Too long for the buffer.
+                // This record is too long for the buffer.
                 false => log.append(&[7; 300_000]),
             };
             failed.expect_err("the fault");
@@ -303,7 +308,8 @@ fn the_records_of_an_open_container_outlive_a_failed_append() {
     }
 }
 
-/// The first record is in an open container, to which the second could be added without a sync.
+/// The first record is in an open container. Without a sync, the second record could be added to
+/// that container.
 #[test]
 fn append_sync_puts_the_record_on_disk() {
     for format in FORMATS {

@@ -1,5 +1,6 @@
-//! Packed logs are written by the writer's rules of `docs/format/packed.md`, byte for byte, however
-//! the records are handed over. [`Naive`] is another implementation of the rules.
+//! Tests that packed logs are written byte for byte by the rules for writers in
+//! `docs/format/packed.md`, however the records are passed. [`Naive`] is a second implementation of
+//! the rules.
 
 use crate::double::Double;
 use cordwood_log::codec::Encoder;
@@ -57,12 +58,12 @@ fn zstd(data: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The rules of the page, one after another, over records in a list.
+/// Applies the rules of the page one by one to a list of records.
 struct Naive {
     is_zstd: bool,
     file: Vec<u8>,
     open: Vec<Vec<u8>>,
-    /// The bytes of their lengths, and of their data.
+    /// The total length of the records' length fields, and of their data.
     open_len: [usize; 2],
     offsets: Vec<u64>,
 }
@@ -82,7 +83,7 @@ impl Naive {
         BLOCK - self.file.len() % BLOCK
     }
 
-    /// Where the next fragment starts.
+    /// Returns the offset at which the next fragment starts.
     fn start(&self) -> usize {
         let trailer_len = if self.left() < 7 { self.left() } else { 0 };
         self.file.len() + trailer_len
@@ -97,7 +98,7 @@ impl Naive {
         [&[codec][..], &varint(count), body].concat()
     }
 
-    /// Appends fragments of these types: FULL, FIRST, MIDDLE, LAST.
+    /// Appends a payload in fragments of these types, in the order FULL, FIRST, MIDDLE, LAST.
     fn append_cut(&mut self, kinds: [u8; 4], payload: &[u8]) {
         let mut rest = payload;
         let mut is_first = true;
@@ -134,7 +135,7 @@ impl Naive {
                 stored.len()
             };
             let (len_before, start) = (self.file.len(), self.start());
-            // The frame is not longer than its window, so its header has no byte for that.
+            // A frame is not longer than its window, so its header has no byte for the window size.
             let content_len_len = match body.len() {
                 0..=255 => 1,
                 256..=65_791 => 2,
@@ -178,7 +179,7 @@ impl Naive {
         let data_len = self.open_len[1];
         let is_full = match self.is_zstd {
             true => data_len >= 32_768 || self.open.len() >= room,
-            // One that does not fit is cut, as an ordinary record.
+            // A record that does not fit is cut like an ordinary record.
             false => data_len >= 4096 || (self.open.len() == 1 && 7 + record.len() > room),
         };
         if is_full || record.len() >= 4096 {
@@ -187,14 +188,14 @@ impl Naive {
     }
 }
 
-/// The calls of a program to a log.
+/// The calls that a program makes to a log.
 #[derive(Debug, Clone)]
 enum Step {
     Append(Vec<u8>),
     Flush,
 }
 
-/// Bytes that zstd shortens (`true`), or that it does not.
+/// Returns bytes that zstd can shorten if `is_text` is true, and other bytes otherwise.
 fn record(len: usize, is_text: bool, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -218,7 +219,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(4_096_usize),
         2 => 5_000_usize..40_000,
         1 => 60_000_usize..110_000,
-        // So that few bytes of a block are left.
+        // These lengths leave only a few bytes of a block free.
         2 => 32_700_usize..32_768,
     ];
     prop_oneof![
@@ -227,7 +228,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Many short records, so that containers are closed by their count or their data.
+/// Returns many short records, so that containers are closed because of their record count or their
+/// data length.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let runs = (0_usize..3, 0_usize..34_000, 0_usize..120, any::<bool>()).prop_map(|(kind, count, len, is_text)| {
         let (count, len) = match kind {
@@ -294,7 +296,8 @@ fn writer(steps: &[Step], is_zstd: bool) -> (Vec<u8>, Vec<u64>) {
     (writer.finish().expect("a write to memory"), offsets)
 }
 
-/// Records are handed over as in one iterator, up to the next flush. None may be longer than the longest.
+/// Writes all records up to the next flush with a single `extend`. The maximum record length is the
+/// length of the longest record.
 fn extended(steps: &[Step], is_zstd: bool) -> Vec<u8> {
     let lens = steps.iter().map(|step| match step {
         Step::Append(record) => record.len(),
@@ -348,27 +351,27 @@ fn leveldb_len(steps: &[Step]) -> u64 {
     records.fold(0, |offset, len| offset + cordwood_log::format::encoded_len(offset, len))
 }
 
-/// Written by hand, from the page.
+/// The vectors are written by hand, from the page.
 #[test]
 fn the_vectors_of_the_page() {
     let packed = |records: &[&[u8]]| {
         let steps: Vec<_> = records.iter().map(|record| Step::Append(record.to_vec())).collect();
         encoder(&steps, false)
     };
-    // 1 and 2.
+    // These are vectors 1 and 2.
     assert_eq!(packed(&[]).0, MARKS[0]);
     assert_eq!(encoder(&[], true).0, MARKS[1]);
-    // 3.
+    // This is vector 3.
     let (file, offsets) = packed(&[b"a", b"", b"foo"]);
     assert_eq!(file[17..], *b"\x59\x42\xc1\x06\x09\x00\x40\x00\x03\x01\x00\x03afoo");
     assert_eq!(offsets, [17, 18, 19]);
-    // The only record of a container is an ordinary one.
+    // A container with a single record is stored as an ordinary record.
     let (file, offsets) = packed(&[b"foo"]);
     assert_eq!(file[17..], *b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
     assert_eq!(offsets, [17]);
 }
 
-/// Also one that could share the open container.
+/// This is also true for a record that could share the open container.
 #[test]
 fn extend_writes_the_records_before_an_overlong_one() {
     for (record_len_max, too_long) in [(3, 4), (3, 5000), (4094, 4095), (4095, 4096), (5000, 5001)] {
@@ -392,7 +395,7 @@ fn extend_writes_the_records_before_an_overlong_one() {
     }
 }
 
-/// As they are, after the mark.
+/// The open container counts uncompressed, after the mark.
 #[test]
 fn buffered_len_counts_the_open_container() {
     for is_zstd in [false, true] {
@@ -403,8 +406,8 @@ fn buffered_len_counts_the_open_container() {
     }
 }
 
-/// A counter and a constant compress to less than a byte a record; stored, they would take 20 times
-/// as much.
+/// A counter and a constant compress to less than a byte for each record. Uncompressed, they would
+/// take up 20 times as many bytes.
 #[test]
 fn a_frame_too_short_for_its_records_is_lengthened() {
     let records: Vec<_> = (0..5000)
@@ -422,7 +425,8 @@ fn a_frame_too_short_for_its_records_is_lengthened() {
     assert!(reader.next_record().expect("no damage").is_none());
 }
 
-/// The offset of each record of a container is in the block in which it starts, with any codec.
+/// With any codec, the offset of each record of a container is in the block in which the container
+/// starts.
 #[test]
 fn a_first_block_limits_the_records_of_a_container() {
     for left in [7, 8, 20, 300] {
@@ -438,7 +442,7 @@ fn a_first_block_limits_the_records_of_a_container() {
     }
 }
 
-/// The count takes one byte up to 127 records.
+/// The count takes one byte for up to 127 records.
 #[test]
 fn a_container_of_127_records_fills_its_block_to_the_last_byte() {
     for left in 7 + 2 + 127 * 11 - 1..=7 + 2 + 127 * 11 + 1 {
@@ -460,7 +464,8 @@ proptest! {
         prop_assert!(log_file(&steps, is_zstd) == (naive.file, naive.offsets), "log file");
     }
 
-    /// A mark and, at most, one more header in each block: with any records, and any flushes.
+    /// With any records and any flushes, packing adds a mark and at most one more header in each
+    /// block.
     #[test]
     fn packing_adds_at_most_a_mark_and_a_header_per_block(
         steps in steps(),

@@ -1,5 +1,5 @@
-//! A position is valid in its log, wherever that is, and in no other. Expected values are the records that were
-//! written.
+//! A position is valid in its own log, wherever that log is, and in no other log. The expected
+//! values are the records that were written.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -30,7 +30,7 @@ fn log_of(records: &[Vec<u8>], format: LogFormat) -> Vec<u8> {
     writer.finish().expect("a log")
 }
 
-/// Records of `len` bytes, the first `same` of which are those of every log.
+/// Returns records of `len` bytes. The first `same` records are the same in every log.
 fn records(count: usize, len: usize, same: usize, log: &str) -> Vec<Vec<u8>> {
     let text = |at| match at < same {
         true => format!("the same {at}"),
@@ -50,7 +50,7 @@ fn follow(path: &Path, position: &Position, format: LogFormat) -> Result<Followe
     Follower::open_with(path, options)
 }
 
-/// The records that are there.
+/// Returns all records that the follower can return now.
 fn drain(follower: &mut Follower) -> Result<Vec<Vec<u8>>, Error> {
     let mut all = Vec::new();
     loop {
@@ -63,7 +63,7 @@ fn drain(follower: &mut Follower) -> Result<Vec<Vec<u8>>, Error> {
     }
 }
 
-/// The position before each record, as a follower has it, and that after the last one.
+/// Returns a follower's position before each record, and its position after the last record.
 fn positions(path: &Path, format: LogFormat) -> Vec<Position> {
     let mut follower = follow(path, &Position::default(), format).expect("a follower");
     let mut all = vec![follower.position().expect("a position")];
@@ -92,7 +92,7 @@ fn a_position_is_valid_in_a_grown_or_copied_log() {
             let all = positions(&path, format);
             assert_eq!(all.len(), count + 1);
             for (at, position) in all.iter().enumerate().step_by(count / 5) {
-                // At the time of the position, the log may have ended there.
+                // When the position was taken, the log may have ended there.
                 let offset = usize::try_from(position.offset()).expect("a length");
                 let (copy, link) = (directory.path().join("copy.log"), directory.path().join("link.log"));
                 fs::write(&copy, &whole).expect("a file");
@@ -166,7 +166,8 @@ fn a_position_is_valid_after_damage_before_it() {
             let mut log = whole.clone();
             log[damaged] ^= 0x40;
             fs::write(&path, &log).expect("a file");
-            // Damage in the block of the position costs the rest of that block, which is after it.
+            // If the block of the position is damaged, the rest of that block is lost. It is after
+            // the position.
             follow(&path, &all[at], Dialect::LEVELDB.into()).unwrap_or_else(|error| panic!("{damaged}: {error}"));
         }
     }
@@ -210,7 +211,7 @@ fn a_malformed_position_is_rejected() {
     assert_eq!(position.to_string(), text);
 }
 
-/// A running follower learns of another log as one that resumes does.
+/// A running follower must notice another log, as a follower that resumes does.
 #[test]
 fn a_follower_fails_when_its_file_is_rewritten() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -220,7 +221,7 @@ fn a_follower_fails_when_its_file_is_rewritten() {
             fs::write(&path, log_of(&records(count, len, 1, "a"), format)).expect("a file");
             let mut follower = follow(&path, &Position::default(), format).expect("a follower");
             drain(&mut follower).expect("records");
-            // The same file, and longer than before.
+            // This is the same file, but it is longer than before.
             fs::write(&path, log_of(&records(count + 1, len, 1, "b"), format)).expect("a file");
             for _ in 0..2 {
                 let error = follower.poll().expect_err("another log");
@@ -230,7 +231,8 @@ fn a_follower_fails_when_its_file_is_rewritten() {
     }
 }
 
-/// A segmented log of two records, of which the first `pruned` segments are missing.
+/// Writes a segmented log with two records in each segment. The first `pruned` segments are
+/// missing.
 fn segmented(path: &Path, written: &[Vec<u8>], format: LogFormat, pruned: usize) {
     let log = SegmentedLog::open(path, LogFileOptions::default().with_format(format)).expect("a log");
     let mut ends = Vec::new();
@@ -275,7 +277,7 @@ fn a_directory_that_was_replaced_by_another_log_is_an_error() {
             let (path, other) = (directory.path().join("log"), directory.path().join("other"));
             segmented(&path, &records(8, 500, same, "a"), format, 0);
             segmented(&other, &records(16, 500, same, "b"), format, 0);
-            // The second record of a segment that starts with the same one differs, and so on.
+            // In a segment whose first record is the same in both logs, a later record differs.
             for position in positions(&path, format).iter().skip(same + 1) {
                 let error = follow(&other, position, format).expect_err("another log");
                 assert!(is_changed(&error), "{error}");
@@ -301,7 +303,7 @@ fn a_follower_continues_in_a_copy_of_its_directory() {
     let written = records(16, 500, 0, "a");
     segmented(&path, &written[..7], format, 0);
     segmented(&other, &written, format, 0);
-    // It waits in a segment that has no successor.
+    // The follower waits in a segment that has no successor.
     let mut last: Vec<_> = fs::read_dir(&path)
         .expect("a directory")
         .map(|file| file.expect("a file").path())
@@ -316,7 +318,7 @@ fn a_follower_continues_in_a_copy_of_its_directory() {
     assert!(drain(&mut follower).expect("records") == written[7..]);
 }
 
-/// The names of the segments are the same, and the one that is followed is gone.
+/// The segments have the same names, but the segment that is followed has been removed.
 #[test]
 fn a_directory_that_was_replaced_by_a_pruned_log_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! Truths about every file: `docs/format/reading.md` as properties, over files of odd
-//! pieces with random damage.
+//! Tests `docs/format/reading.md` as properties that hold for every file. The files consist of odd
+//! pieces and have random damage.
 
 use std::io::{self, Read, Write};
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use proptest::sample::Index;
 
 // Files -----------------------------------------------------------------------------------------------------------------------
 
-/// A small generator (xorshift), for bytes and steps that proptest need not control one by one.
+/// A small xorshift generator for bytes and steps. Proptest need not control them one by one.
 struct Noise(u64);
 
 impl Noise {
@@ -31,7 +31,7 @@ impl Noise {
         self.0 >> 11
     }
 
-    /// 1 to `max`.
+    /// Returns a number from 1 to `max`.
     fn step(&mut self, max: usize) -> usize {
         1 + (self.next() % max as u64) as usize
     }
@@ -45,13 +45,14 @@ impl Noise {
 #[derive(Debug, Clone, Copy)]
 enum Size {
     Len(usize),
-    /// Long enough to leave this many bytes of a block: most of the format's rules are about that.
+    /// Leaves this many bytes of a block free. Most rules of the format are about the end of a
+    /// block.
     Leave(usize),
 }
 
 impl Size {
-    /// The length of a payload after a header at `offset`. If there is too little room for
-    /// [`Size::Leave`], it ends in the next block.
+    /// Returns the length of a payload after a header at `offset`. If this block has too little
+    /// room for [`Size::Leave`], the payload ends in the next block.
     fn payload_len(self, offset: u64) -> usize {
         match self {
             Size::Len(len) => len,
@@ -63,23 +64,23 @@ impl Size {
     }
 }
 
-/// A part of a file, as a writer leaves it or as no writer does.
+/// A part of a file. A writer can leave some of these parts, but no writer would write the others.
 #[derive(Debug, Clone)]
 enum Piece {
     /// A whole record, in as many fragments as it needs.
     Record(Size),
-    /// One fragment with a valid checksum, of any type, that fits into the block.
+    /// One fragment of any type with a valid checksum. It is cut to fit into the block.
     Fragment(u8, Size),
     /// One byte, repeated to the end of the block.
     Fill(u8),
     Junk(Vec<u8>),
 }
 
-/// A place in a file. Most bytes are payload, where only a checksum can become invalid, so the
-/// others are aimed at.
+/// A place in a file. Most bytes of a file are payload, where damage only makes a checksum invalid.
+/// Most of these places are therefore outside of payloads.
 #[derive(Debug, Clone)]
 enum Place {
-    /// A byte of a piece's first header, or of the bytes after it.
+    /// A byte of the first header of a piece, or of the bytes after that header.
     Header(Index, usize),
     /// A byte near the end of a block.
     Edge(Index, usize),
@@ -90,7 +91,7 @@ enum Place {
 enum Damage {
     Flip(Place, u8),
     Set(Place, usize, u8),
-    /// Another length, type or both, under the old checksum.
+    /// Another length, type or both, with the old checksum.
     Length(Index, u16),
     /// Another type with a valid checksum, if the header is whole.
     Kind(Index, u8),
@@ -109,11 +110,11 @@ struct Script {
     damage: Vec<Damage>,
 }
 
-/// The bytes of a file, starting at the offset `base`.
+/// The bytes of a file that starts at the offset `base`.
 struct File {
     base: u64,
     bytes: Vec<u8>,
-    /// The pieces' first bytes, in `bytes`.
+    /// The indices in `bytes` at which the pieces start.
     headers: Vec<usize>,
     records: Vec<(u64, Vec<u8>)>,
 }
@@ -242,7 +243,7 @@ impl Script {
     }
 }
 
-// The inputs of proptest -------------------------------------------------------------------------
+// These functions generate the inputs of proptest.
 
 fn size() -> impl Strategy<Value = Size> + Clone {
     prop_oneof![
@@ -270,7 +271,7 @@ fn piece<S: Strategy<Value = Size> + Clone + 'static>(size: S) -> impl Strategy<
     ]
 }
 
-/// Bytes, among which those with a meaning are frequent.
+/// Returns bytes. Bytes that have a meaning in the format are frequent.
 fn junk(len_max: usize) -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![2 => Just(0), 2 => 0..=8_u8, 1 => any::<u8>()];
     prop::collection::vec(byte, 0..len_max)
@@ -324,13 +325,13 @@ fn options() -> impl Strategy<Value = ReadOptions> {
             .with_on_corruption(policy)
             .with_record_len_max(max)
             .with_verify_checksums(verifies)
-            // Unlike a reader, a decoder does not detect it.
+            // Unlike a reader, a decoder does not detect the dialect.
             .with_dialect(Dialect::LEVELDB)
     })
 }
 
-/// A `Config` with this many cases. A failure is printed with its smallest input; no failure is
-/// stored next to the tests.
+/// Returns a `Config` with this many cases. A failure is printed with its smallest input, and is
+/// not stored next to the tests.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
@@ -338,7 +339,7 @@ fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
-/// The bytes of the file that an event stands for.
+/// Returns the bytes of the file that an event covers.
 fn span(event: &Found) -> (u64, u64) {
     match event {
         Found::Record { offset, end_offset, .. } => (*offset, *end_offset),
@@ -348,9 +349,10 @@ fn span(event: &Found) -> (u64, u64) {
 
 // The promise -----------------------------------------------------------------------------------------------------------------
 
-/// The fragments that fill `[start, end)`, with trailers between them: type and payload of each.
+/// Returns the type and the payload of each fragment in `[start, end)`. Only trailers may be
+/// between them.
 ///
-/// This repeats the reader's work, for bytes that the reader says are whole fragments.
+/// This repeats the reader's work for bytes that the reader says are whole fragments.
 fn fragments<'a>(file: &'a [u8], options: &ReadOptions, start: u64, end: u64) -> Vec<(u8, &'a [u8])> {
     let mut found = Vec::new();
     let mut at = start as usize;
@@ -374,8 +376,8 @@ fn fragments<'a>(file: &'a [u8], options: &ReadOptions, start: u64, end: u64) ->
     found
 }
 
-/// Whether the reason is about whole fragments that do not make a record, so that the region
-/// consists of them.
+/// Checks whether the reason is about whole fragments that do not make a record. The region then
+/// consists of whole fragments.
 fn is_of_fragments(reason: Reason) -> bool {
     matches!(
         reason,
@@ -389,7 +391,7 @@ fn is_of_fragments(reason: Reason) -> bool {
     )
 }
 
-/// Asserts that the bytes between two spans, or after the last, are a trailer.
+/// Asserts that the bytes between two spans, or after the last span, are a trailer.
 fn check_gap(file: &[u8], options: &ReadOptions, (start, end): (u64, u64), before: Option<&Found>) {
     let gap = &file[start as usize..end as usize];
     if gap.is_empty() {
@@ -400,7 +402,7 @@ fn check_gap(file: &[u8], options: &ReadOptions, (start, end): (u64, u64), befor
     let is_at_end = end == file.len() as u64;
     assert!(gap.len() == left || is_at_end && gap.len() < left, "a gap up to {end}");
     if gap.iter().any(|&byte| byte != 0) {
-        // Only after FIRST or MIDDLE is a trailer not examined. A record ends with neither.
+        // A trailer is not examined only after FIRST or MIDDLE. A record ends with neither.
         let Some(Found::Skipped(region)) = before else {
             panic!("a trailer at {start} that is not zero, after {before:?}");
         };
@@ -409,8 +411,8 @@ fn check_gap(file: &[u8], options: &ReadOptions, (start, end): (u64, u64), befor
     }
 }
 
-/// Asserts that spans ascend and do not overlap, that only trailers lie between them, and that
-/// together they are the file. Each event is true.
+/// Asserts that spans ascend and do not overlap, that only trailers are between them, and that
+/// together they cover the file. Also asserts that each event is correct.
 fn check_promise(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
     let mut at = 0;
     for (number, event) in events.iter().enumerate() {
@@ -479,7 +481,8 @@ fn check_end(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
         Found::Skipped(region) => Some(region.reason.severity()),
         Found::Record { .. } => None,
     };
-    // With the policy Stop, the damage may be the last event, or be followed by the unread bytes.
+    // Under the policy `Stop`, the damage is the last event, or the unread bytes follow it as one
+    // more event.
     let is_not_read = |event: &Found| matches!(event, Found::Skipped(region) if region.reason == Reason::NotRead);
     let damage = events
         .iter()
@@ -511,8 +514,8 @@ fn check_end(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
     assert_eq!(end, expected);
 }
 
-/// Reads in LevelDB's dialect, which is named because some of the files do not show that they are
-/// logs.
+/// Reads in LevelDB's dialect. It must be named, because some of the files do not show that they
+/// are logs.
 fn read_slice(file: &[u8], options: &ReadOptions) -> (Vec<Found>, End) {
     let options = options.clone().with_dialect(Dialect::LEVELDB);
     read_all(&mut Reader::from_slice(file, options))
@@ -531,7 +534,7 @@ proptest! {
             prop_assert_eq!(record.offset, *offset);
             prop_assert!(record.data == data, "the data of the record at {}", offset);
         }
-        // There are no events except records, rather than only no further record.
+        // The events must contain only records, with no region after them.
         let (events, end) = read_slice(&file.bytes, &ReadOptions::default());
         prop_assert_eq!(events.len(), file.records.len());
         prop_assert_eq!(end, End::Clean { offset: file.end() });
@@ -578,7 +581,7 @@ proptest! {
         prop_assert!(skipped.0.starts_with(&stopped));
         let is_stopped = matches!(end, End::Stopped { .. });
         prop_assert!(is_stopped || (&skipped.0, skipped.1) == (&stopped, end));
-        // Salvage adds records, each of them marked, and removes none.
+        // `Salvage` adds records, each of them marked, and removes none.
         let is_record = |event: &Found| matches!(event, Found::Record { is_salvaged: false, .. });
         let mut salvaged = with(OnCorruption::Salvage).0;
         salvaged.retain(is_record);
@@ -590,8 +593,8 @@ proptest! {
 
 // Sources ---------------------------------------------------------------------------------------------------------------------
 
-/// A source that returns as little as it likes and is interrupted now and then, as a pipe or a
-/// network file may be.
+/// A source that returns few bytes at a time and is sometimes interrupted, like a pipe or a network
+/// file.
 struct Trickle<'a> {
     rest: &'a [u8],
     noise: Noise,
@@ -617,7 +620,8 @@ fn trickle<'a>(file: &'a [u8], options: &ReadOptions, seed: u64, step_max: usize
         noise: Noise::new(seed),
         step_max,
     };
-    // Without the length, the bytes that the policy Stop leaves unread could not be reported.
+    // If the length were unknown, the bytes that the policy `Stop` leaves unread could not be
+    // reported.
     let source = StreamSource::new(trickle, 0).with_len(file.len() as u64);
     Reader::with_source(source, options.clone())
 }
@@ -635,7 +639,8 @@ fn event_of(record: read::FoundRecord<'_>) -> Found {
     }
 }
 
-/// The same as [`read_all`], through `found` and `advance`, or for every second record `take_record`.
+/// Does the same as [`read_all`], through `found` and `advance`. For every second record, it uses
+/// `take_record`.
 fn read_found<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {
@@ -701,8 +706,8 @@ proptest! {
         options in options(),
     ) {
         let mut file = Script { seed, pieces, damage }.build().bytes;
-        // Limits the number of fills: damage is examined again at each read until its block is
-        // complete.
+        // The file is short, to limit the number of reads. At each read, damage is examined again
+        // until its block is complete.
         file.truncate(2_000);
         prop_assert!(read_trickle(&file, &options, seed, 3) == read_slice(&file, &options));
     }
@@ -711,7 +716,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(6))]
 
-    /// Files of several windows of 256 KiB, and records longer than one.
+    /// The files have several windows of 256 KiB, and records that are longer than a window.
     #[test]
     fn a_stream_longer_than_its_window(
         seed: u64,
@@ -726,7 +731,7 @@ proptest! {
     }
 }
 
-/// `read_more` may be called at any time, not only when more is needed: it must not take a full
+/// `read_more` may be called at any time, even if no more bytes are needed. It must not take a full
 /// buffer for the end of the file.
 #[test]
 fn reading_more_often_than_needed_has_no_effect() {
@@ -784,7 +789,7 @@ fn every_source_rejects_a_range_past_the_end() -> Result<(), Box<dyn std::error:
                 ));
             }
         }
-        // With `seek`: in memory, in a file, and in another source that can seek.
+        // Seeks in memory, in a file, and in another source that can seek.
         let mut reader = Reader::from_slice(&file, ReadOptions::default());
         reader.seek(start)?;
         check(&mut reader, start, Some(10));
@@ -801,7 +806,7 @@ fn every_source_rejects_a_range_past_the_end() -> Result<(), Box<dyn std::error:
         reader.seek(start)?;
         check(&mut reader, start, None);
     }
-    // At the end there is no event, which is not an error.
+    // At the end, there is no event, which is not an error.
     let mut reader = Reader::open(&path)?;
     reader.seek(10)?;
     assert!(reader.next_event()?.is_none());
@@ -838,8 +843,8 @@ proptest! {
             let (events, how) = read_slice(&file.bytes, &range);
             for event in &events {
                 let (offset, _) = span(event);
-                // A MIDDLE or LAST without a start belongs to the bytes before it, like one that
-                // continues a record.
+                // A MIDDLE or LAST fragment without a start belongs to the bytes before it, like
+                // one that continues a record.
                 let is_rest = matches!(
                     event,
                     Found::Skipped(region) if matches!(region.reason, Reason::MissingStart | Reason::TooLargeRest)
@@ -847,7 +852,7 @@ proptest! {
                 let is_before_end = end.is_none_or(|end| offset < end);
                 prop_assert!(start <= offset && (is_before_end || is_rest), "{event:?} in {start}..{end:?}");
             }
-            // A range that owns torn regions ends torn; one that owns none ends clean.
+            // A range that owns torn regions ends torn. A range that owns none ends clean.
             let is_torn = matches!(
                 events.last(),
                 Some(Found::Skipped(region)) if region.reason == Reason::TornTail
@@ -864,9 +869,9 @@ proptest! {
 
 // Windows ---------------------------------------------------------------------------------------------------------------------
 
-/// All events of `decoder`, which gets windows of a file whose bytes start at the offset `base`.
-/// `next` chooses them, given the previous window's range and the decoder's offset, counted from
-/// `base`.
+/// Returns all events of `decoder`. It gets windows of a file whose bytes start at the offset
+/// `base`. `next` chooses each window from the range of the previous window and the decoder's
+/// offset, both counted from `base`.
 fn decode(
     decoder: &mut Decoder,
     base: u64,
@@ -884,7 +889,7 @@ fn decode(
         match decoder.step(window) {
             Step::NeedMore => {
                 assert!(!is_last, "no more can be had");
-                // It is not always known at once that the file ends where the bytes end.
+                // A caller does not always know at once that the file ends where its bytes end.
                 is_last = to == bytes.len();
                 let at = (decoder.offset() - base) as usize;
                 (from, to) = next((from, to), at);
@@ -898,13 +903,13 @@ fn decode(
             Step::Skipped(region) => events.push(Found::Skipped(region)),
             Step::End(end) => return (events, end),
         }
-        // Each event has at least one byte of its own.
+        // Each event covers at least one byte that no other event covers.
         assert!(events.len() <= bytes.len(), "no end");
     }
 }
 
-/// Windows of any kind: they start anywhere up to the decoder's offset, and advance by 1 to
-/// `step_max` bytes.
+/// Returns windows that start anywhere up to the decoder's offset, and advance by 1 to `step_max`
+/// bytes.
 fn random_windows(bytes: &[u8], seed: u64, step_max: usize) -> impl FnMut((usize, usize), usize) -> (usize, usize) {
     let mut noise = Noise::new(seed);
     let len = bytes.len();
@@ -946,8 +951,7 @@ proptest! {
         prop_assert!((events, end) == whole);
     }
 
-    /// A block ends among the first bytes, so that all of the rules apply in a file small enough
-    /// for this.
+    /// A block ends within the first bytes, so that all rules apply in a small file.
     #[test]
     fn windows_that_grow_by_a_byte_return_the_same(
         left in 0..90_usize,
@@ -974,7 +978,7 @@ proptest! {
 
 // Writing ---------------------------------------------------------------------------------------------------------------------
 
-/// A sink that accepts as little as it likes and is interrupted now and then.
+/// A sink that accepts few bytes at a time and is sometimes interrupted.
 struct ShortSink {
     written: Vec<u8>,
     noise: Noise,
@@ -1002,7 +1006,7 @@ proptest! {
     #[test]
     fn short_writes_leave_the_same_file(
         seed: u64,
-        // Occasionally more than the writer's buffer of 256 KiB.
+        // Some records are longer than the writer's buffer of 256 KiB.
         sizes in prop::collection::vec((prop_oneof![20 => size(), 1 => Just(Size::Len(1_100_000))], any::<bool>()), 0..20),
         file_len in prop_oneof![Just(0), 32_750..32_780_u64, any::<u32>().prop_map(u64::from)],
         step_max in 1..20_000_usize,

@@ -1,5 +1,5 @@
-//! The rules of `docs/format/reading.md` in every dialect, each with bytes made by hand: the log
-//! number, salvage, compressed logs.
+//! Tests the rules of `docs/format/reading.md` in every dialect with hand-built bytes. The rules
+//! are about the log number, salvage and compressed logs.
 
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
@@ -25,7 +25,7 @@ fn skip() -> ReadOptions {
     ReadOptions::default().with_on_corruption(OnCorruption::Skip)
 }
 
-/// The records of a file with their offsets, and the reasons of the regions between them.
+/// Returns the records of a file with their offsets, and the reasons of all skipped regions.
 fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'static str>) {
     let (events, _) = read_all(&mut Reader::from_slice(file, options.clone()));
     let (mut records, mut reasons) = (Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'stati
     (records, reasons)
 }
 
-/// A bound after the largest possible offset excludes no event, or all of them.
+/// If a bound is after the largest possible offset, the range excludes no event or all events.
 #[test]
 fn a_range_has_bounds_of_any_kind() {
     for (start, end, expected) in [
@@ -52,7 +52,7 @@ fn a_range_has_bounds_of_any_kind() {
     }
 }
 
-/// Readers, writers and errors can be sent to other threads, and shared with them.
+/// Readers, writers and errors can be sent to and shared with other threads.
 #[test]
 fn handles_are_send_and_sync() {
     const fn check<T: Send + Sync>() {}
@@ -69,12 +69,12 @@ fn handles_are_send_and_sync() {
     }
 }
 
-/// LevelDB takes the end of a file for a clean end if less than a header is left there, or if a
-/// length goes past it.
+/// LevelDB treats the end of a file as a clean end if less than a header is left there, or if the
+/// stated length exceeds the file.
 #[test]
 fn leveldb_silently_drops_a_pending_record_at_eof() {
     let first = fragment(2, &[b'x'; BLOCK - 7]);
-    // The checksum is for three bytes: a torn write does not leave this.
+    // A torn write cannot leave this fragment, because its checksum covers only three bytes.
     let mut wrong_length = fragment(1, b"abc");
     wrong_length[4] = 50;
     for (end, reason) in [(vec![0; 3], "zero_fill"), (wrong_length, "bad_length")] {
@@ -89,7 +89,7 @@ fn leveldb_silently_drops_a_pending_record_at_eof() {
     }
 }
 
-/// The trailer of a log without records states the number of the next log.
+/// The trailer of a log without records contains the number of the next log.
 #[test]
 fn the_decoder_takes_the_number_from_an_end_trailer() {
     let window = Window {
@@ -106,8 +106,8 @@ fn the_decoder_takes_the_number_from_an_end_trailer() {
     assert_eq!(decoder.format().log_number, Some(9));
 }
 
-/// Zeros may be a preallocated file or a destroyed header: the fragments after them in the first
-/// block show which.
+/// Zeros in place of the header may be a preallocated file or a destroyed header. The fragments
+/// after them in the first block decide.
 #[test]
 fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
     let mut file = vec![0; BLOCK];
@@ -130,7 +130,8 @@ fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
     );
 }
 
-/// Data is shown like a byte string in source code; of long data, only the start.
+/// The debug output shows data like a byte string in source code. Of long data, it shows only the
+/// start.
 #[test]
 fn debug_output_abbreviates_a_long_record() -> Result<(), Error> {
     let file = [fragment(1, b"one\n\xff\""), fragment(1, &[b'x'; 30_000])].concat();
@@ -153,7 +154,7 @@ fn debug_output_abbreviates_a_long_record() -> Result<(), Error> {
 
 // Small rules ---------------------------------------------------------------------------------------------------------
 
-/// The grid of `wandb_old` starts at offset 7, so its blocks end 7 bytes later than LevelDB's.
+/// The blocks of `wandb_old` start at offset 7, so they end 7 bytes later than LevelDB's blocks.
 #[test]
 fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
     let file = [
@@ -169,7 +170,7 @@ fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordw
     Ok(())
 }
 
-/// Preallocated room is not damage, even if the named dialect has a file header.
+/// Preallocated zeros are not damage, even if the named dialect has a file header.
 #[test]
 fn zeros_where_a_file_header_belongs_are_zero_fill() {
     for dialect in [Dialect::WANDB, Dialect::WANDB_OLD, Dialect::SWANLAB] {
@@ -181,14 +182,14 @@ fn zeros_where_a_file_header_belongs_are_zero_fill() {
                 "{dialect:?} {len} {reasons:?}"
             );
         }
-        // Unless more bytes follow in the block: then the header was destroyed.
+        // If more bytes follow in the block, the header was destroyed.
         let file = [[0; 7].as_slice(), &Wire::Ieee.full(b"foo")].concat();
         let (records, reasons) = read(&file, &skip().with_format(dialect));
         assert_eq!((records.len(), reasons), (1, vec!["bad_file_header"]), "{dialect:?}");
     }
 }
 
-/// The range that starts in it returns the first record, and says nothing about the header.
+/// A range that starts inside the header returns the first record, and does not report the header.
 #[test]
 fn a_file_header_belongs_to_the_range_in_which_it_starts() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -230,7 +231,7 @@ fn a_follower_waits_for_a_file_header_that_is_zeros_so_far() -> Result<(), Box<d
     Ok(())
 }
 
-/// Offsets that no file has do not overflow.
+/// Offsets that are larger than any file must not overflow.
 #[test]
 fn a_window_at_the_end_of_all_offsets() {
     let mut damaged = fragment(1, b"foo");
@@ -257,7 +258,7 @@ fn a_window_at_the_end_of_all_offsets() {
     assert_eq!(flip.offset, u64::MAX);
 }
 
-/// A seek reads no byte, so it does not detect the length.
+/// A seek does not read any byte, so it cannot find the new length.
 #[test]
 fn seeking_past_the_end_does_not_change_the_file_length() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
@@ -277,13 +278,13 @@ fn seeking_past_the_end_does_not_change_the_file_length() -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// Records appended after the file was opened are counted.
+/// Records that were appended after the file was opened are counted.
 #[test]
 fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("000001.log");
     let first = fragment(1, &[1; 50]);
-    // The second record leaves room for a trailer of six bytes. A torn header follows it.
+    // The second record leaves room for a trailer of six bytes, and a torn header follows.
     let second = fragment(1, &vec![2; BLOCK - 6 - first.len() - 7]);
     for torn in [&[][..], &[9; 3]] {
         std::fs::write(&path, &first)?;
@@ -315,12 +316,12 @@ fn a_torn_old_run_file_is_detected_by_its_first_length() {
         );
         assert_eq!(detect(&file[..len]), Detection::Log(Dialect::WANDB_OLD.into()));
     }
-    // A short one fits both.
+    // A short fragment fits into a block of either dialect.
     let short = [&file[..7], &Wire::Ieee.full(b"foo")].concat();
     assert_eq!(detect(&short), Detection::Log(Dialect::WANDB.into()));
 }
 
-/// The last record of the file lies where a block that starts at offset 0 would end.
+/// The last record of the file is at the place where a block that starts at offset 0 would end.
 #[test]
 fn an_old_run_file_is_detected_by_a_crossing_fragment() {
     for first_len in 32_741..=32_754 {
@@ -350,8 +351,8 @@ fn a_damaged_file_header_matches_the_closest_dialect() {
     }
 }
 
-/// No engine writes an empty record, but a log that is cut in the header of one is torn, not
-/// damaged.
+/// No engine writes an empty record. Nevertheless, a log that is cut in the header of an empty
+/// record is torn, not damaged.
 #[test]
 fn a_recyclable_log_cut_in_the_header_of_an_empty_record_is_torn() {
     let file = Wire::Recyclable(3).full(b"");
@@ -367,7 +368,7 @@ fn salvage() -> ReadOptions {
     ReadOptions::default().with_on_corruption(OnCorruption::Salvage)
 }
 
-/// The checksum proves the true length, wherever the damaged one leads.
+/// The checksum proves the real length, wherever the damaged length leads.
 #[test]
 fn a_misleading_flipped_length_bit_loses_one_record() {
     let file: Vec<u8> = (0..1500)
@@ -379,7 +380,7 @@ fn a_misleading_flipped_length_bit_loses_one_record() {
         let (records, reasons) = read(&file, &salvage());
         assert_eq!((records.len(), reasons.len()), (1499, 1), "{bit}");
     }
-    // The records of a log inside the record are not returned either.
+    // If the record contains another log, the records of that log are not returned either.
     let inner: Vec<u8> = (0..20).flat_map(|_| Wire::Plain.full(b"inner")).collect();
     let mut file = [Wire::Plain.full(&inner), Wire::Plain.full(b"after")].concat();
     file[4] ^= 0x08;
@@ -390,7 +391,7 @@ fn a_misleading_flipped_length_bit_loses_one_record() {
     );
 }
 
-/// After damage, six zeros and a 5 look like an end-of-log trailer, but may be other data whose
+/// After damage, six zeros and a 5 look like an end-of-log trailer. They may be other data whose
 /// start is lost.
 #[test]
 fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
@@ -414,7 +415,7 @@ fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
     }
 }
 
-/// So no crash can have left it.
+/// A continuation at the start of a file continues no record, so no crash can have left it.
 #[test]
 fn a_continuation_at_the_start_of_a_file_is_damage() {
     let options = skip().with_dialect(Dialect::LEVELDB);
@@ -425,18 +426,18 @@ fn a_continuation_at_the_start_of_a_file_is_damage() {
         let file = [&before[..], &cut(before.len())].concat();
         assert_eq!(read(&file, &options).1, ["torn_tail"], "type {kind}");
     }
-    // The first fragment of a run file is after the file header.
+    // In a run file, the first fragment comes after the file header.
     let torn = &Wire::Ieee.part(4, &[b'x'; 1000])[..100];
     let file = [b":W&B\xe1\xbe\x00", torn].concat();
     assert_eq!(read(&file, &skip()).1, ["file_header", "bad_length"]);
-    // A crash leaves the start of the header, and no other bytes.
+    // A crash can leave the start of the header, but no other bytes.
     let named = skip().with_dialect(Dialect::WANDB);
     assert_eq!(read(b":W&", &named).1, ["torn_tail"]);
     assert_eq!(read(b"xyz", &named).1, ["bad_file_header"]);
 }
 
-/// Without a number any four bytes would fit, and there is no checksum: only the trailer of an
-/// empty log is accepted.
+/// Without a log number, any four bytes could be the number in a trailer, and a trailer has no
+/// checksum. Only the trailer of an empty log is then accepted.
 #[test]
 fn an_end_trailer_is_believed_only_with_its_number() {
     let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
@@ -447,12 +448,12 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     );
     let numbered = skip().with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(1));
     assert_eq!(read(&file, &numbered).1, ["end_trailer", "stale"]);
-    // The log was closed after an incomplete record: to Pebble's reader it ends unexpectedly.
+    // The log was closed after an incomplete record. To Pebble's reader, it ends unexpectedly.
     let file = [&Wire::Plain.part(2, b"one")[..], trailer].concat();
     let (_, end) = read_all(&mut Reader::from_slice(&file, numbered.clone()));
     assert_eq!(read(&file, &numbered).1, ["torn_tail", "end_trailer"]);
     assert_eq!(end, End::TornTail { offset: 0 });
-    // A log that was closed without a record: its trailer shows the dialect and the number.
+    // If a log was closed without a record, its trailer shows the dialect and the number.
     assert_eq!(
         detect(trailer),
         Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(1))
@@ -462,14 +463,14 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     }
 }
 
-/// A range that starts later looks for it there, and nowhere else.
+/// A range that starts later looks for the declaration in the first fragment, and nowhere else.
 #[test]
 fn only_the_first_fragment_can_declare_compression() {
     let full = |data: &[u8]| Wire::Plain.full(data);
     let numbers = [&[7, 0, 0, 0][..], &[5, 0, 0, 0], &[0, 0, 0, 0], &[7, 0, 0, 0, 0], &[7]];
     let mut damaged_block = full(&[b'x'; BLOCK - 7]);
     damaged_block[100] ^= 1;
-    // A record, metadata, an older log's record, or a damaged block precedes it.
+    // The declaration comes after a record, metadata, a record of an older log, or a damaged block.
     let before = [
         full(b"first"),
         Wire::Plain.fragment(10, &[1, 0, 0, 0, 8, 0]),
@@ -545,8 +546,8 @@ fn only_the_first_fragment_can_declare_compression() {
     }
 }
 
-/// Its records cannot be distinguished from damage, whether or not a range starts after the
-/// statement.
+/// With an unknown compression, records cannot be distinguished from damage. The log is therefore
+/// refused, even for a range that starts after the declaration.
 #[test]
 fn a_log_that_states_an_unknown_compression_is_refused() {
     let file = [Wire::Plain.fragment(9, &[4, 0, 0, 0]), Wire::Plain.full(b"a frame")].concat();
@@ -566,13 +567,13 @@ fn a_log_that_states_an_unknown_compression_is_refused() {
     let mut follower = Follower::open(&path).unwrap();
     assert!(follower.poll().unwrap_err().to_string().ends_with(message));
     assert!(ops::salvage_file(&path, directory.path().join("new.log"), &SalvageOptions::default()).is_err());
-    // In another dialect it is a fragment of an unknown type.
+    // In another dialect, the declaration is a fragment of an unknown type.
     let leveldb = read(&file, &skip().with_dialect(Dialect::LEVELDB));
     assert_eq!(leveldb, (vec![(11, b"a frame".to_vec())], vec!["unknown_kind"]));
 }
 
-/// How records are compressed is stated once, at the start. Fragments after damage do not
-/// change it.
+/// The compression is declared once, at the start of the log. Fragments after damage do not change
+/// it.
 #[test]
 fn a_compression_that_is_found_after_damage_changes_no_record() {
     let set_zstd = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
@@ -609,7 +610,7 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// A fact that may or may not be found in a log.
+    /// Returns a piece that may occur in a log, or that no writer would write.
     fn piece(&mut self, wires: &[Wire]) -> Vec<u8> {
         let len = self.of(&[0, 1, 4, 30, 300, 3000]);
         let payload = match self.below(8) {
@@ -656,8 +657,8 @@ impl Random {
     }
 }
 
-/// For every file, in any dialect, the records by `skip` are those by `salvage` that are not
-/// marked. So one reading with `salvage` shows the records that LevelDB's rule drops.
+/// For every file in any dialect, `skip` returns the records that `salvage` returns without a mark.
+/// A single reading with `salvage` therefore shows which records LevelDB's rule drops.
 #[test]
 fn skip_returns_the_unmarked_records_of_salvage() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
@@ -706,7 +707,7 @@ fn skip_returns_the_unmarked_records_of_salvage() {
         all.push(skip().with_format(format).with_record_len_max(100));
         for options in all {
             if Reader::from_slice(&file, options.clone()).format().is_err() {
-                continue; // Another format, by chance.
+                continue; // By chance, this is another format.
             }
             let skipped = read(&file, &options).0;
             let salvage = options.clone().with_on_corruption(OnCorruption::Salvage);
@@ -720,7 +721,7 @@ fn skip_returns_the_unmarked_records_of_salvage() {
                 }
             }
             assert_eq!(unmarked, skipped, "seed {seed}: {options:?}");
-            // The method that the command uses.
+            // The command uses this method.
             let mut reader = Reader::from_slice(&file, salvage.clone());
             reader.leave_out_salvaged();
             let (events, _) = read_all(&mut reader);
@@ -743,7 +744,8 @@ fn skip_returns_the_unmarked_records_of_salvage() {
 
 // The log number ------------------------------------------------------------------------------------------------------
 
-/// A record of log 123, from the specification of the header: checksum, length 3, type 5, number 123.
+/// A record of log 123, built from the specification of the header: checksum, length 3, type 5,
+/// number 123.
 const FOO_OF_123: &[u8] = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 
 fn numbered_dialects() -> [Option<Dialect>; 4] {
@@ -755,8 +757,8 @@ fn numbered_dialects() -> [Option<Dialect>; 4] {
     ]
 }
 
-/// The number that is named, or else the one in the file's name, or else that of the file's first
-/// valid fragment: the same for everything that reads.
+/// The log number is the named number, or else the number in the file's name, or else the number of
+/// the file's first valid fragment. This is the same for all readers.
 #[test]
 fn every_reader_finds_the_same_log_number() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
@@ -851,7 +853,7 @@ fn every_reader_finds_the_same_log_number() -> Result<(), Box<dyn std::error::Er
     Ok(())
 }
 
-/// A follower that had returned the old log's records would take their number for its own and wait
+/// If a follower returned records of the old log, it would take their number for its own and wait
 /// forever.
 #[test]
 fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn std::error::Error>> {
@@ -879,7 +881,8 @@ fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn st
     Ok(())
 }
 
-/// A recycled file: `own_len` bytes or more of log 7, over an older log of ten blocks.
+/// Returns a recycled file. At least `own_len` bytes of log 7 are written over an older log of ten
+/// blocks.
 fn recycled(own_len: usize) -> (Vec<u8>, usize) {
     let (mut old, mut own) = (Vec::new(), Vec::new());
     while old.len() < 10 * BLOCK {
@@ -895,8 +898,8 @@ fn recycled(own_len: usize) -> (Vec<u8>, usize) {
     (old, count)
 }
 
-/// The last record of a log that is written over an older one: its header carries the number of the
-/// log, so the damage there was not left over from the older one.
+/// The last record of a log is torn over an older log. Its header contains the number of the newer
+/// log, so the damage there was not left over from the older log.
 #[test]
 fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
     let mut older = Vec::new();
@@ -905,7 +908,7 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
     }
     for own in [Wire::Recyclable(7), Wire::Synced(7, 0)] {
         let first = own.full(b"first");
-        // Each byte differs from those of the older log in several bits.
+        // Each byte differs in several bits from the byte of the older log at the same place.
         let last = own.full(&[b'1'; 500]);
         let (start, end) = (first.len(), first.len() + last.len());
         let written_over = |own: &[u8]| [own, &older[own.len()..]].concat();
@@ -928,8 +931,8 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
             );
             assert_eq!(log_end, End::TornTail { offset: start as u64 });
         }
-        // One flipped bit is damage: all of the record had been written. But where fragments state how
-        // far the log was synced, only a later one shows that this one was.
+        // One flipped bit is damage, because the whole record had been written. In the form that
+        // states how much was synced, only a later fragment could show that this record was.
         for at in start..end {
             let mut file = written_over(&[&first[..], &last].concat());
             file[at] ^= 1 << (at % 8);
@@ -957,14 +960,14 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
             assert_eq!((damage.start, damage.end), (start as u64, end as u64), "{at}");
             assert_eq!((rest.end, rest.reason), (file.len() as u64, Reason::Stale), "{at}");
         }
-        // Without the number, the bytes do not show their log.
+        // The written bytes end before the number, so they do not show to which log they belong.
         let file = written_over(&[&first[..], &last[..7]].concat());
         let found = read(&file, &skip().with_format(format));
         assert_eq!((found.0.len(), found.1), (1, vec!["stale"]));
     }
 }
 
-/// The record that states the compression carries no number, and is of no form of header.
+/// The record that declares the compression has no log number, and its header has the short form.
 #[cfg(feature = "zstd")]
 #[test]
 fn a_first_record_torn_over_an_older_log_is_a_torn_tail() {
@@ -993,7 +996,7 @@ fn a_first_record_torn_over_an_older_log_is_a_torn_tail() {
     }
 }
 
-/// A file that a log is written to after its first `seen` bytes have been read.
+/// A file that changes after its first `seen` bytes have been read.
 struct Live {
     before: Vec<u8>,
     after: Vec<u8>,
@@ -1023,8 +1026,8 @@ impl io::Seek for Live {
     }
 }
 
-/// The end of the log was read before a write, and the bytes after it after the write. The second
-/// reading shows the log as it is.
+/// The end of the log is read before a write, and the bytes after it are read after the write. Only
+/// a second reading shows the log as it is.
 #[test]
 fn verifying_a_log_during_writes_reports_no_damage() -> Result<(), cordwood_log::Error> {
     let (before, _) = recycled(20_000);
@@ -1053,8 +1056,8 @@ fn verifying_a_log_during_writes_reports_no_damage() -> Result<(), cordwood_log:
     Ok(())
 }
 
-/// Reading in ranges, as workers do, returns each record once, and the rest of the older log is not
-/// damage.
+/// If a log is read in ranges, as workers do, each record is returned once. The rest of the older
+/// log is not damage.
 #[test]
 fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
@@ -1081,8 +1084,8 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
                                 found += 1;
                             }
                             Found::Skipped(region) => {
-                                // The record where the new log gives way to the old one is at most
-                                // torn.
+                                // At the place where the new log ends and the old log continues, a
+                                // record can at most be torn.
                                 assert_ne!(
                                     region.reason.severity(),
                                     Severity::Corruption,
@@ -1100,8 +1103,8 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// A write that never reached the disk is still damage, reported at the latest by the range in
-/// which the log continues.
+/// A write that never reached the disk is damage. The range in which the log continues reports it,
+/// unless an earlier range does.
 #[test]
 fn a_lost_write_is_reported_by_a_range() {
     let (mut file, _) = recycled(9 * BLOCK);
@@ -1120,7 +1123,8 @@ fn a_lost_write_is_reported_by_a_range() {
     }
 }
 
-/// The number is the file's, not the range's: here an older log is in the second half.
+/// The log number is the number of the whole file, not of the range. In this file, the second half
+/// belongs to an older log.
 #[test]
 fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     let (file, _) = recycled(70_000);
@@ -1139,7 +1143,7 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     Ok(())
 }
 
-/// An older log of another form follows damage in the block in which a range starts: the bytes
+/// An older log of another form follows damage in the block in which a range starts. The bytes
 /// before the range show that it is another log.
 #[test]
 fn a_range_returns_no_record_of_an_older_log_of_another_form() {
@@ -1167,8 +1171,8 @@ fn a_range_returns_no_record_of_an_older_log_of_another_form() {
     }
 }
 
-/// Log 7 up to damage in its first block. The second block starts with a fragment of an older log,
-/// after which it contains fragments of log 7.
+/// Returns a file of log 7 with damage in its first block. The second block starts with a fragment
+/// of an older log, which fragments of log 7 follow.
 fn continued_after(older: Wire) -> Vec<u8> {
     let own = Wire::Recyclable(7);
     let mut file = own.full(b"own");
@@ -1194,8 +1198,8 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// A fragment that ends the log is skipped with its block, also if only the start of the block
-/// has arrived.
+/// A fragment that ends the log is skipped together with its block, even if only the start of the
+/// block has arrived.
 #[test]
 fn a_recycled_log_ends_the_same_however_it_arrives() {
     for older in [Wire::Plain, Wire::Recyclable(6)] {
@@ -1214,8 +1218,8 @@ fn a_recycled_log_ends_the_same_however_it_arrives() {
     }
 }
 
-/// A block that starts with a fragment of an older log and contains one of this log is damage: the
-/// log continued, and a write to the start of the block was lost.
+/// If a block starts with a fragment of an older log and contains a fragment of this log, it is
+/// damaged. The log continued there, so a write to the start of the block was lost.
 #[test]
 fn a_stale_fragment_before_one_of_this_log_is_damage() {
     let own = Wire::Recyclable(7);
@@ -1225,19 +1229,19 @@ fn a_stale_fragment_before_one_of_this_log_is_damage() {
         let (records, reasons) = read(&file, &skip().with_format(format));
         assert_eq!(records, [(0, b"own".to_vec())], "{older:?}");
         assert_eq!(reasons, ["bad_length"], "{older:?}");
-        // To the policy `salvage`, the older fragment costs only itself, as in RocksDB.
+        // Under the policy `salvage`, the older fragment costs only itself, as in RocksDB.
         let (records, reasons) = read(&file, &salvage().with_format(format));
         assert_eq!(records.len(), 1 + 10, "{older:?}");
         assert!(records[1..].iter().all(|(_, record)| record == &[2; 200]), "{older:?}");
         assert_eq!(reasons, ["bad_length", "lost_write", "stale"], "{older:?}");
-        // Reading continues in the block after it.
+        // Reading continues in the next block.
         let start = file.len() as u64;
         file.extend(own.full(b"later"));
         let expected = vec![(0, b"own".to_vec()), (start, b"later".to_vec())];
         let options = skip().with_format(format);
         assert_eq!(read(&file, &options), (expected, vec!["bad_length"]), "{older:?}");
     }
-    // The block before it starts with a stale fragment too, and contains no fragment of this log.
+    // The first block contains a stale fragment, and the second block starts with one too.
     let mut file = own.full(b"own");
     file.extend(Wire::Recyclable(6).full(b"older"));
     file.resize(BLOCK, 0xee);
@@ -1247,9 +1251,9 @@ fn a_stale_fragment_before_one_of_this_log_is_damage() {
     assert_eq!(read(&file, &options), (expected, vec!["lost_write"]));
 }
 
-/// Without verification, a wrong checksum shows neither the log's number nor the form of its
-/// fragments: the fragments after damage are not taken for those of an older log, nor by a range that
-/// starts with them.
+/// Without verification, a fragment with a wrong checksum shows neither the number of the log nor
+/// the form of its fragments. Fragments after damage must not be taken for fragments of an older
+/// log, not even by a range that starts with them.
 #[test]
 fn an_unverified_fragment_does_not_make_later_ones_stale() {
     for wire in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
@@ -1269,7 +1273,8 @@ fn an_unverified_fragment_does_not_make_later_ones_stale() {
             expected[1..]
         );
 
-        // A flipped bit in the number of the first fragment, which is all that shows the number.
+        // A bit is flipped in the number of the first fragment. Only this fragment shows the
+        // number.
         let mut file = wire.full(b"first");
         file[7] ^= 8;
         let second = file.len() as u64;
@@ -1277,7 +1282,7 @@ fn an_unverified_fragment_does_not_make_later_ones_stale() {
         let expected = vec![(0, b"first".to_vec()), (second, b"later".to_vec())];
         assert_eq!(read(&file, &options), (expected, vec![]), "{wire:?}");
     }
-    // A type that has become that of another form, after damage in the block before it.
+    // After damage in the previous block, a flipped bit turns a type into a type of another form.
     let own = Wire::Recyclable(5);
     let mut file = own.full(b"first");
     file.resize(BLOCK, 0xee);
@@ -1289,9 +1294,9 @@ fn an_unverified_fragment_does_not_make_later_ones_stale() {
     assert_eq!(read(&file, &options.with_range(BLOCK as u64 - 1..)).1, ["torn_tail"]);
 }
 
-/// Without verification, a flipped bit of a header costs no record of a later block: a wrong checksum
-/// shows neither the log's number, nor the form of its fragments, nor that a fragment is an older
-/// log's.
+/// Without verification, a flipped bit in a header must not cost records of later blocks. A
+/// fragment with a wrong checksum does not show the number of the log or the form of its fragments.
+/// It also does not show that a fragment belongs to an older log.
 #[test]
 fn an_unverified_flipped_bit_loses_no_later_block() {
     for (dialect, wire) in [
@@ -1338,8 +1343,9 @@ fn an_unverified_flipped_bit_loses_no_later_block() {
     }
 }
 
-/// After damage, a valid fragment of an unknown type costs no more than elsewhere: the fragments of this
-/// log after it in the block are returned under each policy, and are not salvaged.
+/// After damage, a valid fragment of an unknown type costs no more than elsewhere. The later
+/// fragments of this log in the block are returned under each policy, and are not marked as
+/// salvaged.
 #[test]
 fn a_block_that_starts_with_an_unknown_type_after_damage_is_read() {
     let own = Wire::Recyclable(5);
@@ -1365,8 +1371,8 @@ fn a_block_that_starts_with_an_unknown_type_after_damage_is_read() {
 
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
-/// Without verification, an apparent record that declares compression has no effect unless its
-/// checksum is valid: a range that starts after it does not see it.
+/// Without verification, an apparent declaration of the compression has no effect unless its
+/// checksum is valid. A range that starts after it does not see it at all.
 #[test]
 fn an_unverified_set_compression_is_ignored() {
     let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
@@ -1402,8 +1408,8 @@ mod compressed {
         (0..250).map(|_| random.bytes(500)).collect()
     }
 
-    /// Asserts that only written records are returned, under each policy, and returns how many are
-    /// found at most.
+    /// Asserts that only written records are returned under each policy. Returns the maximum number
+    /// of records found.
     #[track_caller]
     fn check(file: &[u8], records: &[Vec<u8>], what: &str) -> usize {
         let written: std::collections::HashSet<_> = records.iter().collect();
@@ -1428,8 +1434,8 @@ mod compressed {
         count
     }
 
-    /// The first fragment says that records are compressed. Without it they are taken at face
-    /// value.
+    /// The first fragment declares that records are compressed. Without it, records are returned as
+    /// they are stored.
     #[test]
     fn a_frame_is_not_a_record_of_an_uncompressed_log() {
         let records = records();
@@ -1443,7 +1449,7 @@ mod compressed {
                 let count = check(&damaged, &records, &format!("{number:?} bit {bit}"));
                 assert!(count > 240, "{bit} {count}");
             }
-            // All of the first block or of the first fragment, or enough of it to make it
+            // Destroys the first block, the first fragment, or enough of the fragment to make it
             // unreadable.
             for len in [1, 11, 300, BLOCK] {
                 for fill in [0, 0xff] {
@@ -1456,7 +1462,8 @@ mod compressed {
         }
     }
 
-    /// Frames that a user stores in a log are returned unchanged, even if the first one is damaged.
+    /// If a user stores zstd frames in a log, they are returned unchanged, even if the first one is
+    /// damaged.
     #[test]
     fn frames_of_the_user_stay_unchanged() {
         let frames: Vec<Vec<u8>> = records()
@@ -1474,7 +1481,7 @@ mod compressed {
     }
 }
 
-/// Printing an error with its causes, as `anyhow` does, prints no message twice.
+/// If an error is printed with its causes, as `anyhow` does, no message appears twice.
 #[test]
 fn error_messages_do_not_repeat_their_causes() {
     let missing = Reader::open("no such file").unwrap_err();
@@ -1484,8 +1491,8 @@ fn error_messages_do_not_repeat_their_causes() {
     assert!(as_io.to_string().starts_with("no such file: "), "{as_io}");
 }
 
-/// Damage is one item, and the event after it is the next. Any other error, which would recur, is
-/// the last item.
+/// Damage is one item of the iterator, and the next event follows. Any other error would recur, so
+/// it is the last item.
 #[test]
 fn iteration_survives_damage_but_no_other_error() {
     let mut file = Vec::new();
@@ -1497,7 +1504,8 @@ fn iteration_survives_damage_but_no_other_error() {
     file[20_000] ^= 1;
     let mut reader = Reader::from_slice(&file, ReadOptions::default());
     let mut items = reader.records();
-    // The damaged block, and the rest of the record that started in it.
+    // The first item is the damaged block, and the second is the rest of the record that started in
+    // it.
     for _ in 0..2 {
         assert!(matches!(
             items.next(),

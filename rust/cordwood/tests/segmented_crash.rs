@@ -1,10 +1,12 @@
-//! The machine stops at any operation of a segmented log: on a file, on the directory, within a
-//! switch or within pruning. A prefix of the records is left, from the oldest segment on that was
-//! not being removed, with all that was promised; the log can be opened, and goes on.
+//! The machine stops at any operation of a segmented log: on a file, on the directory, while a
+//! segment is started, or during pruning. A prefix of the records must be left, which starts at the
+//! oldest segment that was not being removed and contains every promised record. The log must open,
+//! and must accept more records.
 //!
-//! A writer's operations are recorded. For each prefix of them, all directories are built that a
-//! crash may leave: names that were not synced are there or not, each independently of the others,
-//! and the bytes that were not synced are there up to any operation, the last of them done in part.
+//! The operations of a writer are recorded. For each prefix of these operations, the test builds
+//! all directories that a crash may leave. Each name that was not synced may or may not exist,
+//! independently of the other names. The bytes that were not synced are written up to any
+//! operation, and the last operation is done in part.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -28,10 +30,10 @@ struct Session {
 
 struct History {
     options: LogFileOptions,
-    /// All of it is on the disk.
+    /// The files before the writer opened the log. They are entirely on the disk.
     initial: Files,
     ops: Vec<DirectoryOp>,
-    /// Each record that was appended, or may have been, with its log offset.
+    /// Each record that was appended or may have been appended, with its log offset.
     records: Vec<(u64, Vec<u8>)>,
 }
 
@@ -74,7 +76,7 @@ impl Session {
         let records: Vec<_> = (first..first + count).map(record).collect();
         let appended = append(&self.log, records.clone());
         if appended.is_ok() {
-            // Their offsets are known once they are written.
+            // The offsets of the records are known once the records are written.
             self.history
                 .records
                 .extend(records.into_iter().map(|data| (u64::MAX, data)));
@@ -105,8 +107,8 @@ impl Session {
         self.directory.note(self.log.durable_offset());
     }
 
-    /// Closes the log, and fills in the offsets of the records: those of segments that were removed
-    /// are read from the operations.
+    /// Closes the log, and fills in the offsets of the records. The records of removed segments are
+    /// read from the operations.
     fn close(mut self) -> History {
         self.log.close().expect("a close that nothing disturbs");
         self.note();
@@ -121,7 +123,7 @@ impl Session {
     }
 }
 
-/// All files after these operations, also those that were removed.
+/// Returns all files after these operations, including files that were removed.
 fn written(initial: &Files, ops: &[DirectoryOp]) -> Files {
     let mut files = initial.clone();
     for op in ops {
@@ -134,7 +136,7 @@ fn written(initial: &Files, ops: &[DirectoryOp]) -> Files {
     files
 }
 
-/// The records in all files, with their log offsets. A torn tail ends a file.
+/// Returns the records in all files with their log offsets. A torn tail ends a file.
 fn read(files: &Files, options: &LogFileOptions) -> Vec<(u64, Vec<u8>)> {
     let reading = ReadOptions::default()
         .with_on_corruption(OnCorruption::Skip)
@@ -153,7 +155,8 @@ fn read(files: &Files, options: &LogFileOptions) -> Vec<(u64, Vec<u8>)> {
 // The directories that a crash leaves
 // ---------------------------------------------------------------
 
-/// The states in which a file may be: everything up to its last sync, and any part of the rest.
+/// Returns the possible states of a file. It contains everything up to its last sync, and any part
+/// of the later bytes.
 fn file_states(initial: Vec<u8>, ops: &[&Op]) -> Vec<Vec<u8>> {
     let synced = ops.iter().rposition(|op| **op == Op::SyncData).unwrap_or(0);
     let mut file = initial;
@@ -161,8 +164,9 @@ fn file_states(initial: Vec<u8>, ops: &[&Op]) -> Vec<Vec<u8>> {
     let mut states = Vec::new();
     for op in &ops[synced..] {
         if let Op::Write { offset, bytes } = op {
-            // Each of the last bytes and of the first ones: a mark has 17. Or the length of the file,
-            // and none of its bytes: these writes are shorter than a sector.
+            // A write may be cut at each of its first and last bytes, because a mark has 17 bytes.
+            // The file may also have its new length but none of the bytes, because these writes are
+            // shorter than a sector.
             let len = bytes.len();
             let parts = (0..len).filter(|&part| part < 20 || len - part < 12 || part % 16 == 0);
             for part in parts.map(|part| bytes[..part].to_vec()).chain([vec![0; len]]) {
@@ -181,7 +185,7 @@ fn file_states(initial: Vec<u8>, ops: &[&Op]) -> Vec<Vec<u8>> {
     states
 }
 
-/// All directories after the first `count` operations.
+/// Returns all directories that may exist after the first `count` operations.
 fn crash_directories(history: &History, count: usize) -> Vec<Files> {
     let ops = &history.ops[..count];
     let synced = ops.iter().rposition(|op| *op == DirectoryOp::Sync).unwrap_or(0);
@@ -231,7 +235,7 @@ fn crash_directories(history: &History, count: usize) -> Vec<Files> {
 
 // The promises ----------------------------------------------------------------------------------
 
-/// Checks all directories that a crash can leave, and returns how many there were.
+/// Checks all directories that a crash can leave, and returns their number.
 fn check(name: &str, history: &History) -> usize {
     let mut checked = HashSet::new();
     for count in 0..=history.ops.len() {
@@ -242,7 +246,7 @@ fn check(name: &str, history: &History) -> usize {
         });
         let end = |(&base, bytes): (&u64, &Vec<u8>)| base + bytes.len() as u64;
         let promised = promised.unwrap_or_else(|| {
-            // A torn tail is not promised.
+            // A record in a torn tail was not promised.
             let whole = read(&history.initial, &history.options);
             whole.last().map_or(0, |(offset, data)| offset + data.len() as u64)
         });
@@ -251,7 +255,7 @@ fn check(name: &str, history: &History) -> usize {
             _ => None,
         });
         let removed: HashSet<u64> = removed.collect();
-        // Everything from the first segment on that nobody was removing.
+        // Every record must be left from the first segment on that was not being removed.
         let first = (history.initial.keys().copied())
             .chain(ops.iter().filter_map(|op| match op {
                 DirectoryOp::Create(base) => Some(*base),
@@ -298,7 +302,7 @@ fn check_directory(what: &str, history: &History, promised: u64, first: u64, fil
         assert!(found.contains(record), "{what}: lost the record at {}", record.0);
     }
 
-    // It goes on where it ends.
+    // The reopened log continues at its end.
     let directory = DirectoryDouble::with_files(files);
     let log = SegmentedLog::open_in(directory.arc(), history.options.clone())
         .unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -391,7 +395,8 @@ fn segments_pruned_between_appends() {
 fn segments_removed_by_retention() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.clone().with_retention_bytes(150));
-        // After a crash, it is opened without: opening removes nothing, and neither do the appends then.
+        // After a crash, the log is opened without retention. Neither opening the log nor appending
+        // to it then removes segments.
         session.history.options = options;
         session.append(12);
         session.append_sync();
@@ -449,14 +454,16 @@ fn failed_calls_before_the_crash() {
     }
 }
 
-/// Each call in turn fails once: a write, a cut, a sync, of a file or of the directory, a creation
-/// or a removal. Appended records are there, and no crash loses one that was promised.
+/// In each run, one call fails once. It is a write, a truncation or a sync of a file, a sync of the
+/// directory, a creation or a removal. Appended records must be found, and no crash may lose a
+/// promised record.
 #[test]
 fn any_call_fails_once() {
     check_each_call("fails", false);
 }
 
-/// The process is killed within each call in turn, another one goes on, and the machine stops later.
+/// In each run, the process is killed during one call, another process continues, and the machine
+/// stops later.
 #[test]
 fn a_kill_within_any_call() {
     check_each_call("is killed", true);
@@ -514,7 +521,7 @@ fn check_each_call(event: &str, is_kill: bool) {
                 appended.iter().all(|record| found.any(|other| other == record)),
                 "{what}: {appended:?}"
             );
-            // A record whose sync failed may be there, too.
+            // A record whose sync failed may also be found.
             assert!(records.len() <= appended.len() + 1, "{what}: {records:?}");
             let history = History {
                 options: options.clone(),
@@ -527,21 +534,21 @@ fn check_each_call(event: &str, is_kill: bool) {
     }
 }
 
-/// The sectors of the last segment that were not synced reach the disk in any order: each of them may be
-/// zeros. The log opens under `truncate` or else `pad`, whether its dialect is named or not, and again
-/// after that; each durable record is there once.
+/// The unsynced sectors of the last segment reach the disk in any order, so each of them may be
+/// zeros. The log must open with `truncate`, or else with `pad`, whether or not its dialect is
+/// named. It must then open again, and each durable record must be found once.
 #[test]
 fn any_sectors_of_the_last_segment_lost() {
     assert!(lost_sectors(true) >= 2000);
 }
 
-/// The same for the first segment, before which there is none: the directory has its `LOCK`.
+/// The first segment has no segment before it, but the directory has its `LOCK` file.
 #[test]
 fn any_sectors_of_the_only_segment_lost() {
     assert!(lost_sectors(false) >= 2000);
 }
 
-/// Checks all states, and returns how many there are.
+/// Checks all states, and returns their number.
 fn lost_sectors(has_older: bool) -> usize {
     const SECTOR_LEN: usize = 512;
     let mut count = 0;
@@ -577,7 +584,7 @@ fn lost_sectors(has_older: bool) -> usize {
                     let what = format!("{dialect}, {lens:?}, sectors {lost:b}, cut {cut}, named {is_named}");
                     let mut options = options.clone();
                     options.dialect = options.dialect.filter(|_| is_named);
-                    // If no byte of the log is left, nothing else shows its dialect.
+                    // If no byte of the log is left, the dialect can only be known if it is named.
                     let expected = (is_named || has_older || lost & 1 == 0).then_some(dialect);
                     check_lost(&what, &files, &options, expected, &durable);
                     count += 1;
@@ -622,7 +629,7 @@ fn check_lost(
 
 // Random histories ------------------------------------------------------------------------------
 
-/// Random numbers (xorshift64*), the same for each seed.
+/// A xorshift64* generator, which returns the same numbers for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -638,10 +645,10 @@ impl Random {
     }
 }
 
-/// A process is killed within a random call, then the machine stops: names that were not synced are there
-/// or not, and so is each sector, in any of the states that it had since its last sync. The log opens
-/// under `truncate` or else under `pad`, and under `pad`; each durable record is there once. So it goes
-/// on, three times for each log. `CRASHES` is the number of crashes.
+/// A process is killed during a random call, and then the machine stops. Each unsynced name may or
+/// may not exist, and each sector may have any of its states since the last sync. The log must open
+/// with `truncate` or else with `pad`. It must also open with `pad`, and each durable record must
+/// be found once. This is repeated three times for each log. `CRASHES` is the number of crashes.
 #[test]
 #[expect(clippy::print_stdout, reason = "with --nocapture, the figures")]
 fn random_kills_and_losses_of_power() {
@@ -663,22 +670,23 @@ fn random_kills_and_losses_of_power() {
     assert_eq!(open_counts[2], count);
 }
 
-/// A log, through several crashes.
+/// A log that goes through several crashes.
 struct Life {
     seed: u64,
     random: Random,
     options: LogFileOptions,
     is_named: bool,
     directory: DirectoryDouble,
-    /// On the disk since the last crash.
+    /// The files that have been on the disk since the last crash.
     initial: Files,
-    /// All records that a call was given.
+    /// All records that were passed to a call.
     attempted: HashSet<Vec<u8>>,
-    /// Those that are durable, with the offsets after them.
+    /// The durable records by offset, each with the offset after it.
     durable: BTreeMap<u64, (u64, Vec<u8>)>,
-    /// Those for which `append` has returned since the last crash, as in `durable`.
+    /// The records for which `append` has returned since the last crash, in the same form as in
+    /// `durable`.
     acknowledged: BTreeMap<u64, (u64, Vec<u8>)>,
-    /// No record from here on was pruned.
+    /// Records at or after this offset have not been pruned.
     pruned: u64,
     record_count: usize,
 }
@@ -717,7 +725,8 @@ impl Life {
         format!("seed {}, {:?}, named {}", self.seed, self.options, self.is_named)
     }
 
-    /// Opens the log under a policy. The dialect is named for a new log, and if it always is.
+    /// Opens the log with this policy. The dialect is named if the log is new or if `is_named` is
+    /// true.
     fn open(&self, directory: &DirectoryDouble, policy: OnTornTail) -> Result<SegmentedLog, Error> {
         let mut options = self.options.clone().with_on_torn_tail(policy);
         if !self.is_named && !directory.files().is_empty() {
@@ -733,7 +742,8 @@ impl Life {
             .unwrap_or_else(|error| panic!("{}: {error}", self.what()))
     }
 
-    /// Random calls, of which one may be the last of its process; then another process goes on.
+    /// Makes random calls. One of them may be the last call of its process, and another process
+    /// then continues.
     fn work(&mut self) {
         for _ in 0..2 {
             let log = self.open_anyhow(&self.directory);
@@ -762,7 +772,7 @@ impl Life {
         }
     }
 
-    /// A kill loses records that the process has gathered, and no others.
+    /// A kill may only lose records that the process has buffered.
     fn note_kill(&mut self) {
         let found: HashSet<_> = read(&self.directory.files(), &self.options).into_iter().collect();
         let (is_gathered, pruned) = (self.options.flush == FlushPolicy::OnClose, self.pruned);
@@ -812,14 +822,15 @@ impl Life {
             .extend(durable.map(|(offset, record)| (*offset, record.clone())));
     }
 
-    /// The machine stops. The log is opened under each policy, and goes on as after one of them.
+    /// Stops the machine. Opens the log with each policy, and continues with one of the logs that
+    /// opened.
     fn stop(&mut self, open_counts: &mut [usize; 3]) {
         let files = self.crashed();
         let policies = [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock];
         let mut directories = Vec::new();
         for (policy, count) in policies.into_iter().zip(open_counts) {
             let directory = DirectoryDouble::with_files(files.clone());
-            // It is on the disk before the first segment is created.
+            // The lock file is on the disk before the first segment is created.
             directory.state().had_lock = true;
             match self.open(&directory, policy) {
                 Ok(log) => {
@@ -839,11 +850,11 @@ impl Life {
         self.acknowledged.clear();
     }
 
-    /// The records are some of those that were given, and among them each durable one, once.
+    /// Checks that all records were passed to a call, and that each durable record is found once.
     fn check(&self, directory: &DirectoryDouble, log: &SegmentedLog) {
         let mut expected = self.options.clone();
         expected.dialect = Some(log.format().dialect);
-        // Without a name and without a durable byte, nothing shows the dialect.
+        // Without a named dialect and without a durable byte, the dialect cannot be known.
         if self.is_named || self.durable.range(self.pruned..).next().is_some() {
             assert_eq!(expected.dialect, self.options.dialect, "{}", self.what());
         }
@@ -866,7 +877,7 @@ impl Life {
         }
     }
 
-    /// The files after a crash.
+    /// Returns the files that a crash leaves.
     fn crashed(&mut self) -> Files {
         let ops = self.directory.ops();
         let synced = ops
@@ -875,7 +886,7 @@ impl Life {
             .map_or(0, |at| at + 1);
         let mut names: HashSet<u64> = self.initial.keys().copied().collect();
         for (at, op) in ops.iter().enumerate() {
-            // A removal is synced before the next one.
+            // A removal is synced before the next removal.
             let is_on_disk = at < synced || self.random.below(2) == 0;
             match op {
                 DirectoryOp::Create(base) if is_on_disk => drop(names.insert(*base)),
@@ -894,7 +905,8 @@ impl Life {
         files
     }
 
-    /// A file after a crash: each sector as it was after its last sync, or after any call since.
+    /// Returns a file that a crash leaves. Each sector is as it was after its last sync or after
+    /// any later call.
     fn crashed_file(&mut self, initial: Vec<u8>, ops: &[DirectoryOp], base: u64) -> Vec<u8> {
         const SECTOR_LEN: usize = 512;
         let mut versions = vec![initial];

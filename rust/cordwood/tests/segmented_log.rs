@@ -1,5 +1,5 @@
-//! A segmented log: where a segment ends and the next starts, and each line of the table of
-//! failures in `docs/format/writing.md`, by its name.
+//! Tests a segmented log: where a segment ends and the next one starts, and each line of the table
+//! of failures in `docs/format/writing.md`, under its name.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -23,7 +23,7 @@ use cordwood_log::{
 
 const EMFILE: i32 = 24;
 
-/// Ten records of three bytes, 10 bytes each with their headers, fill a segment.
+/// A segment holds ten records of three bytes. With its header, each record has 10 bytes.
 fn options() -> LogFileOptions {
     LogFileOptions::default().with_segment_len(100)
 }
@@ -46,7 +46,7 @@ fn fill(log: &SegmentedLog, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// All records with their log offsets, and all other regions. Each segment must end where the next
+/// Returns all records with their log offsets. Asserts that each segment ends where the next one
 /// starts.
 fn read(directory: &DirectoryDouble) -> Vec<(u64, Vec<u8>)> {
     let mut records = Vec::new();
@@ -78,8 +78,8 @@ fn starts(directory: &DirectoryDouble) -> Vec<u64> {
     directory.files().into_keys().collect()
 }
 
-/// The error of a write or a sync: the system's error number, the durable log offset, and whether
-/// the log remains usable.
+/// Returns the operating system's error number of a failed write or sync, the durable log offset,
+/// and whether the log remains usable.
 fn write_error<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<i32>, u64, bool) {
     match result {
         Err(Error {
@@ -119,7 +119,7 @@ fn a_segment_ends_before_the_record_that_would_make_it_too_long() -> Result<(), 
     fill(&log, 0..25);
     assert_eq!((log.offset(), log.first_offset()), (250, 0));
     assert_eq!(starts(&directory), [0, 100, 200]);
-    // One byte more than the room that is left.
+    // This record is one byte too long for the room that is left.
     assert_eq!(log.append(&[7; 44])?, 250);
     assert_eq!(log.append(&[7; 0])?, 301);
     log.close()?;
@@ -177,7 +177,7 @@ fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
     Ok(())
 }
 
-/// The switch has synced the records that required a sync.
+/// When the segment was started, the records that required a sync were already synced.
 #[test]
 fn extend_syncs_no_segment_for_earlier_records() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
@@ -187,8 +187,8 @@ fn extend_syncs_no_segment_for_earlier_records() -> Result<(), Error> {
     Ok(())
 }
 
-/// Containers whose length is not known beforehand: no segment is longer than allowed, and none is
-/// nearly empty.
+/// The length of a container is not known before it is compressed. Nevertheless, no segment may be
+/// longer than allowed, and none may be nearly empty.
 #[test]
 fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
@@ -219,7 +219,7 @@ fn rotate_starts_no_segment_after_an_empty_one() -> Result<(), Error> {
         assert_eq!(log.rotate()?, next);
         assert_eq!(log.rotate()?, next);
         log.close()?;
-        // A packed log that is closed without a record has a mark.
+        // A packed log that is closed without a record contains a mark.
         assert_eq!(directory.files()[&next].len() as u64, first);
         let log = open(&directory, options);
         assert_eq!(log.rotate()?, next);
@@ -254,7 +254,7 @@ fn a_segment_is_on_the_disk_before_the_next_is_created() -> Result<(), Error> {
         DirectoryOp::Sync,
     ];
     assert!(calls.eq(&expected), "{ops:?}");
-    assert_eq!(directory.file(0).holders(), 2, "the old file is still open"); // the directory, and this one
+    assert_eq!(directory.file(0).holders(), 2, "the old file is still open"); // the directory and this file hold it
     Ok(())
 }
 
@@ -280,7 +280,7 @@ fn a_log_that_is_opened_again_keeps_its_dialect() -> Result<(), Error> {
     let next = log.rotate()?;
     drop(log);
     assert_eq!(directory.files()[&next].len(), 0);
-    // The last segment does not show it, the one before does.
+    // Only the segment before the last one shows the dialect.
     let refused = SegmentedLog::open_in(directory.arc(), options().with_dialect(Dialect::LEVELDB));
     assert!(
         matches!(
@@ -322,14 +322,15 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
     let directory = DirectoryDouble::default();
     SegmentedLog::open_in(directory.arc(), options().with_format(numbered)).expect_err("LevelDB's logs have no number");
     assert!(directory.files().is_empty());
-    // A run file, with the file header of its dialect and a torn record: it is not cut.
+    // This is a run file, with the file header of its dialect and a torn record. It must not be
+    // truncated.
     let mut run = b":W&B\xe1\xbe\x00".to_vec();
     run.extend_from_slice(&common::fragment(1, b"not with this checksum")[..20]);
     let directory = DirectoryDouble::with_files([(0, run.clone())]);
     let refused = SegmentedLog::open_in(directory.arc(), options().with_on_torn_tail(OnTornTail::Truncate));
     assert!(refused.is_err());
     assert_eq!(directory.files()[&0], run);
-    // The newest segment does not show its dialect, and the one before it does.
+    // Only the segment before the newest one shows the dialect.
     let mut run = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut run, 0, b"record");
     let directory = DirectoryDouble::with_files([(0, run.clone()), (run.len() as u64, Vec::new())]);
@@ -393,7 +394,7 @@ fn options_that_are_refused_create_no_directory() {
     assert!(!directory.exists());
 }
 
-/// It shows that the files are those of a log, whatever is in them.
+/// The lock file shows that the files belong to a log, whatever they contain.
 #[test]
 fn a_log_that_cannot_be_opened_keeps_its_lock_file() {
     let place = tempfile::tempdir().expect("a directory");
@@ -431,7 +432,7 @@ fn waiting_syncs_only_offsets_in_the_last_segment() -> Result<(), Error> {
     let before = directory.ops().len();
     log.wait_durable(100)?;
     assert_eq!(directory.ops().len(), before);
-    // The first byte of the last segment.
+    // This is the offset after the first byte of the last segment.
     log.wait_durable(101)?;
     assert_eq!(log.durable_offset(), 150);
     log.wait_durable(150)?;
@@ -451,7 +452,8 @@ fn waiting_syncs_only_offsets_in_the_last_segment() -> Result<(), Error> {
     Ok(())
 }
 
-/// While one thread waits for the disk, others append; the next sync is for all of them.
+/// While one thread waits for the disk, other threads can append. The next sync covers all their
+/// records.
 #[test]
 fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
     type Wait = fn(&SegmentedLog) -> Result<(), Error>;
@@ -463,7 +465,7 @@ fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
     ];
     for wait in waits {
         let directory = DirectoryDouble::default();
-        // With those of `extend`, the log has this many bytes.
+        // With the records of `extend`, the log has this many bytes.
         let sync = SyncPolicy::EveryBytes(30);
         let log = open(&directory, options().with_segment_len(1 << 20).with_sync(sync));
         log.append(b"000")?;
@@ -484,7 +486,7 @@ fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
     Ok(())
 }
 
-/// Not even for a write of a thread that waits for records of others.
+/// `try_append` does not even wait for a write in a thread that waits for records of other threads.
 #[test]
 fn try_append_waits_for_no_write() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
@@ -519,8 +521,8 @@ fn try_append_starts_no_segment() -> Result<(), Error> {
     Ok(())
 }
 
-/// Eight threads append and sync, while segments are started and pruned: every record once, and
-/// those of each thread in their order.
+/// Eight threads append and sync while segments are started and pruned. Every record must be found
+/// once, and the records of each thread must be in order.
 #[test]
 fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
@@ -669,7 +671,7 @@ fn sync_of_the_directory_fails_after_an_expired_segment_is_removed() {
     let directory = DirectoryDouble::default();
     let log = open(&directory, options().with_retention_bytes(0));
     fill(&log, 0..10);
-    // The first is for the name of the new segment.
+    // The first result is for syncing the name of the new segment.
     directory.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
@@ -692,7 +694,7 @@ fn sync_of_the_old_segment_fails() {
     assert_eq!(starts(&directory), [0]);
 }
 
-/// A record of which only a part was written, and which could not be cut off.
+/// Only a part of a record was written, and it could not be truncated.
 #[test]
 fn truncation_of_the_old_segment_fails() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
@@ -723,7 +725,7 @@ fn creating_the_next_segment_fails() -> Result<(), Error> {
     directory.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EMFILE), Fault::Error(ENOSPC)].into();
     assert_eq!(io_error(log.append(&[7; 40])), Some(ENOSPC));
     assert_eq!(io_error(log.rotate()), Some(EMFILE));
-    // A record that fits is appended; the next one that does not tries again.
+    // A record that fits is appended. The next record that does not fit tries again.
     assert_eq!(
         log.extend([number(9), number(10)]).map_err(|error| error.offset()),
         Err(None)
@@ -735,7 +737,7 @@ fn creating_the_next_segment_fails() -> Result<(), Error> {
     Ok(())
 }
 
-/// The old segment must not grow past the name of one that is there.
+/// The old segment must not grow past the offset in the name of an existing segment.
 #[test]
 fn the_next_segment_exists_although_creating_it_failed() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
@@ -764,7 +766,7 @@ fn sync_of_the_directory_fails() {
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
     assert_eq!(directory.files()[&100].len(), 0);
-    // The same after a removal: a crash could bring back that segment, and not a later one.
+    // After a removal, a crash could bring back the removed segment, but not a later one.
     let directory = DirectoryDouble::default();
     let log = open(&directory, options());
     fill(&log, 0..35);
@@ -823,7 +825,8 @@ fn sync_of_the_directory_fails_after_a_removal_during_rotation() -> Result<(), E
     let log = Arc::new(SegmentedLog::open_in(directory.clone(), options)?);
     directory.log.set(Arc::downgrade(&log)).expect("one log");
     fill(&log, 0..35);
-    // Starting a segment does not wait for the thread that prunes, to remove what is too old.
+    // Starting a segment does not wait for the thread that prunes, even if there are old segments
+    // to remove.
     directory.directory.state().ages = [(100, Duration::MAX)].into();
     assert_eq!(write_error(log.prune_before(300)), (Some(EIO), 350, false));
     assert_eq!(write_error(log.append(b"035")), (Some(EIO), 350, false));
@@ -870,7 +873,7 @@ fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
     for len in 0..=17 {
         let cut = (next, files[&next][..len].to_vec());
         let directory = DirectoryDouble::with_files([(0, files[&0].clone()), cut]);
-        // Without the dialect: the segment before shows it.
+        // The dialect is not named. The segment before shows it.
         let log = open(&directory, options().with_on_torn_tail(OnTornTail::Truncate));
         let tail = log.discarded_tail().map(|region| (region.start, region.end));
         assert_eq!(
@@ -889,7 +892,7 @@ fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
     Ok(())
 }
 
-/// A file system may keep the length of a file and not its bytes.
+/// A file system may keep the length of a file but lose its bytes.
 #[test]
 fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
     let whole = DirectoryDouble::default();
@@ -913,7 +916,8 @@ fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
     Ok(())
 }
 
-/// The segment before it ends where it starts. So it is a part of the log, whatever its bytes show.
+/// The previous segment ends where this one starts. So this segment is a part of the log, whatever
+/// its bytes are.
 #[test]
 fn a_last_segment_without_a_valid_fragment_is_padded() {
     let mut damaged = [&[0x81, 0x82, 0x83, 0x84, 72, 0, 1][..], &[0xff; 505]].concat();
@@ -933,7 +937,8 @@ fn a_last_segment_of_a_few_bytes_of_text_is_padded() {
     assert_eq!(log.offset(), 10 + BLOCK_LEN as u64);
 }
 
-/// The same if the directory had its lock. Otherwise it is a file of another format.
+/// If the directory already had its lock file, the segment is a part of the log. Otherwise, it is a
+/// file of another format.
 #[test]
 fn a_last_text_segment_is_padded_if_the_lock_existed() {
     for had_lock in [false, true] {
@@ -985,7 +990,7 @@ fn last_segment_is_torn() -> Result<(), Error> {
 
     let directory = torn();
     let log = open(&directory, options().with_on_torn_tail(OnTornTail::PadToBlock));
-    // Padding fills the block; the record after it starts the next segment.
+    // The padding fills the block, and the next record starts a new segment.
     let next = 100 + BLOCK_LEN as u64;
     assert_eq!(log.append(b"012")?, next);
     assert_eq!(starts(&directory), [0, 100, next]);
@@ -1021,7 +1026,7 @@ fn segment_is_missing() -> Result<(), Error> {
     fill(&log, 0..35);
     log.close()?;
     directory.state().files.remove(&0);
-    // At the start, it was pruned.
+    // If the missing segment is at the start, it was pruned.
     let log = open(&directory, options());
     assert_eq!((log.first_offset(), log.offset()), (100, 350));
     log.close()?;
@@ -1038,7 +1043,7 @@ fn crash_within_pruning() -> Result<(), Error> {
     fill(&log, 0..45);
     let before = directory.ops().len();
     log.prune_before(400)?;
-    // The oldest first, each on the disk before the next.
+    // The oldest segment is removed first, and each removal is synced before the next one.
     let removed: Vec<DirectoryOp> = [0, 100, 200, 300]
         .into_iter()
         .flat_map(|offset| [DirectoryOp::Remove(offset), DirectoryOp::Sync])
@@ -1056,7 +1061,7 @@ fn second_writer() -> Result<(), Error> {
     for start in [0, 100] {
         fill(&log, start / 10..start / 10 + 10);
         assert!(is_locked(SegmentedLog::open(&path, options()).map(drop), &path));
-        // Nor can the last file be opened by itself.
+        // The last file cannot be opened on its own either.
         let last = path.join(name_of(start as u64));
         assert!(is_locked(LogFile::append_to(&last, options()).map(drop), &last));
         assert!(is_locked(LogFile::create(&last, options()).map(drop), &last));
@@ -1088,7 +1093,7 @@ fn fork() -> Result<(), Error> {
     assert!(is_forked(log.append(b"015").map(drop)));
     assert!(is_forked(log.append_sync(b"015").map(drop)));
     assert!(is_forked(log.try_append(b"015").map(drop)));
-    // There is no room for this one.
+    // The segment has no room for this record.
     assert!(is_forked(log.try_append(&[7; 100]).map(drop)));
     assert!(is_forked(log.extend([b"015"]).map(drop)));
     assert!(is_forked(log.rotate().map(drop)));
@@ -1097,14 +1102,15 @@ fn fork() -> Result<(), Error> {
     assert!(is_forked(log.sync()));
     assert!(is_forked(log.wait_durable(10)));
     log.close()?;
-    // Closing releases the directory and the file. The directory and this call hold the file.
+    // Closing releases the directory and the file. The double of the directory and this call still
+    // hold the file.
     assert_eq!((Arc::strong_count(&shared), directory.file(100).holders()), (1, 2));
     drop(log);
     assert_eq!(directory.ops(), ops);
     Ok(())
 }
 
-/// The other thread does not exist in the child, and would never release the lock.
+/// The other thread does not exist in the child, so it would never release the lock.
 #[test]
 fn fork_while_another_thread_prunes() -> Result<(), Error> {
     let process = Arc::new(AtomicU32::new(1));
@@ -1116,7 +1122,7 @@ fn fork_while_another_thread_prunes() -> Result<(), Error> {
     std::thread::scope(|scope| {
         let busy = directory.state();
         let parent = scope.spawn(|| log.prune_before(100));
-        // The log, this function and the thread that removes a segment hold the directory.
+        // The log, this function and the thread that removes a segment each hold the directory.
         until(|| Arc::strong_count(&shared) == 3);
         process.store(2, Relaxed);
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -1131,7 +1137,7 @@ fn fork_while_another_thread_prunes() -> Result<(), Error> {
     })
 }
 
-/// The other thread does not exist in the child, and would never release the lock.
+/// The other thread does not exist in the child, so it would never release the lock.
 #[test]
 fn fork_while_another_thread_appends() {
     let process = Arc::new(AtomicU32::new(1));
@@ -1172,7 +1178,8 @@ fn fork_while_another_thread_appends() {
     });
 }
 
-/// What an earlier process could not sync is written again from the checkpoint on, a log offset.
+/// Bytes that an earlier process could not sync are written again from the checkpoint on. The
+/// checkpoint is a log offset.
 #[test]
 fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
     let directory = DirectoryDouble::default();
@@ -1192,7 +1199,7 @@ fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
     };
     assert_eq!(rewritten(120), [(100, 20, 30)]);
     assert_eq!(rewritten(100), [(100, 0, 50)]);
-    // Everything before the last segment was on the disk when that was created.
+    // Everything before the last segment was on the disk when that segment was created.
     assert_eq!(rewritten(40), [(100, 0, 50)]);
     assert_eq!(rewritten(150), []);
     for checkpoint in [151, 105] {
@@ -1266,7 +1273,8 @@ fn a_log_on_the_disk() -> Result<(), Error> {
     Ok(())
 }
 
-/// Its name would be that of no segment, and the directory that of no log.
+/// The name of such a file would not be the name of a segment, and the directory would not be a
+/// log.
 #[test]
 fn no_segment_starts_after_the_greatest_offset() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
@@ -1319,7 +1327,8 @@ fn a_directory_with_other_files_is_left_as_it_is() {
     );
     assert!(!directory.path().join("a").exists());
     if cfg!(target_os = "linux") {
-        // No directory can be created there. The error says why, not that there is none.
+        // A directory cannot be created there. The error must give the real reason, and not say
+        // that the directory does not exist.
         let refused = SegmentedLog::open("/sys/log", options());
         assert!(
             matches!(refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() != io::ErrorKind::NotFound)
@@ -1327,7 +1336,7 @@ fn a_directory_with_other_files_is_left_as_it_is() {
     }
 }
 
-/// The file `LOCK` of a database is not locked, nor does it matter who has.
+/// The `LOCK` file of a database is not locked, and it does not matter who has locked it.
 #[test]
 fn a_database_in_use_is_not_a_segmented_log() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -1338,8 +1347,8 @@ fn a_database_in_use_is_not_a_segmented_log() {
     assert!(matches!(error.kind, ErrorKind::NotASegment), "{error}");
 }
 
-/// Only its name shows that the first segment is one, if the machine has stopped before a byte of its
-/// first record reached the disk.
+/// If the machine stops before a byte of its first record reaches the disk, only its name shows
+/// that the first segment is a segment.
 #[test]
 fn an_empty_first_segment_counts_if_the_lock_exists() -> Result<(), Error> {
     let lost = |rest: &[u8]| [&[0; 512][..], rest].concat();
@@ -1358,9 +1367,10 @@ fn an_empty_first_segment_counts_if_the_lock_exists() -> Result<(), Error> {
             let options = LogFileOptions::default()
                 .with_on_torn_tail(policy)
                 .with_dialect(dialect);
-            // As a single file is padded if its dialect is named.
+            // A single file is also padded if its dialect is named.
             let is_padded = policy == OnTornTail::PadToBlock && dialect.is_some();
-            // The first attempt leaves no lock that would let the second one succeed.
+            // The first attempt must not leave a lock file, because the second attempt would then
+            // succeed.
             for _ in 0..if is_padded { 0 } else { 2 } {
                 let error = SegmentedLog::open(directory.path(), options.clone()).expect_err("no log");
                 let kind = &error.kind;
@@ -1399,7 +1409,7 @@ fn errors_have_the_path_as_given() -> Result<(), Error> {
     fs::remove_file(given.join("notes")).expect("a file");
     let log = SegmentedLog::open(given, options())?;
     fill(&log, 0..15);
-    // No file can be removed in place of a directory.
+    // If a directory is in place of a file, the file cannot be removed.
     fs::remove_file(given.join(name_of(0))).expect("a segment");
     fs::create_dir(given.join(name_of(0))).expect("a directory");
     assert_eq!(*path_of(log.prune_before(100)), given.join(name_of(0)));
@@ -1408,7 +1418,7 @@ fn errors_have_the_path_as_given() -> Result<(), Error> {
     Ok(())
 }
 
-/// Otherwise the active segment would grow past the one that has the next name.
+/// If `append` did not fail, the active segment would grow past the start of the next one.
 #[test]
 fn append_fails_once_the_next_segment_exists() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
@@ -1442,7 +1452,7 @@ fn pruning_skips_missing_segments_but_not_failures() -> Result<(), Error> {
     Ok(())
 }
 
-#[cfg(unix)] // Windows moves no directory with an open file.
+#[cfg(unix)] // Windows cannot move a directory with an open file.
 #[test]
 fn no_segment_is_created_in_another_directory_of_the_same_name() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
@@ -1461,7 +1471,7 @@ fn no_segment_is_created_in_another_directory_of_the_same_name() -> Result<(), E
     Ok(())
 }
 
-#[cfg(unix)] // As above.
+#[cfg(unix)] // Windows cannot move such a directory.
 #[test]
 fn no_segment_is_removed_from_another_directory_of_the_same_name() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");

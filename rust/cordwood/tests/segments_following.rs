@@ -1,5 +1,5 @@
-//! A segmented log is followed across its files. Expected values are the records that were
-//! appended, at the offsets that the writer returned, or bytes made by hand.
+//! Tests following a segmented log across its files. The expected values are the records that were
+//! appended, at the offsets that the writer returned, or hand-built bytes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -16,13 +16,13 @@ use cordwood_log::{
     WriterOptions,
 };
 
-/// The offsets and the data of all records that are there, up to an answer other than a record.
+/// Returns the offsets and the data of all records until the follower has no more.
 fn drain(follower: &mut Follower) -> Vec<(u64, Vec<u8>)> {
     let mut all = Vec::new();
     loop {
         match follower.poll().expect("a poll") {
             Poll::Record(record) => all.push((record.offset, record.data.to_vec())),
-            // The mark of a packed log.
+            // This is the mark of a packed log.
             Poll::Skipped(region) if region.reason.severity() == Severity::Info => {}
             Poll::NotYet(_) => return all,
             other => panic!("{other:?}"),
@@ -58,7 +58,8 @@ fn a_follower_returns_each_record_once_across_many_rotations() {
         let (mut appended, mut followed) = (Vec::new(), Vec::new());
         for round in 0..60_usize {
             for rotation in 0..[0, 1, 2, 20][round % 4] {
-                // Records of several blocks, none, one or more in a file.
+                // A file contains several records, one record or none, and some records have
+                // several blocks.
                 for index in 0..(round + rotation) % 3 {
                     let data = vec![round as u8; [5, 40_000, 0][index] + rotation];
                     appended.push((log.append(&data).expect("an append"), data));
@@ -105,7 +106,7 @@ fn a_follower_finishes_a_segment_before_leaving_it() {
     write(directory.path(), 0, &one);
     let mut follower = Follower::open(directory.path()).expect("a follower");
     assert_eq!(drain(&mut follower), [(0, b"one".to_vec())]);
-    // The second record appears in parts, and the next file while it is being read.
+    // The second record appears in parts. The next file appears while that record is being read.
     write(directory.path(), 0, &two[..4]);
     let answer = follower.poll().expect("a poll");
     let Poll::NotYet(NotYet {
@@ -166,7 +167,8 @@ fn a_follower_overtaken_by_pruning_names_the_log_start() {
     }
     log.append(b"last").expect("an append");
     assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
-    // The first file is gone, but it is open, and the second is there.
+    // The first file has been removed, but the follower has it open, and the second file still
+    // exists.
     assert_eq!(log.prune_before(ends[1]).expect("a prune"), ends[1]);
     assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == ends[1]));
     assert_eq!(log.prune_before(ends[3]).expect("a prune"), ends[3]);
@@ -184,7 +186,8 @@ fn a_follower_overtaken_by_pruning_names_the_log_start() {
         assert_eq!((offset, first_offset), (ends[2], ends[3]));
         assert_eq!(path.as_deref(), Some(directory.path()));
     }
-    // A new follower: at an offset that is gone, and at the start of the log.
+    // A new follower starts at an offset that has been pruned, and another one at the start of the
+    // log.
     let options = FollowOptions::default().with_start(5);
     let error = Follower::open_with(directory.path(), options).expect_err("pruned");
     assert!(matches!(error.kind, ErrorKind::Pruned { offset: 5, first_offset, .. } if first_offset == ends[3]));
@@ -193,7 +196,7 @@ fn a_follower_overtaken_by_pruning_names_the_log_start() {
     assert_eq!(drain(&mut follower).len(), 2);
 }
 
-/// The first event that is not a record: a region, or the damage that is an error.
+/// Returns the first event that is not a record. It is a region, or damage that is an error.
 fn first_region(follower: &mut Follower) -> SkippedRegion {
     for _ in 0..1000 {
         match follower.poll() {
@@ -254,8 +257,8 @@ fn bytes_past_the_next_segment_start_are_not_returned() {
     assert_eq!(events(&mut follower, 21), expected);
 }
 
-/// A segment has the records [0, 10), [10, 40024) and [40024, 40034). The table has the flipped
-/// byte, and the events by `docs/format/reading.md`.
+/// A segment has the records [0, 10), [10, 40024) and [40024, 40034). Each row of the table has the
+/// flipped byte and the events by `docs/format/reading.md`.
 #[test]
 fn damage_in_an_older_segment_loses_its_block() {
     const BLOCK: u64 = 32_768;
@@ -314,7 +317,7 @@ fn damage_in_an_older_segment_loses_its_block() {
     }
 }
 
-/// The file before it may be gone, as after pruning, or incomplete: it is not read.
+/// The previous file is not read, so it may be missing, as after pruning, or incomplete.
 #[test]
 fn a_start_at_a_segment_needs_no_earlier_segment() {
     for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
@@ -329,7 +332,8 @@ fn a_start_at_a_segment_needs_no_earlier_segment() {
     }
 }
 
-/// The directory is listed when the end of a file is first looked for, and then each twentieth time.
+/// The directory is listed when the follower first looks for the end of a file, and then at every
+/// twentieth poll.
 #[test]
 fn a_missing_segment_is_reported_after_twenty_polls() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -358,7 +362,8 @@ fn a_missing_segment_is_reported_after_twenty_polls() {
     }
 }
 
-/// At the next poll, without waiting for the twentieth: nobody writes to it any more.
+/// No writer uses a removed segment, so its end is reported at the next poll, without waiting for
+/// the twentieth.
 #[test]
 fn the_end_of_a_removed_segment_is_reported_at_once() {
     for is_first in [true, false] {
@@ -376,7 +381,8 @@ fn the_end_of_a_removed_segment_is_reported_at_once() {
         fs::remove_file(directory.path().join(name_of(100))).expect("a segment");
         write(directory.path(), 300, &file_of(&[b"next"]));
         match follower.poll() {
-            // The log starts after it: it was pruned, and so may others have been.
+            // The log now starts after this segment, so it was pruned, and other segments may have
+            // been too.
             Err(Error {
                 kind: ErrorKind::Pruned {
                     offset, first_offset, ..
@@ -392,7 +398,7 @@ fn the_end_of_a_removed_segment_is_reported_at_once() {
     }
 }
 
-/// Windows renames no directory in which a file is open.
+/// Windows cannot rename a directory with an open file.
 #[cfg(unix)]
 #[test]
 fn a_missing_directory_is_an_error_until_it_returns() {
@@ -427,7 +433,8 @@ fn a_missing_segment_ends_a_follower_under_stop() {
     assert!(matches!(follower.poll(), Ok(Poll::End(end)) if end.offset() == 10));
 }
 
-/// What it reports up to the end of the log, at which `offset` it waits.
+/// Returns the events that the follower reports up to the end of the log. Asserts that it then
+/// waits at `offset`.
 fn events(follower: &mut Follower, offset: u64) -> Vec<(u64, u64, &'static str)> {
     let mut seen = Vec::new();
     while follower.offset() < offset {
@@ -441,7 +448,8 @@ fn events(follower: &mut Follower, offset: u64) -> Vec<(u64, u64, &'static str)>
     seen
 }
 
-/// The directory shows only later where the file ends, and what is read of it then is final.
+/// Only the next file in the directory shows where this file ends. Bytes that are read after that
+/// are final.
 #[test]
 fn a_damaged_block_ends_with_its_segment() {
     let mut damaged = file_of(&[b"one", b"two"]);
@@ -477,7 +485,7 @@ fn a_damaged_block_ends_with_its_segment() {
     }
 }
 
-/// The bytes from the start on are missing.
+/// All bytes from the start on are missing.
 #[test]
 fn a_start_past_the_end_of_a_truncated_segment() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -508,7 +516,7 @@ fn a_start_past_the_end_of_a_truncated_segment() {
     );
 }
 
-/// Of a segment that shows no dialect, all is damage, and the others show it.
+/// If a segment shows no dialect, all of it is damage. The other segments show the dialect.
 #[test]
 fn a_destroyed_segment_does_not_hide_others() {
     let sqlite = b"SQLite format 3\0".repeat(10);
@@ -555,7 +563,7 @@ fn a_destroyed_segment_does_not_hide_others() {
     }
 }
 
-/// No byte of it is reported, and none is missing.
+/// No byte of the trailer is reported, and no byte is missing.
 #[test]
 fn a_segment_that_ends_in_a_trailer_is_left_at_its_end() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -570,8 +578,8 @@ fn a_segment_that_ends_in_a_trailer_is_left_at_its_end() {
     assert_eq!(drain(&mut follower), [(32_768, b"next".to_vec())]);
 }
 
-/// Its mark is destroyed, and it is shorter than the three blocks that decide about a file which may
-/// grow. A reader of the whole log knows what it is.
+/// The mark of the segment is destroyed, and the segment is shorter than the three blocks that
+/// decide about a growing file. A reader of the whole log can determine its dialect.
 #[test]
 fn a_short_damaged_segment_is_judged_when_it_ends() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -587,7 +595,8 @@ fn a_short_damaged_segment_is_judged_when_it_ends() {
     assert!(file.len() < 3 * 32_768);
     file[8] ^= 1;
     fs::write(&name, file).expect("a segment");
-    // The damage costs the first block, and so the record that continues in the second one.
+    // The damage costs the first block, and therefore also the record that continues in the second
+    // block.
     appended.retain(|&(offset, _)| offset >= 32_768);
     assert_eq!(appended.len(), 3);
     let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
@@ -610,7 +619,7 @@ fn blocks_are_counted_from_the_start_of_the_segment() {
     const BASE: u64 = 107;
     const BLOCK_LEN: u64 = 32_768;
     let directory = tempfile::tempdir().expect("a directory");
-    // A writer that was killed in the middle of a record of several blocks.
+    // The writer was killed in the middle of a record of several blocks.
     let file = file_of(&[b"before", &[2; 100_000]]);
     write(directory.path(), BASE, &file[..20_000]);
     let options = FollowOptions::default()
@@ -624,7 +633,7 @@ fn blocks_are_counted_from_the_start_of_the_segment() {
     };
     assert_eq!(reason, WaitReason::Incomplete);
 
-    // The next writer fills the block, and goes on in the next one.
+    // The next writer fills the block, and continues in the next one.
     write(directory.path(), BASE, &[0; BLOCK_LEN as usize - 20_000]);
     write(directory.path(), BASE, &file_of(&[b"after"]));
     let torn = BASE + 7 + 6..BASE + BLOCK_LEN;
@@ -633,7 +642,7 @@ fn blocks_are_counted_from_the_start_of_the_segment() {
     assert_eq!(drain(&mut follower), [(torn.end, b"after".to_vec())]);
 }
 
-/// The other process of the next test.
+/// Runs in the other process of the next test.
 #[test]
 fn rotating_writer() {
     let Some(directory) = std::env::var_os(WRITER) else {
@@ -647,7 +656,8 @@ fn rotating_writer() {
             number += 1;
         }
         log.rotate().expect("a rotation");
-        // Bursts of a few dozen rotations, with a pause that is longer than a poll.
+        // The writer makes bursts of a few dozen rotations, with a pause that is longer than a
+        // poll.
         if rotation % 40 == 39 {
             std::thread::sleep(Duration::from_millis(3));
         }
@@ -658,8 +668,8 @@ fn rotating_writer() {
 
 #[test]
 fn a_follower_returns_each_record_once_across_ten_thousand_rotations() {
-    // In memory, if the system has such a directory: each rotation is synced, which is not tested
-    // here.
+    // The files are in memory if the system has such a directory. Each rotation is synced, and
+    // syncs are not tested here.
     let directory = tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
         .expect("a directory");

@@ -1,5 +1,5 @@
-//! A segmented log is read as one log. Expected values: each file is read alone, from memory, and
-//! its offsets are moved to where the file is in the log.
+//! Tests that a segmented log is read as one log. To get the expected values, each file is read
+//! alone from memory, and its offsets are shifted by the log offset of the file.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,7 +21,8 @@ use cordwood_log::{
     LogFormat, OnCorruption, ReadOptions, Reader, RecordIndex, SegmentedLog, Writer, WriterOptions, ops,
 };
 
-/// The records of three files: many short ones, some that extend over blocks, one that is empty.
+/// Returns the records of three files. There are many short records, some that extend over several
+/// blocks, and an empty one.
 fn records() -> [Vec<Vec<u8>>; 3] {
     let short = |count: usize, len: usize| (0..count).map(move |index| vec![index as u8; len + index % 7]);
     [
@@ -45,8 +46,8 @@ fn formats() -> Vec<LogFormat> {
     formats
 }
 
-/// A directory with these files, the first of which starts at the log offset `origin`; and where
-/// each starts.
+/// A directory with three files, and the log offset and the bytes of each file. The first file
+/// starts at the log offset `origin`.
 struct Log {
     directory: tempfile::TempDir,
     files: Vec<(u64, Vec<u8>)>,
@@ -88,7 +89,7 @@ impl Log {
         offset + file.len() as u64
     }
 
-    /// The events of the files with these indices.
+    /// Returns the events of the files with these indices.
     fn expected(&self, indices: &[usize], policy: OnCorruption) -> Vec<Seen> {
         let mut all = Vec::new();
         for &index in indices {
@@ -157,7 +158,7 @@ fn events<S: cordwood_log::read::Source>(reader: &mut Reader<S>) -> (Vec<Seen>, 
     }
 }
 
-/// The break that a reader reports, apart from all other events.
+/// Separates missing or grown segments from all other events. Returns the other events first.
 fn breaks(seen: &[Seen]) -> (Vec<Seen>, Vec<(u64, u64, Reason)>) {
     let is_break = |seen: &Seen| match seen {
         Seen::Skipped(region) | Seen::Failed(region) => {
@@ -253,7 +254,7 @@ fn a_file_that_was_cut_loses_only_the_records_that_were_cut() {
             log.write(1);
             let (seen, end) = events(&mut log.open(OnCorruption::Skip));
             let (rest, breaks) = breaks(&seen);
-            // What is left of a record that was cut is a part of the break.
+            // The rest of a record that was cut belongs to the missing part.
             let is_torn = |seen: &Seen| matches!(seen, Seen::Skipped(region) if region.reason == Reason::TornTail);
             let torn = log.expected(&[1], OnCorruption::Skip).into_iter().find(is_torn);
             let start = torn.map_or(origin + len as u64, |torn| torn.offset());
@@ -380,7 +381,7 @@ fn a_reader_can_start_and_seek_at_each_record() {
                 assert!((record.offset, record.data) == (*start, &data[..]));
             }
         }
-        // Any edges, at files, blocks and elsewhere.
+        // The edges are at files, at blocks and elsewhere.
         let (second, third) = (log.files[1].0, log.files[2].0);
         let edges = [
             0,
@@ -425,7 +426,7 @@ fn an_offset_before_the_first_one_is_an_error_that_names_it() {
     is_pruned(Reader::open_with(log.path(), options).expect_err("pruned"), 10);
     let mut reader = log.open(OnCorruption::Fail);
     is_pruned(reader.seek(0).expect_err("pruned"), 0);
-    // The reader is where it was.
+    // The reader has not moved.
     let (seen, _) = events(&mut reader);
     assert!(seen == log.expected(&[1, 2], OnCorruption::Fail));
 }
@@ -491,7 +492,7 @@ fn a_reader_reports_being_overtaken_by_pruning() {
     assert_eq!((offset, first_offset), (log.files[1].0, log.files[2].0));
 }
 
-/// A pruner removes the oldest segments first, so this one was not pruned.
+/// Pruning removes the oldest segments first, so this segment cannot have been pruned.
 #[test]
 fn removing_a_middle_segment_is_an_error_with_its_path() {
     let log = Log::new(0, Dialect::LEVELDB.into());
@@ -549,7 +550,7 @@ fn a_seek_to_the_end_of_the_only_segment_finds_the_end() {
     assert!(reader.next_record().expect("the end").is_none());
 }
 
-/// The open file can be read although its name is gone.
+/// An open file can still be read after it was removed.
 #[cfg(unix)]
 #[test]
 fn a_seek_that_finds_all_segments_pruned_changes_nothing() {
@@ -572,7 +573,7 @@ fn a_seek_that_finds_all_segments_pruned_changes_nothing() {
     let second = &log.expected(&[0], OnCorruption::Fail)[1];
     let record = reader.next_record().expect("a record").expect("a record");
     assert_eq!(record.offset, second.offset());
-    // A seek within the open file lists no directory.
+    // A seek within the open file does not list the directory.
     reader.seek(107).expect("the open file");
     assert_eq!(reader.next_record().expect("a record").expect("a record").offset, 107);
 }
@@ -639,7 +640,7 @@ fn operations_on_a_whole_log_take_a_directory() {
             assert_eq!(stat.record_count, count as u64);
         }
         let new = tempfile::tempdir().expect("a directory");
-        // The copy is a directory, too. It has one segment, so its offsets start again.
+        // The copy is also a directory. It has one segment, so its offsets start again.
         let salvaged = new.path().join("salvaged");
         let report = ops::salvage_file(log.path(), &salvaged, &ops::SalvageOptions::default()).expect("a report");
         assert_eq!(report.record_count, count as u64);
@@ -661,14 +662,14 @@ fn operations_on_a_whole_log_take_a_directory() {
                 .map(|record| record.expect("a record").data);
             assert!(data.collect::<Vec<_>>() == records().concat());
         }
-        // Never among the files that are copied.
+        // The destination must not be among the files that are copied.
         let inside = log.path().join("copy");
         let error = ops::salvage_file(log.path(), &inside, &ops::SalvageOptions::default()).expect_err("inside");
         assert!(
             matches!(error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput)
         );
         assert_eq!(fs::read_dir(log.path()).expect("a directory").count(), 4);
-        // Nothing else is left beside the copies.
+        // Apart from the copies, no files are left.
         assert_eq!(fs::read_dir(new.path()).expect("a directory").count(), 3);
     }
 }
@@ -676,7 +677,7 @@ fn operations_on_a_whole_log_take_a_directory() {
 #[test]
 fn threads_read_a_log_whose_oldest_files_were_pruned() {
     let directory = tempfile::tempdir().expect("a directory");
-    // Long enough for two threads.
+    // The log is long enough for two threads.
     let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
     let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
     let first = log.prune_before(5 << 20).expect("it is pruned");
@@ -701,7 +702,7 @@ fn a_missing_segment_is_reported_alike_by_any_number_of_threads() {
     let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
     let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
     log.close().expect("it is closed");
-    // Twenty records of a little more than 100,000 bytes are in each file.
+    // Each file contains twenty records of a little more than 100,000 bytes.
     let (start, end) = (offsets[40], offsets[60]);
     fs::remove_file(directory.path().join(name_of(start))).expect("it is removed");
     for threads in [1, 2] {
@@ -713,7 +714,7 @@ fn a_missing_segment_is_reported_alike_by_any_number_of_threads() {
     }
 }
 
-/// Contents of a file that do not show that it is a segment.
+/// Returns contents that do not show that a file is a segment.
 fn destroyed(mut file: Vec<u8>) -> [(&'static str, Vec<u8>); 4] {
     let len = file.len();
     let repeated = |start: &[u8]| start.iter().copied().cycle().take(len).collect();
@@ -822,7 +823,7 @@ fn a_stray_file_only_prevents_opening_a_log() {
     }
 }
 
-/// A file that fails on request.
+/// A file whose reads and seeks fail on request.
 #[derive(Debug)]
 struct Failing {
     file: FileReader,
@@ -853,7 +854,7 @@ impl Seek for Failing {
     }
 }
 
-/// A call that must not change the reader if it fails.
+/// A call that must not change the reader if the call fails.
 type Call = fn(&mut Reader<StreamSource<Failing>>, u64) -> Result<(), Error>;
 
 #[test]
@@ -865,7 +866,7 @@ fn a_failed_seek_or_restart_changes_nothing() {
         let options = ReadOptions::default().with_dialect(Dialect::LEVELDB);
         reader.restart(options.with_range(offset..))
     };
-    // A restart reads no byte.
+    // A restart does not read any byte.
     for (call, fails_to_read) in [(seek, true), (seek, false), (restart, false)] {
         for segment in [0, 1, 2] {
             for is_found in [false, true] {
@@ -877,7 +878,7 @@ fn a_failed_seek_or_restart_changes_nothing() {
                     fails_to_seek: Arc::clone(&seeks),
                 });
                 let mut reader = Reader::with_source(source, ReadOptions::default());
-                // Into the second segment.
+                // The reader reads up to a record in the second segment.
                 let count = 3002;
                 for expected in &expected[..count] {
                     let record = reader.next_record().expect("an event").expect("a record");
@@ -895,7 +896,7 @@ fn a_failed_seek_or_restart_changes_nothing() {
                 switch.store(true, Relaxed);
                 let called = call(&mut reader, target);
                 switch.store(false, Relaxed);
-                // The open segment is not read again.
+                // The call does not read the open segment again, so it succeeds.
                 if fails_to_read && segment == 1 {
                     continue;
                 }
@@ -931,9 +932,10 @@ impl SeekSource for NoSeek<'_> {
     }
 }
 
-/// Makes the call with `open`'s reader before each of the records at these `offsets`, which all have the
-/// data `data`: alone, and after the reader has found the record; and at the end, if nothing but the
-/// end follows. The call must fail and leave the reader where it was.
+/// Makes a call that must fail, and asserts that the reader stays where it was. The call is made
+/// before each of the records at `offsets`, which all contain `data`, both before and after the
+/// reader has found the record. If only the end follows these records, the call is also made at the
+/// end.
 fn stays<S: SeekSource>(
     open: impl Fn() -> Reader<S>,
     (offsets, data, has_end): (&[u64], &[u8], bool),
@@ -1036,7 +1038,7 @@ fn a_failed_call_does_not_move_the_reader() {
     }
 }
 
-/// A poll that fails for a segment that cannot be read takes no record.
+/// If a poll fails because a segment cannot be read, it must not take a record.
 #[cfg(unix)]
 #[test]
 fn a_failed_poll_does_not_move_the_follower() {
@@ -1046,7 +1048,7 @@ fn a_failed_poll_does_not_move_the_follower() {
     let mut follower = Follower::open(directory.path()).expect("a follower");
     assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.offset == 300));
     std::os::unix::fs::symlink("missing", &link).expect("a link");
-    // The directory is listed only once in a number of polls.
+    // The directory is not listed at every poll.
     let error = (0..100).find_map(|_| follower.poll().err()).expect("a link to no file");
     assert!(matches!(error.kind, ErrorKind::Io { .. }), "{error}");
     assert_eq!((follower.offset(), follower.has_found()), (327, false));

@@ -1,5 +1,5 @@
-//! Logs that other programs wrote: those in `tests/vectors`, at the root of the repository, and
-//! more in the directory that `CORDWOOD_CORPUS` names. Without that directory, the test that reads
+//! Reads logs that other programs wrote. They are in `tests/vectors` at the root of the repository,
+//! and in the directory that `CORDWOOD_CORPUS` names. Without that directory, the test that reads
 //! it is ignored.
 
 mod common;
@@ -16,16 +16,16 @@ use cordwood_log::{Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader};
 struct File {
     name: &'static str,
     dialect: LogFormat,
-    /// The dialect in its first 64 bytes, if they show it.
+    /// The dialect that the first 64 bytes show, if they show one.
     by_64_bytes: Option<LogFormat>,
     record_count: usize,
     /// The length of the longest record.
     longest: usize,
-    /// The skipped regions: file offsets and reasons.
+    /// Each skipped region has a start offset, an end offset and a reason.
     skipped: &'static [(u64, u64, &'static str)],
 }
 
-/// `detect` does not see names, so the log number is the first fragment's.
+/// `detect` does not see file names, so the log number comes from the first fragment.
 const VECTORS: &[File] = &[
     File {
         by_64_bytes: None,
@@ -44,7 +44,7 @@ const VECTORS: &[File] = &[
     File {
         name: "pebble/recyclable-trailer/000002.log",
         dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(2),
-        // Only the trailer shows that it is Pebble's.
+        // Only the trailer shows that Pebble wrote the log.
         by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(2)),
         record_count: 51,
         longest: 34_982,
@@ -58,7 +58,7 @@ const VECTORS: &[File] = &[
         longest: 34_574,
         skipped: &[(37_787, 37_798, "end_trailer")],
     },
-    // Lengths of timestamps after the first records.
+    // Timestamp lengths follow the first records.
     File {
         skipped: &[(153, 166, "metadata")],
         ..File::leveldb("rocksdb/late-timestamps-plain/000004.log", 43, 76)
@@ -71,11 +71,11 @@ const VECTORS: &[File] = &[
         longest: 76,
         skipped: &[(165, 182, "metadata"), (3062, 48_701, "stale")],
     },
-    // Not recycled and not compressed, these are LevelDB's bytes.
+    // This log is neither recycled nor compressed, so its bytes are the same as LevelDB's.
     File::leveldb("rocksdb/plain/000004.log", 16, 32_772),
     File {
         name: "rocksdb/recycled/000014.log",
-        // No byte distinguishes it from a Pebble log.
+        // No byte distinguishes this log from a Pebble log.
         dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(14),
         by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(14)),
         record_count: 14,
@@ -105,7 +105,7 @@ const CORPUS: &[File] = &[
     File::leveldb("leveldb/plyvel/MANIFEST-000002", 2, 28),
     File::leveldb("leveldb/100k-keys/000004.log", 17_613, 33),
     File {
-        // Its first fragment fills the block.
+        // The first fragment fills the block.
         by_64_bytes: None,
         ..File::leveldb("leveldb/large-record/000003.log", 3, 97_288)
     },
@@ -122,11 +122,11 @@ const CORPUS: &[File] = &[
         skipped: &[(50, 32_768, "zero_fill"), (32_768, 65_536, "zero_fill")],
         ..File::leveldb("leveldb/preallocated/MANIFEST-000002", 2, 28)
     },
-    // Not recycled and not compressed, these are LevelDB's bytes.
+    // This log is neither recycled nor compressed, so its bytes are the same as LevelDB's.
     File::leveldb("rocksdb/plain/000010.log", 300, 5_024),
     File {
         name: "rocksdb/recycled-stale-tail/000010.log",
-        // No byte distinguishes it from a Pebble log.
+        // No byte distinguishes this log from a Pebble log.
         dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(10),
         by_64_bytes: None,
         record_count: 300,
@@ -144,7 +144,7 @@ const CORPUS: &[File] = &[
     File {
         name: "pebble/recyclable-trailer/000002.log",
         dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(2),
-        // Only the trailer shows that it is Pebble's.
+        // Only the trailer shows that Pebble wrote the log.
         by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(2)),
         record_count: 50,
         longest: 58,
@@ -184,7 +184,7 @@ impl File {
 /// The known facts about a file, its path, and its bytes.
 type OnDisk = (&'static File, PathBuf, Vec<u8>);
 
-/// Each file in a directory, with its path and its bytes.
+/// Returns each file in a directory, with its path and its bytes.
 fn read(directory: &Path, files: &'static [File]) -> Vec<OnDisk> {
     let read = |file: &'static File| {
         let path = directory.join(file.name);
@@ -248,7 +248,7 @@ fn are_detected_by_64_bytes_or_unclear(files: &[OnDisk]) {
     }
 }
 
-/// Reads by path, and from bytes only, which have no name to take a log number from.
+/// Reads each file by its path, and again from its bytes, which have no name with a log number.
 fn are_read_without_a_hint(files: &[OnDisk]) {
     for (file, path, bytes) in files {
         for policy in [OnCorruption::Fail, OnCorruption::Stop, OnCorruption::Salvage] {
@@ -301,8 +301,8 @@ fn are_read_slowly(files: &[OnDisk]) {
     }
 }
 
-/// The name says which log it is, not the contents: the file was renamed to be recycled, and
-/// has not been written to yet.
+/// The name of the file states which log it is. The contents do not, because the file was renamed
+/// to be recycled and has not been written to yet.
 #[test]
 fn a_renamed_file_holds_no_record_of_the_new_log() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! The answers of the crate, as the model's events.
+//! Converts the results of the crate to the model's events.
 
 use std::io::{self, Read};
 
@@ -29,7 +29,7 @@ pub(crate) fn skipped(region: SkippedRegion) -> Event {
     }
 }
 
-/// The error that refuses a log.
+/// Converts an error that refuses a log.
 fn refusal(error: &Error) -> Refused {
     match error.kind {
         ErrorKind::OverBudget(record) => Refused::OverBudget(record.offset),
@@ -45,7 +45,8 @@ fn refusal(error: &Error) -> Refused {
     }
 }
 
-/// Reads all of it. Damage must be an error under the policy `fail`, and no error under another.
+/// Reads the whole log. Asserts that damage is an error under the policy `fail`, and is not an
+/// error under any other policy.
 pub(crate) fn all<S: Source>(mut reader: Reader<S>, options: &ReadOptions, file_len: usize) -> Answer {
     let fails = options.on_corruption == OnCorruption::Fail;
     let mut events = Vec::new();
@@ -96,7 +97,7 @@ impl Read for OneByte<'_> {
     }
 }
 
-/// The records, in batches of `len` bytes.
+/// Returns the records, read in batches of `len` bytes.
 pub(crate) fn batches(file: &[u8], options: &ReadOptions, len: usize) -> Vec<(u64, Vec<u8>)> {
     let mut reader = Reader::from_slice(file, options.clone());
     let mut batch = RecordBatch::default();
@@ -127,7 +128,7 @@ pub(crate) fn batches(file: &[u8], options: &ReadOptions, len: usize) -> Vec<(u6
     }
 }
 
-/// Only the records.
+/// Returns only the records.
 pub(crate) fn records(events: &[Event]) -> Vec<(u64, Vec<u8>)> {
     let record = |event: &Event| match event {
         Event::Record { offset, data, .. } => Some((*offset, data.clone())),

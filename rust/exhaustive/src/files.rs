@@ -1,4 +1,5 @@
-//! The files: sequences of elements, each of which is a fragment, a damaged one, or other bytes.
+//! Generates the files. A file is a sequence of elements. Each element is a fragment, a damaged
+//! fragment, or other bytes.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,34 +8,34 @@ use crate::BLOCK;
 use crate::model::fragment;
 use crate::numbered;
 
-/// Which elements there are.
+/// The kind of elements in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alphabet {
     LevelDb,
-    /// With a log number, and fragments of an older log.
+    /// Fragments with a log number, and fragments of an older log.
     Numbered,
     Packed,
 }
 
-/// How many elements there are at one place.
+/// The number of elements to try at one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Width {
     /// All lengths, and each flipped bit of a length and of a type.
     All,
     /// The lengths near an edge, and some flipped bits.
     Edge,
-    /// Fewer lengths, and two flipped bits.
+    /// A few lengths, and two flipped bits.
     Few,
     /// Two lengths, and one flipped bit.
     Least,
 }
 
-/// All files of at most as many elements as `widths` has entries.
+/// Describes all files that have at most one element for each entry of `widths`.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     pub(crate) alphabet: Alphabet,
     pub(crate) widths: Vec<Width>,
-    /// Whether each file is also truncated at every byte.
+    /// Whether to truncate each file at every byte, too.
     pub(crate) truncates: bool,
 }
 
@@ -50,8 +51,8 @@ impl std::fmt::Display for Files {
 }
 
 impl Files {
-    /// Calls `visit` for each file, and for some files more than once, from as many threads as the
-    /// machine has cores. Each has a state.
+    /// Calls `visit` for each file, and more than once for some files. The calls come from as many
+    /// threads as the machine has cores. Each thread has its own state.
     pub(crate) fn each<T: Send>(&self, state: impl Fn() -> T + Sync, visit: impl Fn(&mut T, &[u8]) + Sync) -> Vec<T> {
         let firsts = self.tails(&[], self.widths[0]);
         each_in_threads(firsts.len(), state, |state, index| {
@@ -84,7 +85,7 @@ impl Files {
         }
     }
 
-    /// Each element that can follow `file`, with the trailer before it.
+    /// Returns each element that can follow `file`, with the trailer before the element.
     fn tails(&self, file: &[u8], width: Width) -> Vec<Vec<u8>> {
         let left = BLOCK - file.len() % BLOCK;
         let seed = (file.len() / 7) as u8;
@@ -109,7 +110,8 @@ impl Files {
     }
 }
 
-/// Calls `visit` with each index below `count`, from as many threads as the machine has cores.
+/// Calls `visit` with each index below `count`. The calls come from as many threads as the machine
+/// has cores.
 pub(crate) fn each_in_threads<T: Send>(
     count: usize,
     state: impl Fn() -> T + Sync,
@@ -136,7 +138,7 @@ pub(crate) fn each_in_threads<T: Send>(
     })
 }
 
-/// Bytes that are not zero, and differ from those of another seed.
+/// Returns bytes that are not zero and differ from the bytes for any other seed.
 fn payload(seed: u8, len: usize) -> Vec<u8> {
     (0..len)
         .map(|at| seed.wrapping_mul(37).wrapping_add(at as u8 * 11) | 1)
@@ -152,7 +154,7 @@ impl Width {
         matches!(self, Width::Few | Width::Least)
     }
 
-    /// The lengths of a payload for which there are `room` bytes.
+    /// Returns the payload lengths to try if `room` bytes are free.
     fn lens(self, room: usize) -> Vec<usize> {
         let edges: &[isize] = match self {
             Width::All => return (0..=room).collect(),
@@ -171,7 +173,7 @@ impl Width {
         lens.into_iter().collect()
     }
 
-    /// The bits of a length that are flipped.
+    /// Returns which bits of a length to flip.
     fn bits(self) -> &'static [usize] {
         match self {
             Width::All => &[0, 1, 2, 3, 4, 8, 15],
@@ -183,7 +185,7 @@ impl Width {
 }
 
 impl Alphabet {
-    /// The elements where `left` bytes of a block are left, at least 7.
+    /// Returns the elements to try if `left` bytes of a block are left. `left` must be at least 7.
     fn elements(self, left: usize, seed: u8, width: Width) -> Vec<Vec<u8>> {
         let mut elements = vec![
             vec![0; 7],
@@ -211,7 +213,7 @@ impl Alphabet {
     }
 }
 
-/// A fragment, and the same one damaged.
+/// Adds a fragment, and damaged copies of it.
 fn damaged(fragment: Vec<u8>, left: usize, width: Width, elements: &mut Vec<Vec<u8>>) {
     let flipped = |at: usize, bits: u8| {
         let mut bytes = fragment.clone();
@@ -228,7 +230,7 @@ fn damaged(fragment: Vec<u8>, left: usize, width: Width, elements: &mut Vec<Vec<
     if fragment.len() > 7 && width != Width::Least {
         elements.push(flipped(fragment.len() - 1, 0x80));
     }
-    // A torn write, with zeros up to the end of the block.
+    // A torn write is followed by zeros up to the end of the block.
     let lens = match width {
         Width::All => (1..fragment.len()).collect(),
         Width::Edge => vec![1, 4, 6, 7, fragment.len() - 1],
@@ -255,7 +257,7 @@ fn plain(left: usize, seed: u8, width: Width, kinds: &[u8], elements: &mut Vec<V
         damaged(fragment(1, &vec![0; room]), left, few, elements);
         damaged(fragment(2, &vec![0; room]), left, few, elements);
     }
-    // A fragment in the payload of another, perhaps with a byte after it.
+    // The payload of a fragment can itself be a fragment, with or without a byte after it.
     if let Some(inner) = room.checked_sub(7) {
         if inner > 0 {
             elements.push(fragment(1, &[fragment(1, &[]), vec![1]].concat()));
@@ -271,7 +273,7 @@ fn plain(left: usize, seed: u8, width: Width, kinds: &[u8], elements: &mut Vec<V
 
 fn numbered_elements(left: usize, seed: u8, width: Width, elements: &mut Vec<Vec<u8>>) {
     let few = width.at_most_few();
-    // A fragment of the other form, and one of LevelDB's types.
+    // These fragments have other forms: LevelDB's types 1 and 4, and type 9.
     let fewer = if width == Width::All { Width::Edge } else { few };
     for len in fewer.lens(left - 7) {
         elements.push(fragment(1, &payload(seed, len)));
@@ -287,7 +289,7 @@ fn numbered_elements(left: usize, seed: u8, width: Width, elements: &mut Vec<Vec
         for len in width.lens(room) {
             let whole = numbered::fragment(kind, numbered::NUMBER, &payload(seed, len));
             for bit in [0, 1] {
-                // Another number, with the wrong checksum.
+                // Changes the log number but not the checksum, which is then wrong.
                 let mut bytes = whole.clone();
                 bytes[7] ^= 1 << bit;
                 elements.push(bytes);
@@ -302,7 +304,7 @@ fn numbered_elements(left: usize, seed: u8, width: Width, elements: &mut Vec<Vec
             elements.push(stale);
         }
     }
-    // A fragment without a number in the payload of one with it.
+    // The payload of a fragment with a number can be a fragment without a number.
     if room >= 7 {
         damaged(
             numbered::fragment(5, numbered::NUMBER, &fragment(1, &payload(seed, room - 7))),
@@ -313,15 +315,15 @@ fn numbered_elements(left: usize, seed: u8, width: Width, elements: &mut Vec<Vec
     }
 }
 
-/// A container of as many empty records, whose lengths are a frame of one repeated byte. It is 12
-/// bytes long, so it can have more records than bytes.
+/// Returns a container of `count` empty records. Their lengths are in a frame of one repeated byte.
+/// The container is 12 bytes long, so it can have more records than bytes.
 fn repeated(count: u8) -> Vec<u8> {
     let block = u16::from(count) << 3 | 3;
     let [low, high] = block.to_le_bytes();
     vec![1, count, 0x28, 0xb5, 0x2f, 0xfd, 0x20, count, low, high, 0, 0]
 }
 
-/// The containers and marks. `[codec, count, lengths, data]`.
+/// Adds containers and marks. The bytes of a container are `[codec, count, lengths, data]`.
 fn packed(left: usize, width: Width, elements: &mut Vec<Vec<u8>>) {
     let few = width.at_most_few();
     let stored: &[&[u8]] = &[
@@ -339,13 +341,13 @@ fn packed(left: usize, width: Width, elements: &mut Vec<Vec<u8>>) {
         &[0, 0x82, 0, 0, 0],
         &[0, 0x80],
         &[2, 1, 0],
-        // Three records in a frame of a raw block of six bytes.
+        // The frame has one raw block.
         &[1, 2, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0, 1, 0, b'x'],
         &[1, 2, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 4, 0x19, 0, 0, 1, 0, b'x'],
         &[1, 1, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x1b, 0, 0, 2],
         &[1, 3, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x1b, 0, 0, 0],
         &[1, 1, 0x28, 0xb5, 0x2f, 0xfd, 0x20],
-        // It is stated that the frame has 2 MiB.
+        // The frame states a content length of 2 MiB.
         &[1, 1, 0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0x20, 0, 1, 0, 0],
     ];
     let room = left - 7;
@@ -356,14 +358,15 @@ fn packed(left: usize, width: Width, elements: &mut Vec<Vec<u8>>) {
             damaged(fragment(0x40, container), left, width, elements);
         }
     }
-    // The last counts for which a container of one fragment, and one of two blocks, has offsets.
+    // The first count of each pair is the highest count for which each record has an offset. The
+    // first container is a single fragment. The second extends into another block.
     if room >= 12 {
         elements.extend([19, 20].map(|count| fragment(0x40, &repeated(count))));
         let block_left = left as u8;
         elements.extend([block_left, block_left + 1].map(|count| fragment(0x42, &repeated(count))));
     }
     elements.push(fragment(0x46, &[]));
-    // Parts of containers, one of which fits in a block.
+    // These containers are divided into fragments, even if they fit into a block.
     let long: &[u8] = &[0, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9];
     let parted = if width == Width::Least {
         &[stored[0]][..]

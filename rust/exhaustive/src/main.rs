@@ -1,9 +1,9 @@
-//! Every small file: with blocks of 24 bytes, all files of a few fragments, damaged or not, are
-//! read, followed, appended to and written, and each answer is compared with an independent model.
-//! `make exhaustive` runs it.
+//! Tests the crate with every small file. Blocks are only 24 bytes long. All files of a few
+//! fragments, damaged or not, are read, followed, appended to and written, and each result is
+//! compared with an independent model. `make exhaustive` runs these tests.
 //!
-//! A set is complete up to its bound, which is printed. No file is chosen at random, and no clock
-//! ends a set.
+//! A set contains every file up to its bound, which is printed. No file is chosen at random, and no
+//! set ends at a time limit.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ use std::time::Instant;
 
 use crate::tally::Tally;
 
-/// Bytes in a block, for the models.
+/// The length of a block in bytes, for the models.
 pub const BLOCK: usize = 24;
 
 fn main() -> ExitCode {
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let is_full = match arguments.first().map(String::as_str) {
         Some("small") => false,
         Some("full") => true,
-        // For `tools/mutants`.
+        // `tools/mutants` uses this mode.
         Some("first") => {
             tally::end_at_the_first_difference();
             false

@@ -1,4 +1,4 @@
-//! Counts and differences.
+//! Counts the checks and the differences between the crate and the model.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -6,16 +6,16 @@ use std::fmt::{self, Debug, Display, Formatter};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// How many differences are printed.
+/// The maximum number of differences to print.
 const SHOWN_MAX: usize = 8;
 
-/// The counts of a set.
+/// The counts of one set.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) files: u64,
     pub(crate) reads: u64,
     pub(crate) differences: u64,
-    /// The first differences in full.
+    /// The first differences, printed in full.
     pub(crate) shown: BTreeSet<String>,
 }
 
@@ -48,7 +48,7 @@ impl Tally {
         sum
     }
 
-    /// Compares the answer of the crate with the expected one.
+    /// Compares the result of the crate with the expected result.
     pub(crate) fn compare<T: PartialEq + Debug>(
         &mut self,
         file: &[u8],
@@ -66,7 +66,7 @@ impl Tally {
         });
     }
 
-    /// Counts a check, and keeps the message, with both answers, if it fails or panics.
+    /// Counts a check. If the check fails or panics, keeps its message, which shows both results.
     pub(crate) fn check(&mut self, file: &[u8], how: &dyn Debug, check: impl FnOnce() -> Result<(), String>) {
         self.reads += 1;
         let checked = catch_unwind(AssertUnwindSafe(check));
@@ -90,7 +90,7 @@ impl Tally {
 
 static ENDS_AT_FIRST: AtomicBool = AtomicBool::new(false);
 
-/// Ends the process at the first difference, with status 1.
+/// Makes the process exit with status 1 at the first difference.
 pub(crate) fn end_at_the_first_difference() {
     ENDS_AT_FIRST.store(true, Relaxed);
 }
@@ -99,7 +99,7 @@ thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// A panic of a check is a difference, and is printed as one.
+/// Makes a panic in a check count as a difference, and prints it in the same way.
 pub(crate) fn keep_messages_of_panics() {
     std::panic::set_hook(Box::new(|panic| MESSAGE.set(panic.to_string())));
 }

@@ -1,6 +1,5 @@
-//! Writes seeds for the fuzz targets into a directory, with a directory for each: logs that LevelDB
-//! would write, as in the crate's tests, and bytes without structure, each of which makes some
-//! script.
+//! Writes seeds for the fuzz targets, in one directory per target. The seeds are logs that LevelDB
+//! would write, as in the crate's tests, and unstructured bytes. Any bytes make a valid script.
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -28,14 +27,16 @@ fn main() -> io::Result<()> {
     write_payloads(&directory.join("payload"))
 }
 
-/// How many bytes `of` consumes if they are all zeros, which make the defaults, or no part.
+/// Returns the number of bytes that `of` consumes if they are all zeros. Zeros select the defaults,
+/// or omit a part.
 fn zeros<T>(of: impl Fn(&mut Unstructured<'static>) -> arbitrary::Result<T>) -> usize {
     let mut zeros = Unstructured::new(&[0; 1024]);
     let _ = of(&mut zeros);
     1024 - zeros.len()
 }
 
-/// Writes the logs, each after this many zeros and one more that says that bytes follow, and noise.
+/// Writes the logs and noise as seeds. Each log comes after `zeros` zeros and another zero, which
+/// says that the bytes of a file follow.
 fn write(directory: &Path, target: &str, zeros: usize) -> io::Result<()> {
     let directory = directory.join(target);
     fs::create_dir_all(&directory)?;
@@ -58,7 +59,7 @@ fn write_noise(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a record of each kind, after the four bytes that say which kind it is.
+/// Writes a record of each kind. The four bytes before it select the kind.
 fn write_payloads(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let batch = b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x03key\x05value\0\x03old".as_slice();
@@ -75,8 +76,8 @@ fn write_payloads(directory: &Path) -> io::Result<()> {
     write_noise(directory)
 }
 
-/// Small logs: undamaged, torn and damaged. Those of several blocks are left to the scripts, which
-/// make them from a few bytes.
+/// Returns small logs: undamaged, torn and damaged. Logs of several blocks are left to the scripts,
+/// which build them from a few bytes.
 fn logs() -> Vec<(&'static str, Vec<u8>)> {
     let whole = log(&[b"foo", b"", &[b'x'; 300], b"bar"]);
     let mut flipped = whole.clone();

@@ -1,6 +1,6 @@
-//! A damaged log, opened twice for appending: opening follows the model's reading, the file is then
-//! byte for byte the old one followed by the appended records, and no record is lost, not even one
-//! that only salvage would find.
+//! Opens a damaged log twice for appending. Opening must agree with the model. Afterwards, the file
+//! must be byte for byte the old file followed by the appended records. No record may be lost, not
+//! even a record that only salvage would find.
 
 #![no_main]
 
@@ -19,7 +19,7 @@ use libfuzzer_sys::fuzz_target;
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     sessions: [Session<'a>; 2],
-    // Last, since it consumes all the remaining input.
+    // This field comes last, because it consumes all remaining input.
     script: Script<'a>,
 }
 
@@ -87,7 +87,7 @@ fn run(path: &Path, session: Session<'_>) {
     let (events_after, _) = read::slice(&after, &skip);
     read::assert_tiles(&after, Dialect::LEVELDB, &events_after);
     let found = read::records(events_after);
-    // Only offsets are printed: the bytes would hide the missing ones.
+    // Only offsets are printed, because missing offsets are hard to see among all the bytes.
     let offsets = |records: &[(u64, Vec<u8>)]| records.iter().map(|(offset, _)| *offset).collect::<Vec<_>>();
     assert_eq!(
         offsets(&found),

@@ -1,4 +1,4 @@
-//! Each CRC-32C kernel follows the definition, however the data is cut.
+//! Checks that each CRC-32C kernel follows the definition, at whatever point the data is divided.
 
 #![no_main]
 
@@ -11,20 +11,21 @@ use libfuzzer_sys::fuzz_target;
 struct Input<'a> {
     /// The checksum of the preceding data.
     crc: u32,
-    /// Where the data is cut.
+    /// The offset at which to divide the data.
     cut: u32,
-    /// How far from the start of an allocation the data starts.
+    /// The distance from the start of an allocation to the data.
     skip: u8,
     payload: Payload<'a>,
 }
 
-/// CRC-32C bit by bit.
+/// Computes a CRC-32C bit by bit.
 fn oracle(crc: u32, data: &[u8]) -> u32 {
     let mut state = !crc;
     for &byte in data {
         state ^= u32::from(byte);
         for _ in 0..8 {
-            // All ones if the lowest bit is set: a branch at each bit would be counted as coverage, and slow.
+            // The mask is all ones if the lowest bit is set. A branch for each bit would be slow,
+            // and would count as coverage.
             state = (state >> 1) ^ (0x82f6_3b78 & (state & 1).wrapping_neg());
         }
     }

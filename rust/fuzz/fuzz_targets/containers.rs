@@ -1,5 +1,5 @@
-//! A packed log of containers that state any values, with valid checksums, read with any options:
-//! the reader reports the same as the model, and so does each other way of reading.
+//! Reads a packed log with any options. Its containers have valid checksums, but may contain any
+//! values. The reader must report the same as the model, and so must each other way of reading.
 
 #![no_main]
 
@@ -12,7 +12,8 @@ use cordwood_fuzz::steps::{Steps, Trickle};
 use cordwood_fuzz::{model, read};
 use libfuzzer_sys::fuzz_target;
 
-/// Longer records are refused, and so are frames that state more: many of them fit in memory.
+/// Longer records are refused, and so are frames that state a longer content. Many records of this
+/// length fit into memory.
 const RECORD_LEN_MAX: u64 = 2 << 20;
 
 #[derive(Arbitrary, Debug)]
@@ -29,7 +30,7 @@ fuzz_target!(|input: Input<'_>| {
     let file = &file.bytes;
     let whole = options.clone().with_range(..).with_on_corruption(OnCorruption::Skip);
     if model::read(file, &whole).1.is_err() {
-        // How much of a log that is refused a range reads is not stated.
+        // If a log is refused, the format does not define how much of it a range reads.
         options = options.with_range(..);
     }
     if read::starts_after_end(file, &options) {
@@ -37,7 +38,7 @@ fuzz_target!(|input: Input<'_>| {
     }
     let (events, end) = read::attempt(&mut Reader::from_slice(file, options.clone()), &options, file.len());
     let (expected, expected_end) = model::read(file, &options);
-    // One by one, so that the first difference is shown.
+    // The events are compared one by one, so that the first difference is printed.
     for (event, expected) in events.iter().zip(&expected) {
         assert_eq!(event, expected, "{options:?}");
     }
@@ -59,7 +60,7 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// The records of batches of various lengths: offset and bytes.
+/// Returns the records of batches of various lengths, each with its offset.
 fn in_batches(file: &[u8], options: &ReadOptions, mut steps: Steps<'_>) -> Vec<(u64, Vec<u8>)> {
     let mut reader = Reader::from_slice(file, options.clone());
     let mut batch = RecordBatch::default();

@@ -1,5 +1,5 @@
-//! Any file, read with any options: the reader reports the same as the model, and every byte is
-//! accounted for.
+//! Reads any file with any options. The reader must report the same as the model, and must account
+//! for every byte.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     options: Options,
-    // Last, since it consumes all the remaining input.
+    // This field comes last, because it consumes all remaining input.
     script: Script<'a>,
 }
 
@@ -25,7 +25,7 @@ fuzz_target!(|input: Input<'_>| {
     }
     let (events, end) = read::slice(&file.bytes, &options);
     let (expected, expected_end) = model::read(&file.bytes, &options);
-    // One by one, so that the first difference is shown.
+    // The events are compared one by one, so that the first difference is printed.
     for (event, expected) in events.iter().zip(&expected) {
         assert_eq!(event, expected, "{options:?}");
     }

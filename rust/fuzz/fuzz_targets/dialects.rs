@@ -1,5 +1,5 @@
-//! A log of any dialect, followed by an older log and with damage, read in every possible way,
-//! under every policy: all agree.
+//! Reads a log of any dialect in every possible way under every policy. All results must agree. The
+//! log may be damaged and followed by an older log.
 
 #![no_main]
 
@@ -30,11 +30,11 @@ const POLICIES: [OnCorruption; 4] = [
 /// The dialect that a log is read as.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum Named {
-    /// The one that is detected.
+    /// The dialect that is detected.
     Not,
-    /// The log's own.
+    /// The log's own dialect.
     Right,
-    /// Any other: this dialect, with this number.
+    /// Any other dialect, with this log number.
     Other(u8, Option<u8>, bool),
 }
 
@@ -90,13 +90,13 @@ fuzz_target!(|input: Input<'_>| {
         return;
     }
 
-    // One policy in every way, and all policies in one way.
+    // Reads with one policy in every way, and with all policies in one way.
     let (events, end) = read::slice(file, &options);
     every_way(file, &options, format, &mut steps, &events, end);
     let [raised, skipped, stopped, salvaged] =
         POLICIES.map(|policy| read::slice(file, &options.clone().with_on_corruption(policy)).0);
     assert_eq!(raised, skipped);
-    // `stop` returns the events before the first damage, and the damage.
+    // `stop` returns the events before the first damage, and then the damage itself.
     let is_damage = |event: &Event| event.is(Severity::Corruption);
     let until = skipped.iter().position(is_damage).map_or(skipped.len(), |at| at + 1);
     let is_not_read = |event: &&Event| {
@@ -114,7 +114,7 @@ fuzz_target!(|input: Input<'_>| {
     assert_eq!(read::unmarked(salvaged), read::records(skipped));
 });
 
-/// Asserts that the records written before all damage are read, with the dialect named and
+/// Asserts that all records before any damage are read, both if the dialect is named and if it is
 /// detected.
 fn what_was_written(log: &Log, policy: OnCorruption) {
     let file = &log.file.bytes;
@@ -146,7 +146,7 @@ fn what_was_written(log: &Log, policy: OnCorruption) {
     }
 }
 
-/// Asserts that each way of reading the file agrees with a reader of the whole.
+/// Asserts that each way of reading the file agrees with a reader of the whole file.
 fn every_way(
     file: &[u8],
     options: &ReadOptions,
@@ -162,17 +162,17 @@ fn every_way(
 
     let count = NonZeroUsize::MIN.saturating_add(usize::from(steps.choice() % 4));
     let mut one = ops::verify(SliceSource::new(file), options).expect("no foreign file");
-    // A report does not fail: it is as by `salvage`.
+    // `verify` does not fail at damage, and reads as under the policy `salvage`.
     let returned_count = match options.on_corruption {
         OnCorruption::Fail => one.record_count - one.salvaged_count,
         _ => one.record_count,
     };
     assert_eq!(returned_count, read::records(expected.to_vec()).len() as u64);
-    // The readers below have its dialect by name.
+    // The readers below get the dialect by name.
     one.is_dialect_known = true;
 
     let named = options.clone().with_format(format);
-    // Parts of one block, in any order of the threads.
+    // Each part is one block, and the threads may read the parts in any order.
     let in_blocks = parallel::Parts::new(&named, Some(file.len() as u64), BLOCK_LEN as u64);
     let readers = || {
         (0..count.get())
@@ -191,9 +191,9 @@ fn every_way(
     if (options.start, options.end) == (0, None) {
         read::assert_tiles(file, format.dialect, expected);
         let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
-        // A record of a container that is too long is in two of them, and so are the records after it
-        // that are not read.
-        // Like a report, it does not fail: it is as by `salvage`.
+        // If a record of a container is too long, it counts both as stored and as skipped. The same
+        // is true of the records after it that are not read. `stat` does not fail at damage, and
+        // reads as under the policy `salvage`.
         let counted = match options.on_corruption {
             OnCorruption::Fail => read::slice(file, &named.clone().with_on_corruption(OnCorruption::Salvage)).0,
             _ => expected.to_vec(),
@@ -223,14 +223,15 @@ fn every_way(
     }
 }
 
-/// The options that `fragments` supports.
+/// Returns the options that `fragments` supports.
 fn all_of(options: &ReadOptions) -> ReadOptions {
     let mut all = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
     (all.dialect, all.log_number, all.compression) = (options.dialect, options.log_number, options.compression);
     all
 }
 
-/// Asserts that if a file is split into two ranges anywhere, each record is in one of them.
+/// Asserts that if a file is divided into two ranges anywhere, each record is in exactly one of
+/// them.
 fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expected: &[Event]) {
     let is_end = |event: &Event| {
         matches!(
@@ -244,7 +245,7 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
     if expected.iter().any(is_end) {
         return;
     }
-    // With a number that no fragment has, everything after damage may belong to another log, but a
+    // If no fragment has the log's number, everything after damage may belong to another log. A
     // range that starts later does not know about the damage.
     let is_record = |event: &Event| matches!(event, Event::Record { .. });
     if options.log_number.is_some() && !expected.iter().any(is_record) {
@@ -258,8 +259,8 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
         assert_eq!(halves.concat(), expected, "cut at {edge}");
         return;
     }
-    // Records that only the second range returns and those that only the whole returns have
-    // different forms.
+    // Some records may be returned only by the second range, and others only by a reader of the
+    // whole file. Their forms must differ.
     let [before, after] = &halves;
     let (before_edge, after_edge) = expected.split_at(expected.partition_point(|record| record.0 < edge));
     assert_eq!(before, before_edge, "before {edge}");
@@ -275,8 +276,9 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
     );
 }
 
-/// Whether the first fragment in or after the second range's first block has another form than the
-/// log has there for a reader of the whole: reading.md, "Ranges".
+/// Checks whether the form of the log changes at the second range. Compares the first fragment from
+/// its first block on with the form that the log has there for a reader of the whole file
+/// (reading.md, "Ranges").
 fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8>)], edge: u64) -> bool {
     let (Some(dialect), Some(number)) = (options.dialect, options.log_number) else {
         return false;
@@ -305,13 +307,15 @@ fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8
     }
 }
 
-/// Which length of header the type has: types 1 to 4, 5 to 8, or 9 to 12.
+/// Returns which length of header the type has. Types 1 to 4 have one length, types 5 to 8 another,
+/// and types 9 to 12 another.
 fn form_of(kind: u8) -> u8 {
     (kind - 1) / 4
 }
 
-/// Asserts that each byte of the file belongs to one entry, and that the records are those of
-/// `salvage`, of a container the first.
+/// Asserts that each byte of the file belongs to one entry. Also asserts that the records are the
+/// same as under the policy `salvage`, except that only the first record of each container is
+/// listed.
 fn fragments(file: &[u8], format: Option<LogFormat>, expected: &[Event]) {
     let mut options = ReadOptions::default();
     if let Some(format) = format {
@@ -339,7 +343,8 @@ fn fragments(file: &[u8], format: Option<LogFormat>, expected: &[Event]) {
         }
     }
     assert_eq!(at, file.len() as u64, "fragments");
-    // A container is listed with its first record; the others start inside its fragments.
+    // Only the first record of a container is listed. The offsets of the other records are inside
+    // the container's fragments.
     let mut expected: Vec<u64> = read::records(expected.to_vec()).iter().map(|record| record.0).collect();
     expected.retain(|offset| records.contains(offset) || !spans.iter().any(|span| span.contains(offset)));
     assert_eq!(records, expected);

@@ -1,5 +1,6 @@
-//! A log of any dialect that grows in steps while it is followed: records are returned as they were
-//! written, each once, and in the end all that a reader of the finished file returns.
+//! Follows a log of any dialect that grows in steps. Records must be returned as they were written,
+//! each exactly once. In the end, the follower must have returned all records that a reader of the
+//! finished file returns.
 
 #![no_main]
 
@@ -20,16 +21,16 @@ use cordwood_fuzz::read;
 use cordwood_fuzz::steps::Steps;
 use libfuzzer_sys::fuzz_target;
 
-/// The dialect is known when this many bytes are in the file.
+/// The dialect can be detected once the file has this many bytes.
 const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
-    /// Whether the dialect is named.
+    /// Whether the options name the dialect.
     is_named: bool,
     raises: bool,
-    /// Whether the file is as long as the log from the first step on, with zeros that a writer has
-    /// preallocated.
+    /// Whether the writer has preallocated the file with zeros, so that the file has its full
+    /// length from the first step on.
     is_preallocated: bool,
     /// Whether the file contained the older log before.
     is_recycled: bool,
@@ -42,9 +43,9 @@ fuzz_target!(|input: Input<'_>| {
     let log = input.script.build();
     let is_clean = log.is_whole && log.intact_count == log.records.len();
     let bytes = &log.file.bytes;
-    // A dialect is detected once, from the start of the file: it is named if that may be an
-    // older log's (as when this one has no record), and for an old run file, whose header does not
-    // show that it is one.
+    // The dialect is detected once, from the start of the file. It must be named if the start may
+    // belong to an older log, for example because this log has no record. It must also be named for
+    // an old run file, because the header of such a file does not identify it.
     let is_named =
         input.is_named || input.is_recycled || log.records.is_empty() || log.format.dialect == Dialect::WANDB_OLD;
     let starts_with = match (
@@ -99,11 +100,12 @@ fuzz_target!(|input: Input<'_>| {
         file.write_all_at(&bytes[written..end], written as u64).expect("room");
         written = end;
         match steps.choice() % 8 {
-            // Several steps between two polls.
+            // Several steps are written between two polls.
             0 => continue,
-            // The follower is restarted. In a damaged log only if the dialect is named: it is
-            // detected from the start of the file, which the damage may have changed. Not where
-            // the log has ended: damage may have moved its trailer before other blocks.
+            // Restarts the follower. In a damaged log, the dialect must be named, because it is
+            // detected from the start of the file, which the damage may have changed. The follower
+            // is not restarted after the log has ended, because damage may have moved the end
+            // trailer before other blocks.
             1 if (is_clean || is_named) && !has_ended => {
                 let start = follower.offset();
                 follower = open(&path, &options.clone().with_start(start));
@@ -111,7 +113,7 @@ fuzz_target!(|input: Input<'_>| {
             _ => {}
         }
         has_ended = poll(&mut follower, &mut found, &mut lost, is_clean).is_none();
-        // Only written records are returned.
+        // Only records that have been written may be returned.
         let end = found.last().map_or(0, |(offset, _): &(u64, Vec<u8>)| *offset);
         assert!(end <= written as u64, "a record at {end}, of {written} bytes");
         if is_clean {
@@ -132,11 +134,11 @@ fuzz_target!(|input: Input<'_>| {
     let (file_header, _) = layout(log.format.dialect);
     let wrong_bits: u32 = (file_header.iter().zip(bytes)).map(|(a, b)| (a ^ b).count_ones()).sum();
     if !is_named && wrong_bits > 8 && !expected.starts_with(&found) {
-        // following.md, "Dialects": it costs the first block.
+        // By "Dialects" in following.md, the damage costs the first block.
         expected.retain(|(offset, _)| *offset >= BLOCK_LEN as u64);
     }
-    // A fragment that no writer writes there was not all in the file, and has cost the rest of its
-    // block: following.md, line 9.
+    // A fragment that no writer would write may have been reported as damage before all of it was
+    // in the file. The rest of its block was then skipped (following.md, line 9).
     let is_intact = |start| (log.records.iter()).any(|record| record.0 == start && expected.contains(record));
     assert!(!lost.iter().any(|lost| is_intact(lost.start)), "{lost:?} is a record");
     expected.retain(|record| !lost.iter().any(|lost| lost.contains(&record.0)) || found.contains(record));
@@ -151,11 +153,11 @@ fuzz_target!(|input: Input<'_>| {
         found.len(),
         log.format
     );
-    // It may wait for more after damage that looks like a write in progress: following.md, "The
-    // limits of following". In a log with a number all damage does.
+    // The follower may wait at damage that looks like a write in progress (following.md, "The
+    // limits of following"). In a log with a number, it may wait at any damage.
     let may_wait = match waits {
         Some(WaitReason::Zeros | WaitReason::Incomplete) => true,
-        // It is not known yet which log it is: following.md, "Dialects".
+        // The dialect may not have been detected yet (following.md, "Dialects").
         Some(WaitReason::Damaged) if !is_named && found.is_empty() && bytes.len() < DETECT_LEN => true,
         _ => log.format.dialect.has_log_numbers(),
     };
@@ -173,8 +175,9 @@ fn open(path: &Path, options: &FollowOptions) -> Follower {
     Follower::open_with(path, options.clone()).expect("the file")
 }
 
-/// Collects all that can be reported, and returns the reason for which the follower then waits. Each
-/// block of which it reported damage before the block's end was in the file is `lost` from there on.
+/// Collects everything that can be reported, and returns the reason why the follower then waits. If
+/// damage is reported while its block is still growing, the rest of the block from the damage on is
+/// added to `lost`.
 fn poll(
     follower: &mut Follower,
     found: &mut Vec<(u64, Vec<u8>)>,

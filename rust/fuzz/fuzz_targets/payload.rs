@@ -1,7 +1,7 @@
-//! Any bytes as a write batch or a version edit: decoded records encode to the same bytes, up to
-//! the position of the first error. Any bytes as an entity or a record of a run: an error's
-//! position is within the record, and an additional field is neither lost nor mistaken for another. Any
-//! bytes as the records of a table: each row is in it, in every form.
+//! Decodes any bytes as records. The record of a write batch or a version edit must encode to the
+//! same bytes, up to the position of the first error. In an entity or a record of a run, the
+//! position of an error must be within the record, and an additional field must neither be lost nor
+//! be mistaken for another field. In a table, each row must be in the output, whatever its form.
 
 #![no_main]
 
@@ -47,7 +47,7 @@ enum TableOf {
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     kind: As,
-    // Last, since it consumes all the remaining input.
+    // This field comes last, because it consumes all remaining input.
     record: &'a [u8],
 }
 
@@ -78,14 +78,14 @@ fn write_batch(record: &[u8], engine: Engine) {
         }
     }
     if batch.sequence() >> 55 > 0 {
-        // There may be too few sequence numbers for the operations.
+        // There may not be enough sequence numbers for the operations.
         return;
     }
     let encoded = WriteBatch::encode(batch.sequence(), &operations, engine).expect("it was decoded");
     assert_eq!(encoded[..8], record[..8]);
     assert!(record[12..].starts_with(&encoded[12..]), "{operations:?}");
     match error {
-        // The fuzzer seldom guesses the count; everything else must be right.
+        // The fuzzer seldom guesses the count. All other bytes must be valid.
         Some(error) if matches!(error.reason, PayloadReason::WrongCount { .. }) => {
             assert_eq!((error.offset, error.len), (8, 4));
             assert_ne!(encoded[8..12], record[8..12]);
@@ -115,7 +115,7 @@ fn version_edit(record: &[u8]) {
 
 fn entity(record: &[u8]) {
     let mut longer = record.to_vec();
-    // Field 1023, empty.
+    // This is field 1023, and it is empty.
     longer.extend(b"\xfa\x3f\x00");
     let longer = Entity::decode(&longer);
     let entity = match Entity::decode(record) {
@@ -126,7 +126,7 @@ fn entity(record: &[u8]) {
     let mut longer = longer.expect("it is known without the field");
     let other = longer.other_fields.pop().expect("it is kept");
     assert_eq!((other.number, other.offset, other.bytes.len()), (1023, record.len(), 3));
-    // Compared as text, in which NaN equals itself.
+    // The entities are compared as text, because NaN equals itself in text.
     assert_eq!(format!("{longer:?}"), format!("{entity:?}"));
 }
 
@@ -135,8 +135,8 @@ fn others_are_in(entity: &Entity<'_>, record: &[u8]) {
     for field in &entity.other_fields {
         assert!(field.offset >= end, "{field:?} in front of {end}");
         assert!(record[field.offset..].starts_with(field.bytes));
-        // A field may be within another: an `entity_group` that is kept may itself contain such
-        // fields.
+        // A field may be inside another field, because an unknown `entity_group` is kept whole and
+        // may itself contain unknown fields.
         end = field.offset + 1;
     }
     for value in entity.properties.iter().flat_map(|property| &property.values) {
@@ -146,7 +146,7 @@ fn others_are_in(entity: &Entity<'_>, record: &[u8]) {
     }
 }
 
-/// The number of rows that a sink with room for all of them gets.
+/// Counts the rows that a sink with enough room gets.
 #[derive(Default)]
 struct Count(u64);
 
@@ -181,7 +181,7 @@ fn table(of: TableOf, text: &[u8]) {
     }
     decoder.rest(&mut count);
     for form in [Form::Ndjson, Form::Csv, Form::Columns] {
-        // Low limits are reached by short records.
+        // The limits are low, so that short records reach them.
         let options = Options {
             form,
             always: Vec::new(),
@@ -207,7 +207,7 @@ fn table(of: TableOf, text: &[u8]) {
         }
         if table.stop().is_none() {
             assert_eq!(table.row_count(), count.0);
-            // A line of CSV may be in several, and a table without columns has none.
+            // A CSV row may take several lines, and a table without columns has no rows in CSV.
             assert!(form == Form::Csv || made_count == count.0);
         }
     }
@@ -247,7 +247,7 @@ fn swanlab(record: &[u8]) {
 
 fn wandb(record: &[u8]) {
     let mut longer = record.to_vec();
-    // Field 1023, empty.
+    // This is field 1023, and it is empty.
     longer.extend(b"\xfa\x3f\x00");
     let decoded = match WandbRecord::decode(record) {
         Ok(decoded) => decoded,
@@ -265,7 +265,7 @@ fn wandb(record: &[u8]) {
     }
 }
 
-/// Asserts that the items before an error are in the record, before that error's offset.
+/// Asserts that the items before an error are in the record, and before the error's offset.
 fn wandb_items(mut items: WandbItems<'_>, record: &[u8]) {
     let mut len = 0;
     while let Some(item) = items.next() {

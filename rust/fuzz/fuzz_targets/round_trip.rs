@@ -1,5 +1,5 @@
-//! Records, written from any offset: the bytes are the model's, and the reader returns the records
-//! with their offsets.
+//! Writes records from any offset. The bytes must be the same as the model's, and the reader must
+//! return the records with their offsets.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 
 const BLOCK: u64 = 32_768;
 
-/// The length of the file before writing.
+/// The length of the file before the records are written.
 #[derive(Arbitrary, Debug)]
 enum Start {
     New,
@@ -30,7 +30,7 @@ impl Start {
             Start::New => 0,
             Start::Edge { block, behind } => (u64::from(block % 3) * BLOCK + u64::from(behind % 32)).saturating_sub(16),
             Start::Any(offset) => offset.into(),
-            // Leaves room for everything that follows.
+            // Half of the range is left for the records.
             Start::Far(offset) => offset / 2,
         }
     }
@@ -53,7 +53,8 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
-/// Whole records that fill a file of `len` bytes, if a file can end there: after a fragment, or between two blocks.
+/// Returns whole records that fill a file of `len` bytes. Returns `None` if no such file can have
+/// this length, because a file ends after a fragment or between two blocks.
 fn file_of(len: u64) -> Option<Vec<u8>> {
     let (blocks, rest) = (len / BLOCK, (len % BLOCK) as usize);
     let whole = fragment(1, &[b'.'; BLOCK as usize - 7]);
@@ -123,8 +124,8 @@ fn decode(start: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
     assert_eq!(decoder.step(window), Step::End(End::Clean { offset }));
 }
 
-/// Asserts that records written after whole ones are read with them, and that each record can be
-/// read on its own by its offset.
+/// Asserts that records that were written after whole records are read together with them, and that
+/// each record can be read on its own by its offset.
 fn read(start: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
     let (events, end) = read::slice(file, &ReadOptions::default().with_dialect(Dialect::LEVELDB));
     assert_eq!(

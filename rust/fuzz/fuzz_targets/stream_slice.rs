@@ -1,4 +1,5 @@
-//! A file in pieces, as windows or short reads, gives the same events as the whole.
+//! Reads a file in pieces, as windows or as short reads. The events must be the same as for the
+//! whole file.
 
 #![no_main]
 
@@ -19,7 +20,7 @@ use libfuzzer_sys::fuzz_target;
 struct Input<'a> {
     options: Options,
     steps: Steps<'a>,
-    // Last, since it consumes all the remaining input.
+    // This field comes last, because it consumes all remaining input.
     script: Script<'a>,
 }
 
@@ -41,8 +42,8 @@ fuzz_target!(|input: Input<'_>| {
     decode(file, &options, steps.clone(), &expected, end);
     pack(file, &options, steps.step(), &expected);
 
-    // As a stream that is read from the start, and as a file that is opened where the range
-    // starts.
+    // The file is read either as a stream from its start, or as a file that is opened where the
+    // range starts.
     let start = match steps.choice() % 2 {
         0 => 0,
         _ => block_start(options.start).min(file.len() as u64),
@@ -52,9 +53,9 @@ fuzz_target!(|input: Input<'_>| {
     let mut reader = Reader::with_source(source, options.clone());
     compare(&mut reader, &mut steps, &expected, end, usize::MAX);
 
-    // Repeatedly from a record, or from after it. Neither an end nor damage that has stopped a
-    // reader keeps it from seeking back. Not from a record after damage in its block, which the
-    // reader would then not know about.
+    // Seeks several times to the start or end of a record. A reader must be able to seek back even
+    // after an end, or after damage that has stopped it. It must not seek to a record after damage
+    // in the same block, because it would then not know about the damage.
     let can_start = |event: &Event| matches!(event, Event::Record { is_salvaged: false, .. });
     let records: Vec<usize> = (0..expected.len())
         .filter(|&number| can_start(&expected[number]))
@@ -76,13 +77,13 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// The events of `reader`, at most `count`, by those of its calls that `steps` choose.
+/// Compares at most `count` events of `reader`. `steps` choose the calls that return them.
 fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &[Event], end: End, count: usize) {
     let mut left = expected.iter();
     let mut errors = 0;
     while expected.len() - left.len() < count {
         if steps.choice().is_multiple_of(4) {
-            // Allowed even when no more is needed.
+            // This call is allowed even if the reader needs no more bytes.
             reader.read_more();
         }
         let found = match steps.choice() % 2 {
@@ -122,7 +123,8 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
     }
 }
 
-/// The next event, if it has been found. The outer `None` requests another call.
+/// Returns the next event, if it has been found. If the outer value is `None`, the caller must call
+/// this again.
 fn next_found<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Event>>, Error> {
     if !reader.find() {
         reader.read_more();
@@ -142,7 +144,7 @@ fn next_found<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Event>>
     Ok(Some(event))
 }
 
-/// Only the records, in one buffer.
+/// Reads only the records, into one buffer.
 fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) {
     let mut reader = Reader::from_slice(file, options.clone());
     let mut pack = RecordBatch::default();
@@ -171,9 +173,9 @@ fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) 
     );
 }
 
-/// The events of a decoder that gets windows of the file as `steps` choose them.
+/// Compares the events of a decoder that gets windows of the file. `steps` choose the windows.
 fn decode(file: &[u8], options: &ReadOptions, mut steps: Steps<'_>, expected: &[Event], end: End) {
-    // Only a reader knows the length of the file.
+    // A decoder does not know the length of the file, so it does not report this region.
     let is_told = |event: &&Event| {
         !matches!(
             event,
@@ -195,7 +197,7 @@ fn decode(file: &[u8], options: &ReadOptions, mut steps: Steps<'_>, expected: &[
         let event = match decoder.step(window) {
             Step::NeedMore => {
                 assert!(!is_last, "more than there is");
-                // It is not always known at once that the file ends where the bytes end.
+                // A caller does not always know at once that the file ends where its bytes end.
                 is_last = to == file.len();
                 let at = usize::try_from(decoder.offset()).unwrap_or(usize::MAX).min(file.len());
                 to = file.len().min(to.max(at).saturating_add(steps.step()));

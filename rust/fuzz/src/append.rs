@@ -1,5 +1,5 @@
-//! Opening a log in LevelDB's dialect to append to it: `docs/format/writing.md`, by the events of
-//! the [`model`](crate::model).
+//! Models how a log in LevelDB's dialect is opened for appending, as `docs/format/writing.md`
+//! describes. It works on the events of the [`model`](crate::model).
 
 use cordwood::damage::{Reason, Severity};
 use cordwood::{Dialect, Error, ErrorKind, OnCorruption, OnTornTail, ReadOptions};
@@ -7,7 +7,7 @@ use cordwood::{Dialect, Error, ErrorKind, OnCorruption, OnTornTail, ReadOptions}
 use crate::BLOCK;
 use crate::model::{self, Event, left_in_block};
 
-/// The events of a file as a writer reads it.
+/// Returns the events of a file as a writer reads it.
 pub fn events(file: &[u8], on_corruption: OnCorruption) -> Vec<Event> {
     let options = ReadOptions::default()
         .with_dialect(Dialect::LEVELDB)
@@ -16,18 +16,19 @@ pub fn events(file: &[u8], on_corruption: OnCorruption) -> Vec<Event> {
     model::read(file, &options).0
 }
 
-/// The input of opening: the bytes from the checkpoint onwards.
+/// The facts that a writer sees when it opens a file and reads it from the checkpoint.
 #[derive(Debug)]
 pub struct Seen {
     first_damage: Option<u64>,
-    /// Where the bytes after the last complete record start, ignoring a trailer.
+    /// The start of the bytes after the last complete record, if there are any. A trailer does not
+    /// count.
     pub tail: Option<u64>,
     has_record: bool,
     ends_in_zeros: bool,
 }
 
 impl Seen {
-    /// What these events show.
+    /// Collects the facts that these events show.
     pub fn new(events: &[Event]) -> Self {
         let start = |event: &Event| event.span().0;
         let is_record = |event: &Event| matches!(event, Event::Record { .. });
@@ -46,8 +47,8 @@ impl Seen {
         }
     }
 
-    /// Whether the file may be opened. Damage in the tail may or may not be truncated: the crate
-    /// decides whether a crash can have left it.
+    /// Checks whether the file may be opened. Damage in the tail may or may not be truncated,
+    /// because the crate decides whether a crash can have left it.
     pub fn allows(&self, choice: OnTornTail) -> bool {
         match choice {
             OnTornTail::Refuse => self.first_damage.is_none() && self.tail.is_none(),
@@ -58,7 +59,7 @@ impl Seen {
         }
     }
 
-    /// Asserts that this error is right for the file.
+    /// Asserts that opening this file may fail with this error.
     pub fn assert_refused(&self, choice: OnTornTail, file_len: u64, error: &Error) {
         match error {
             Error {
@@ -73,20 +74,20 @@ impl Seen {
                 kind: ErrorKind::Corruption { region, .. },
                 ..
             } => {
-                // If the file does not show that it is a log, no byte is written to it.
+                // A file is never written to unless it shows that it is a log.
                 let is_no_log = !self.has_record;
                 assert!(is_no_log || choice != OnTornTail::PadToBlock, "{choice:?}: {error}");
-                // An incomplete record that another length in its header would complete is also
-                // damage.
+                // An incomplete record is also damage if another length in its header would
+                // complete it.
                 let flipped = self.tail.filter(|_| self.first_damage.is_none());
                 assert_eq!(Some(region.start), self.first_damage.or(flipped));
             }
-            // It contains no valid fragment.
+            // The file contains no valid fragment.
             Error {
                 kind: ErrorKind::Foreign { .. },
                 ..
             } => assert!(!self.has_record && self.tail.is_some(), "{choice:?}: {error}"),
-            // A fragment that was damaged can be one of another dialect.
+            // A damaged fragment may have been a fragment of another dialect.
             Error {
                 kind: ErrorKind::WrongDialect { .. },
                 ..
@@ -99,7 +100,7 @@ impl Seen {
         }
     }
 
-    /// The file as opening should leave it.
+    /// Returns the file as opening should leave it.
     pub fn opened(&self, file: &[u8], choice: OnTornTail) -> Vec<u8> {
         let mut opened = file.to_vec();
         match (choice, self.tail) {
@@ -110,7 +111,7 @@ impl Seen {
                 assert_eq!(lost, None, "truncated, and could have been salvaged");
             }
             (OnTornTail::PadToBlock, Some(_)) if !file.len().is_multiple_of(BLOCK) => {
-                // After only zeros, a header that ends before its type: an additional byte could
+                // After only zeros, a header may end before its type byte. The next byte could then
                 // be taken for the type.
                 let (zeros, header) = file.split_at(file.len() - file.len() % BLOCK);
                 let is_first_header = header.len() < 7 && zeros.iter().all(|&byte| byte == 0);

@@ -1,32 +1,33 @@
-//! Containers of packed logs: `docs/format/packed.md` line by line. It shares no code with the
-//! crate; only the content of a zstd frame is decompressed by the same library.
+//! Reads containers of packed logs. It follows `docs/format/packed.md` line by line. It shares no
+//! code with the crate, except that the same library decompresses the content of a zstd frame.
 
 use cordwood::damage::Reason;
 
 use crate::event::{Event, Refused};
 use crate::zstd::FrameHeader;
 
-/// The type of the mark with which a packed log starts.
+/// The type of the mark at the start of a packed log.
 pub const MARK: u8 = 0x48;
 
 const BLOCK: u64 = crate::BLOCK as u64;
-/// Each record of a container has an offset in one block.
+/// The records of a container have different offsets within one block.
 const COUNT_MAX: u64 = BLOCK;
 const STORED: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// Where a container is.
+/// The place of a container in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// File offset of the first header.
+    /// File offset of the container's first header.
     pub start: u64,
-    /// File offset after the last payload.
+    /// File offset after the container's last payload.
     pub end: u64,
-    /// Its checksums were verified, and no damage precedes it in its block.
+    /// Whether the container's checksums were verified and no damage precedes it in its block.
     pub is_trusted: bool,
 }
 
-/// How much the frames of a log may state together, and one of them.
+/// Limits the content length that one frame of a log may state, and the total that all frames may
+/// state.
 #[derive(Debug)]
 pub struct Budget {
     base: u64,
@@ -34,7 +35,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Of a log that is read from its start.
+    /// Returns the budget of a log that is read from its start.
     pub fn new(record_len_max: u64) -> Self {
         let base = if record_len_max > 1 << 30 {
             record_len_max
@@ -45,7 +46,7 @@ impl Budget {
     }
 }
 
-/// The longest container that is joined.
+/// Returns the maximum length of a container that is joined from its fragments.
 pub fn joined_len_max(record_len_max: u64) -> u64 {
     body_len_max(record_len_max, COUNT_MAX)
 }
@@ -54,11 +55,11 @@ fn body_len_max(record_len_max: u64, count: u64) -> u64 {
     record_len_max.max(1 << 20).saturating_add(5 * count)
 }
 
-/// A varint at the start of `bytes`, and the bytes after it.
+/// Parses a varint at the start of `bytes`, and returns the bytes after it.
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let len = 1 + bytes.iter().take(5).position(|byte| *byte < 128)?;
     let (own, rest) = bytes.split_at(len);
-    // In the shortest form, the last byte is zero only if it is the only one.
+    // A varint must have its shortest form, so its last byte is zero only if it is its only byte.
     if len > 1 && own[len - 1] == 0 {
         return None;
     }
@@ -69,7 +70,8 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, rest))
 }
 
-/// The table "Reading a container". The events of a container, which is joined from its fragments.
+/// Implements the table "Reading a container". Returns the events of a container that has been
+/// joined from its fragments.
 pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Budget) -> Result<Vec<Event>, Refused> {
     let Place { start, end, is_trusted } = place;
     let whole = |reason| {
@@ -80,7 +82,7 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
             leveldb_len: None,
         }])
     };
-    // Line 2.
+    // Implements rule C2.
     let Some((&codec, rest)) = container.split_first() else {
         return whole(Reason::BadContainer);
     };
@@ -90,7 +92,7 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
             false => whole(Reason::UnsupportedCompression),
         };
     }
-    // Line 3.
+    // Implements rule C3.
     let block_end = start / BLOCK * BLOCK + BLOCK;
     let Some((count, stored)) = varint(rest)
         .filter(|(count, _)| (1..=COUNT_MAX).contains(count) && start + count <= end && start + count <= block_end)
@@ -107,7 +109,7 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
     } else {
         stored
     };
-    // Line 8.
+    // Implements rule C8.
     let mut data = body;
     let mut lens = Vec::new();
     for _ in 0..count {
@@ -120,7 +122,7 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
     if lens.iter().sum::<u64>() != data.len() as u64 {
         return whole(Reason::BadContainer);
     }
-    // Line 9.
+    // Implements rule C9.
     let mut events = Vec::new();
     for (offset, len) in (start..).zip(lens) {
         let (record, rest) = data.split_at(len as usize);
@@ -144,7 +146,8 @@ pub fn open(container: &[u8], place: Place, record_len_max: u64, budget: &mut Bu
     Ok(events)
 }
 
-/// Lines 4 to 7. The refusal, or why the frame is damage, or its content.
+/// Implements rules C4 to C7. Returns the content of the frame, or the reason why the frame is
+/// damaged, or the error that refuses the log.
 fn decompress(
     frame: &[u8],
     len_max: u64,
@@ -154,7 +157,7 @@ fn decompress(
     let Some(header) = FrameHeader::of(frame) else {
         return Ok(Err(Reason::BadCompression));
     };
-    // A block takes at least three bytes, and has at most 128 KiB of data.
+    // A block of a frame has at least three bytes, and at most 128 KiB of content.
     if header.content_len > (frame.len() as u64 / 3 + 1) << 17 {
         return Ok(Err(Reason::BadCompression));
     }

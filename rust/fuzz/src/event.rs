@@ -1,19 +1,20 @@
-//! The results of the [`model`](crate::model).
+//! The result types of the [`model`](crate::model).
 
 use cordwood::damage::{Reason, Severity};
 
-/// An error under every policy: which, and the file offset of the refused part.
+/// An error that refuses a log under every policy. The last number is the file offset of the
+/// refused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// A mark of this version.
+    /// A mark with this version.
     Version(u8, u64),
     /// A mark or a container with this codec.
     Codec(u32, u64),
-    /// The frame of a container, after which the frames state too much together.
+    /// The frame of a container with which the frames of the log exceed the budget.
     OverBudget(u64),
 }
 
-/// The report of a reader about a part of a file.
+/// A reader's report about a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -27,7 +28,7 @@ pub enum Event {
         data: Vec<u8>,
         is_salvaged: bool,
     },
-    /// Bytes that are not returned.
+    /// Bytes that the reader does not return.
     Skipped {
         start: u64,
         end: u64,
@@ -37,7 +38,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The bytes of the file that the event covers.
+    /// Returns the bytes of the file that the event covers.
     pub fn span(&self) -> (u64, u64) {
         match *self {
             Event::Record { offset, end_offset, .. } => (offset, end_offset),
@@ -45,13 +46,13 @@ impl Event {
         }
     }
 
-    /// Whether it is a region of this severity.
+    /// Checks whether the event is a region of this severity.
     pub fn is(&self, severity: Severity) -> bool {
         matches!(self, Event::Skipped { reason, .. } if severity_of(*reason) == severity)
     }
 }
 
-/// The table "Reasons".
+/// Implements the table "Reasons".
 fn severity_of(reason: Reason) -> Severity {
     match reason.as_str() {
         "bad_length"

@@ -1,8 +1,8 @@
-//! The parts that the fuzz targets share: a model of the format that is independent of the crate,
-//! files made from a fuzzer's bytes, and comparisons of results.
+//! The code that the fuzz targets share. It consists of a model of the format that is independent
+//! of the crate, builders of files from a fuzzer's bytes, and comparisons of results.
 //!
-//! Each target compares results: with the [`model`], with another way to the same answer, or with
-//! the written records. The absence of panics is checked along the way.
+//! Each target compares results with the [`model`], with another way to get the same result, or
+//! with the records that were written. Panics are found along the way.
 
 #![forbid(unsafe_code)]
 
@@ -19,5 +19,5 @@ pub mod session;
 pub mod steps;
 mod zstd;
 
-/// Bytes in a block. `rust/exhaustive` uses the model with shorter ones.
+/// The length of a block in bytes. `rust/exhaustive` uses the model with shorter blocks.
 pub const BLOCK: usize = 32_768;

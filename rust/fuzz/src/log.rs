@@ -1,5 +1,5 @@
-//! Logs of every dialect from a fuzzer's bytes: the file that a writer leaves, followed by an older
-//! log, with damage.
+//! Builds logs of every dialect from a fuzzer's bytes. A file contains the log that a writer
+//! leaves, followed by an older log, with damage.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use cordwood::codec::Encoder;
@@ -10,31 +10,31 @@ use crate::BLOCK;
 use crate::file::{Damage, Few, File, Payload, several};
 use crate::model;
 
-/// Records are added to a file as long as it is shorter than this.
+/// No record is added to a file that is longer than this.
 const LEN_MAX: usize = 2 * BLOCK;
 
-/// The maximum number of damages in a file.
+/// The maximum number of damaged places in a file.
 const DAMAGE_MAX: usize = 5;
 
-/// The numbers that logs have here. They are consecutive, since the trailer of a closed log states
-/// the number after its own.
+/// The numbers that the logs can have. They are consecutive, because the trailer of a closed log
+/// contains the number after its own.
 const NUMBERS: [u32; 4] = [3, 4, 5, 6];
 
 /// How a fragment is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Types 1 to 4.
+    /// Types 1 to 4, with a CRC-32C.
     Plain,
     /// Types 5 to 8, with a log number.
     Recyclable(u32),
     /// Types 9 to 12, with a log number and a synced offset.
     Synced(u32, u64),
-    /// Types 1 to 4, with the CRC-32 of zip.
+    /// Types 1 to 4, with the CRC-32 that zip uses.
     Ieee,
 }
 
 impl Form {
-    /// The fields of the header after the type byte.
+    /// Returns the fields of the header after the type byte.
     fn rest(self) -> Vec<u8> {
         match self {
             Form::Plain | Form::Ieee => Vec::new(),
@@ -47,7 +47,7 @@ impl Form {
         7 + self.rest().len()
     }
 
-    /// A fragment of any type, with a valid checksum.
+    /// Returns a fragment of any type with a valid checksum.
     fn fragment(self, kind: u8, payload: &[u8]) -> Vec<u8> {
         let covered = [&[kind], &self.rest()[..], payload].concat();
         let stored = match self {
@@ -58,7 +58,7 @@ impl Form {
         [&stored.to_le_bytes()[..], &len.to_le_bytes(), &covered].concat()
     }
 
-    /// A FULL, FIRST, MIDDLE or LAST fragment, as `place` says, 1 to 4.
+    /// Returns a FULL, FIRST, MIDDLE or LAST fragment for a `place` of 1, 2, 3 or 4.
     fn part(self, place: u8, payload: &[u8]) -> Vec<u8> {
         let before = match self {
             Form::Plain | Form::Ieee => 0,
@@ -68,8 +68,8 @@ impl Form {
         self.fragment(before + place, payload)
     }
 
-    /// Appends a record as a writer does, and returns the offset of its first header. Blocks start
-    /// at `grid`.
+    /// Appends a record as a writer does, and returns the offset of its first header. The first
+    /// block starts at `grid`.
     fn append(self, file: &mut Vec<u8>, grid: usize, record: &[u8]) -> u64 {
         self.pad(file, grid);
         let start = file.len() as u64;
@@ -91,7 +91,7 @@ impl Form {
         }
     }
 
-    /// Fills a block that has no room for a header.
+    /// Fills the block with zeros if it has no room for a header.
     fn pad(self, file: &mut Vec<u8>, grid: usize) {
         let left = left(file.len(), grid);
         if left < self.header_len() {
@@ -100,8 +100,9 @@ impl Form {
     }
 }
 
-/// Sets the ends of the records from `open` on that are in the file, and not in the open container,
-/// which will start at its end. They are no more than `file_len`.
+/// Sets the ends of the records from `open` on that have been written to the file. The other
+/// records are in the open container, which will start at the end of the file. The ends are upper
+/// bounds.
 fn end_records(records: &mut [(u64, usize, Vec<u8>)], open: &mut usize, file_len: usize) {
     while let Some((offset, end, _)) = records.get_mut(*open)
         && *offset < file_len as u64
@@ -115,7 +116,7 @@ fn left(offset: usize, grid: usize) -> usize {
     BLOCK - (offset - grid) % BLOCK
 }
 
-/// The CRC-32 of zip, from its definition, four bits at a time.
+/// Computes the CRC-32 that zip uses from its definition, four bits at a time.
 fn crc32_ieee(bytes: &[u8]) -> u32 {
     let step = |state: u32| {
         (0..4).fold(state, |state, _| {
@@ -129,22 +130,23 @@ fn crc32_ieee(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The additions to a log.
+/// An addition to a log.
 #[derive(Debug, Clone, Copy)]
 enum Entry<'a> {
     Record(Payload<'a>),
-    /// One fragment with a valid checksum, of any form and type.
+    /// One fragment of any form and type, with a valid checksum.
     Odd(u8, u8, Few<'a>),
-    /// Bytes as they are.
+    /// Bytes, unchanged.
     Bytes(Few<'a>),
-    /// Zeros to the end of the block.
+    /// Zeros up to the end of the block.
     Zeros,
 }
 
 impl<'a> Arbitrary<'a> for Entry<'a> {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         Ok(match u8::arbitrary(u)? {
-            // Most are records: bytes that no writer writes hide those after them.
+            // Most entries are records, because bytes that no writer writes hide the records after
+            // them.
             0..=223 => Entry::Record(u.arbitrary()?),
             224..=239 => Entry::Odd(u.arbitrary()?, u.arbitrary()?, u.arbitrary()?),
             240..=247 => Entry::Bytes(u.arbitrary()?),
@@ -161,7 +163,7 @@ pub struct Script<'a> {
     number: u8,
     entries: Vec<Entry<'a>>,
     is_closed: bool,
-    /// The log that was in the file before: how it was written, and its records.
+    /// The log that was in the file before, with the form in which it was written and its records.
     older: Option<(u8, Vec<Payload<'a>>)>,
     damage: Vec<Damage<'a>>,
 }
@@ -190,25 +192,25 @@ impl<'a> Arbitrary<'a> for Script<'a> {
 /// A log in a file.
 #[derive(Debug, Clone)]
 pub struct Log {
-    /// How it was written: its dialect, its number and its compression.
+    /// The dialect, the number and the compression with which the log was written.
     pub format: LogFormat,
-    /// The file, with the damage.
+    /// The damaged file.
     pub file: File,
-    /// The records as they were written: offset and data.
+    /// The records as they were written, each with its offset.
     pub records: Vec<(u64, Vec<u8>)>,
-    /// How many of these precede all damage, and everything that no writer writes.
+    /// The number of records before any damage and before any bytes that no writer would write.
     pub intact_count: usize,
-    /// Whether that is all of them, and no bytes follow except an older log of the same form that
-    /// is recognisable as one.
+    /// Whether all records are intact. No bytes follow them, except possibly an older log of the
+    /// same form that readers can recognise.
     pub is_whole: bool,
-    /// The length of the log, without damage and without the older one.
+    /// The length of the log, without damage and without the older log.
     pub own_len: usize,
-    /// All of the older log, if it has fragments of the same form.
+    /// The whole older log, if its fragments have the same form.
     pub older: Vec<u8>,
 }
 
 impl Script<'_> {
-    /// The log.
+    /// Builds the log.
     pub fn build(&self) -> Log {
         let dialect = Dialect::ALL[usize::from(self.dialect) % Dialect::ALL.len()];
         let number = NUMBERS[usize::from(self.number) % NUMBERS.len()];
@@ -232,8 +234,8 @@ impl Script<'_> {
         };
 
         let mut bytes = prefix.to_vec();
-        // The crate writes compressed records and containers; it also writes everything else, which
-        // must be the same.
+        // Only the crate can write compressed records and containers. For all other logs, the
+        // crate's output is compared with the output of this file.
         let mut encoder = Encoder::with_format(0, format).unwrap();
         let mut encoded = Vec::new();
         encoder.start(&mut encoded);
@@ -243,7 +245,7 @@ impl Script<'_> {
             bytes.clone_from(&encoded);
         }
         let (mut records, mut headers, mut lens) = (Vec::new(), Vec::new(), Vec::new());
-        // The records from this one on may be in the open container.
+        // The first record that may be in the open container.
         let mut open = 0;
         let mut intact_len = None;
         for entry in &self.entries {
@@ -333,12 +335,14 @@ impl Script<'_> {
             records: records.into_iter().map(|(offset, _, data)| (offset, data)).collect(),
             file,
             own_len,
-            // Fragments without a number, before any of this log is there, may be its own.
+            // If the older fragments have no number, a reader may take them for fragments of this
+            // log as long as nothing of it has been written.
             older: if older_form.is_some() { older } else { Vec::new() },
         }
     }
 
-    /// An older log, and its form if a reader of this log recognises that form as another log's.
+    /// Returns an older log. Also returns its form, if a reader of the new log recognises it as the
+    /// form of another log.
     fn older(&self, number: u32, own: Form, grid: usize) -> (Vec<u8>, Option<Form>) {
         let Some((how, records)) = &self.older else {
             return (Vec::new(), Some(own));
@@ -356,8 +360,9 @@ impl Script<'_> {
             if bytes.len() > LEN_MAX {
                 break;
             }
-            // A fragment without a number that starts exactly where the new log ends is taken for
-            // part of it.
+            // A nested fragment without a number may start exactly where the new log ends. A reader
+            // would take it for a part of the new log, so payloads of the older log contain no
+            // fragments.
             let payload = match *payload {
                 Payload::Log(_, size) => Payload::Noise(0, size),
                 payload => payload,
@@ -370,7 +375,7 @@ impl Script<'_> {
     }
 }
 
-/// The first bytes of a file of a dialect, and where its first block starts.
+/// Returns the first bytes of a file of this dialect, and the offset of its first block.
 pub fn layout(dialect: Dialect) -> (&'static [u8], usize) {
     match dialect.name() {
         "wandb" => (b":W&B\xe1\xbe\x00", 0),
@@ -380,7 +385,8 @@ pub fn layout(dialect: Dialect) -> (&'static [u8], usize) {
     }
 }
 
-/// The longest header of a dialect. Fewer zeros at the end of a block are a trailer.
+/// Returns the length of the longest header of a dialect. If fewer zeros than this are left at the
+/// end of a block, they are a trailer.
 pub fn header_len_max(dialect: Dialect) -> usize {
     match dialect.name() {
         "rocksdb" | "recyclable" => 11,

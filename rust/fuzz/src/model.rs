@@ -1,9 +1,10 @@
-//! A second, plain implementation of the format: `docs/format/reading.md` line by line, with the
-//! whole file in memory. It knows LevelDB's dialect and, with [`containers`](crate::containers),
-//! packed logs.
+//! A second, plain implementation of the format. It follows `docs/format/reading.md` line by line,
+//! and keeps the whole file in memory. It knows LevelDB's dialect and, with
+//! [`containers`](crate::containers), packed logs.
 //!
-//! It shares types with the crate (reasons, options, ends), but no code. A range is cut out of the
-//! events of the whole file, while the crate starts in the middle of the file.
+//! The model shares types with the crate (reasons, options, ends), but no code. To read a range,
+//! the model selects from the events of the whole file, while the crate starts in the middle of the
+//! file.
 
 use std::ops::Range;
 
@@ -22,8 +23,8 @@ const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 
-/// FULL, FIRST, MIDDLE or LAST, if a fragment of this type is one, and whether it is one of a
-/// container.
+/// Returns the place of a fragment of this type (FULL, FIRST, MIDDLE or LAST), and whether it
+/// belongs to a container. Returns `None` for any other type.
 fn place_of(kind: u8, is_packed: bool) -> Option<(u8, bool)> {
     match kind {
         FULL..=LAST => Some((kind, false)),
@@ -34,12 +35,12 @@ fn place_of(kind: u8, is_packed: bool) -> Option<(u8, bool)> {
 
 // Writing ---------------------------------------------------------------------------------------------------------------------
 
-/// The checksum that a fragment's header states.
+/// Computes the checksum that a fragment's header contains.
 pub fn stored_checksum(kind: u8, payload: &[u8]) -> u32 {
     mask(crc32c_append(crc32c(&[kind]), payload))
 }
 
-/// The checksum as a header states it.
+/// Returns a checksum in the form in which a header stores it.
 pub(crate) fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -48,8 +49,8 @@ fn unmask(masked: u32) -> u32 {
     masked.wrapping_sub(0xa282_ead8).rotate_left(15)
 }
 
-/// A fragment with a valid checksum. `payload` is at most 65,535 bytes, even if a block has less
-/// room.
+/// Returns a fragment with a valid checksum. `payload` may have up to 65,535 bytes, even if a block
+/// has less room.
 pub fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     let len = u16::try_from(payload.len()).expect("a length that a header can state");
     let mut bytes = stored_checksum(kind, payload).to_le_bytes().to_vec();
@@ -59,19 +60,19 @@ pub fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The number of bytes from `offset` to the end of its block.
+/// Returns the number of bytes from `offset` to the end of its block.
 pub fn left_in_block(offset: u64) -> usize {
     BLOCK - (offset % BLOCK as u64) as usize
 }
 
-/// The number of zero bytes before a header that is written at `offset`.
+/// Returns the number of zero bytes that precede a header written at `offset`.
 pub fn trailer(offset: u64) -> usize {
     let left = left_in_block(offset);
     if left < HEADER { left } else { 0 }
 }
 
-/// The bytes that writing `record` adds to a file of `file_len` bytes, and the offset of its first
-/// header.
+/// Returns the bytes that writing `record` adds to a file of `file_len` bytes, and the offset of
+/// the record's first header.
 pub fn encode(file_len: u64, record: &[u8]) -> (Vec<u8>, u64) {
     let mut bytes = vec![0; trailer(file_len)];
     let record_offset = file_len + bytes.len() as u64;
@@ -103,20 +104,20 @@ struct Item<'a> {
 }
 
 enum What<'a> {
-    /// Line 8.
+    /// A valid fragment (rule F8).
     Fragment {
         kind: u8,
         payload: &'a [u8],
         is_container: bool,
     },
-    /// A mark that is not skipped.
+    /// A mark with an unknown version or codec.
     Refused(Refused),
-    /// Lines 1 to 7.
+    /// A skipped region (rules F1 to F7).
     Skip {
         reason: Reason,
         leveldb_len: Option<u64>,
-        /// Lines 2 and 4: the bytes end too early for LevelDB, which stops there and silently drops
-        /// the pending record.
+        /// By rules F2 and F4, the bytes end too early for LevelDB. It stops there and silently
+        /// drops the pending record.
         ends_leveldb: bool,
     },
 }
@@ -133,7 +134,7 @@ impl Item<'_> {
     }
 }
 
-/// How fragments are read.
+/// Options for reading fragments.
 #[derive(Clone, Copy)]
 struct How {
     verifies: bool,
@@ -141,12 +142,12 @@ struct How {
     is_packed: bool,
 }
 
-/// The contents of the file, in order, and with the policy salvage the parts of it in which records
-/// are salvaged.
+/// Returns the items of the file in order. Under the policy `salvage`, also returns the parts of
+/// the file in which records are salvaged.
 fn items(file: &[u8], how: How) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
     let mut items: Vec<Item<'_>> = Vec::new();
     let mut salvaged: Vec<Range<usize>> = Vec::new();
-    // The block that has been searched for a chain.
+    // The block that has already been searched for a chain.
     let mut searched = None;
     let mut p = 0;
     while p < file.len() {
@@ -195,7 +196,8 @@ fn items(file: &[u8], how: How) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
     (items, salvaged)
 }
 
-/// The table: how many bytes of `rest` are decided on, and their meaning. `None` is a trailer.
+/// Applies the table "One fragment" to the start of `rest`. Returns the number of bytes that this
+/// decides, and their meaning. The meaning is `None` for a trailer.
 fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (usize, Option<What<'_>>) {
     let avail = rest.len();
     let is_zero = rest.iter().all(|&byte| byte == 0);
@@ -210,22 +212,22 @@ fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (
         )
     };
     let whole_rest = Some(avail as u64);
-    // Line 1.
+    // Implements rule F1.
     if left < HEADER {
         return match is_zero || is_inside {
             true => (avail, None),
             false => skip(avail, Reason::NonzeroTrailer, None, false),
         };
     }
-    // Line 2.
+    // Implements rule F2.
     if avail < HEADER {
         let is_fill = is_zero && !(is_inside && left < BLOCK);
         let reason = if is_fill { Reason::ZeroFill } else { Reason::TornTail };
         return skip(avail, reason, None, true);
     }
     let (stored, length, kind) = header(rest);
-    // Line 3. LevelDB does not report it where it might be a torn write: in the block in which the
-    // file ends.
+    // Implements rule F3. LevelDB does not report the region if it might be a torn write, which is
+    // the case in the block in which the file ends.
     if HEADER + length > left {
         let reason = Reason::BadLength { len: length as u16 };
         return match avail < left {
@@ -233,12 +235,12 @@ fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (
             false => skip(avail, reason, whole_rest, false),
         };
     }
-    // Line 4.
+    // Implements rule F4.
     if HEADER + length > avail {
-        // Of the block, at most a trailer is left.
+        // At most a trailer is left in the block.
         let ends_block = left - (HEADER + length) < HEADER;
         let is_possible = match (kind, place_of(kind, how.is_packed)) {
-            // The type was in a sector that was never written.
+            // The type byte may be in a sector that was never written.
             (0, _) => rest[HEADER..].iter().all(|&byte| byte == 0),
             (_, Some((FULL, _))) => true,
             (_, Some((FIRST, _))) => ends_block,
@@ -252,7 +254,7 @@ fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (
             false => skip(avail, Reason::BadLength { len: length as u16 }, None, true),
         };
     }
-    // Line 5.
+    // Implements rule F5.
     if kind == 0 && length == 0 {
         return skip(
             avail,
@@ -263,7 +265,7 @@ fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (
     }
     let payload = &rest[HEADER..HEADER + length];
     let computed = crc32c_append(crc32c(&[kind]), payload);
-    // Line 6.
+    // Implements rule F6.
     if how.verifies && computed != unmask(stored) {
         let stored = unmask(stored);
         return skip(avail, Reason::ChecksumMismatch { stored, computed }, whole_rest, false);
@@ -278,13 +280,13 @@ fn one(rest: &[u8], left: usize, is_first: bool, is_inside: bool, how: How) -> (
                 is_container,
             }),
         ),
-        // Line 7.
+        // Implements rule F7.
         None => skip(len, Reason::UnknownKind { kind }, Some(length as u64), false),
     }
 }
 
-/// The mark of a packed log, at the offset `start`. It is trusted if its checksum is right and no
-/// damage precedes it in its block.
+/// Reads the mark of a packed log at the offset `start`. The mark is trusted if its checksum is
+/// valid and no damage precedes it in its block.
 fn mark(payload: &[u8], start: u64, is_trusted: bool) -> What<'static> {
     let skip = |reason| What::Skip {
         reason,
@@ -301,13 +303,13 @@ fn mark(payload: &[u8], start: u64, is_trusted: bool) -> What<'static> {
     }
 }
 
-/// Stored checksum, length and kind.
+/// Returns the stored checksum, the length and the type.
 fn header(bytes: &[u8]) -> (u32, usize, u8) {
     let stored = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     (stored, usize::from(bytes[4]) + 256 * usize::from(bytes[5]), bytes[6])
 }
 
-/// Line 4, (a) and (b).
+/// Checks rules F4a and F4b.
 fn is_proved_wrong(rest: &[u8], is_packed: bool) -> bool {
     let (stored, _, kind) = header(rest);
     let mut crc = crc32c(&[kind]);
@@ -323,14 +325,16 @@ fn is_proved_wrong(rest: &[u8], is_packed: bool) -> bool {
     (HEADER..rest.len().saturating_sub(HEADER - 1)).any(|start| {
         let (stored, length, kind) = header(&rest[start..]);
         let payload = rest.get(start + HEADER..start + HEADER + length);
-        // The type first: most bytes are not a valid type, and the checksum takes time.
+        // The type is checked first, because most bytes are not a valid type and computing a
+        // checksum takes time.
         place_of(kind, is_packed).is_some() && payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
     })
 }
 
 // Reading, step 1 with the policy salvage: "Salvage" --------------------------------------------------------------------------
 
-/// Lines 3 to 6, except for zeros and torn fragments.
+/// Checks whether records can be salvaged after a region. This is so for rules F3 to F6, but not
+/// for zeros and torn fragments.
 fn can_salvage_after(what: &What<'_>) -> bool {
     let What::Skip { reason, .. } = what else {
         return false;
@@ -346,8 +350,8 @@ struct Lost {
     has_searched: bool,
 }
 
-/// How much of `rest` is lost to the damage at its start. Where the rule says `p + n`, this
-/// says `n`.
+/// Returns how much of `rest` is lost to the damage at its start. Where a rule says `p + n`, this
+/// returns `n`.
 fn lost_len(rest: &[u8], left: usize, may_search: bool, is_packed: bool) -> Lost {
     let found = |len| Lost {
         len,
@@ -355,7 +359,7 @@ fn lost_len(rest: &[u8], left: usize, may_search: bool, is_packed: bool) -> Lost
     };
     let (stored, length, kind) = header(rest);
     let stated = HEADER + length;
-    // Line 1.
+    // Implements rule S1.
     let mut flipped: Vec<usize> = (0..16).map(|bit| length ^ 1 << bit).collect();
     flipped.sort_unstable();
     let true_len = flipped.into_iter().find(|n| {
@@ -367,15 +371,15 @@ fn lost_len(rest: &[u8], left: usize, may_search: bool, is_packed: bool) -> Lost
     {
         return found(HEADER + n);
     }
-    // Line 2.
+    // Implements rule S2.
     if is_valid(rest, stated) {
         return found(stated);
     }
-    // Line 3.
+    // Implements rule S3.
     if place_of(kind, is_packed).is_some() && is_hard_end(rest, left, stated) {
         return found(stated);
     }
-    // Lines 4 and 5.
+    // Implements rules S4 and S5.
     let chain = if may_search { first_chain(rest, left) } else { None };
     let end = Some(stated).filter(|&end| is_end(rest, left, end));
     Lost {
@@ -384,7 +388,7 @@ fn lost_len(rest: &[u8], left: usize, may_search: bool, is_packed: bool) -> Lost
     }
 }
 
-/// Where the fragment at `at` ends by its length, if it lies in `rest`.
+/// Returns the end of the fragment at `at` by its length, if the end is within `rest`.
 fn stated_end(rest: &[u8], at: usize) -> Option<usize> {
     let (_, length, _) = header(rest.get(at..at + HEADER)?);
     Some(at + HEADER + length).filter(|&end| end <= rest.len())
@@ -405,7 +409,7 @@ fn is_end(rest: &[u8], left: usize, at: usize) -> bool {
     is_hard_end(rest, left, at) || (at < rest.len() && rest[at..].iter().all(|&byte| byte == 0))
 }
 
-/// Lines 2 and 4 of "One fragment", without line 4's proof that the length is wrong.
+/// Checks rules F2 and F4, but not whether the length is proved wrong.
 fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
     let is_cut = rest.get(at..at + HEADER).is_none_or(|bytes| {
         let (_, length, _) = header(bytes);
@@ -414,8 +418,8 @@ fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
     rest.len() < left && is_cut
 }
 
-/// The first position, after the first byte, at which a chain starts. Searched from the back, since
-/// each position depends on the bytes after it.
+/// Returns the first position after the first byte at which a chain starts. The search runs
+/// backwards, because each position depends on the bytes after it.
 fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
     let zeros = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let mut starts_chain = vec![false; rest.len() + 1];
@@ -432,7 +436,7 @@ fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
 
 // Reading, step 2: "Fragments into records" -----------------------------------------------------------------------------------
 
-/// The record that has started and may continue.
+/// A record or container that has started and may continue.
 enum Pending {
     Nothing,
     Record {
@@ -441,7 +445,7 @@ enum Pending {
         data: Vec<u8>,
         is_container: bool,
     },
-    /// The rest of a record, or of a container, that was too large: its span so far.
+    /// The rest of a record or container that was too large, with its span so far.
     Rest {
         span: Option<(usize, usize)>,
         is_container: bool,
@@ -449,8 +453,8 @@ enum Pending {
 }
 
 impl Pending {
-    /// Whether a MIDDLE or LAST of this sort continues it. Fragments of records and of containers
-    /// never continue each other.
+    /// Checks whether a MIDDLE or LAST fragment of this sort continues the pending record.
+    /// Fragments of records and of containers never continue each other.
     fn goes_on_with(&self, is_other: bool) -> bool {
         match self {
             Pending::Nothing => true,
@@ -459,10 +463,10 @@ impl Pending {
     }
 }
 
-/// An event, and the offset that decides which range owns it.
+/// An event, with the offset that decides which range owns it.
 struct Owned {
-    /// Where the last item that is not MIDDLE or LAST started, up to the event's own start:
-    /// MIDDLE and LAST belong to the bytes before them.
+    /// The start of the last item at or before the event that is not MIDDLE or LAST. A MIDDLE or
+    /// LAST fragment belongs to the bytes before it.
     owner: usize,
     event: Event,
 }
@@ -476,11 +480,11 @@ fn skipped(start: usize, end: usize, reason: Reason, leveldb_len: Option<u64>) -
     }
 }
 
-/// The error that ends reading, under every policy, after the events that were found.
+/// The events that were found, and the error that then ends reading under every policy.
 type Events = (Vec<Owned>, Result<(), Refused>);
 
-/// The events of the whole file. `is_trusted` says of a container, by where it starts, whether an
-/// unknown codec in it is believed.
+/// Returns the events of the whole file. `is_trusted` gets the start of a container, and decides
+/// whether an unknown codec in the container is believed.
 fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) -> bool) -> Events {
     let mut events = Vec::new();
     let mut pending = Pending::Nothing;
@@ -523,7 +527,7 @@ fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) 
                             is_trusted: is_trusted(start),
                         };
                         match containers::open(&bytes, place, record_len_max, &mut budget) {
-                            // Each record has an offset of its own.
+                            // Each record has its own offset, which decides the range that owns it.
                             Ok(parts) => events.extend(parts.into_iter().map(|event| Owned {
                                 owner: event.span().0 as usize,
                                 event,
@@ -539,14 +543,14 @@ fn assemble(items: &[Item<'_>], record_len_max: u64, is_trusted: impl Fn(usize) 
     (events, Ok(()))
 }
 
-/// The record that a fragment completes.
+/// A record or container that a fragment completes.
 enum Joined {
     Event(Event),
     Container { start: usize, bytes: Vec<u8> },
 }
 
-/// The first four columns. FULL and FIRST meet `Nothing`, since the pending record has been
-/// abandoned.
+/// Implements the columns of the table for FULL, FIRST, MIDDLE and LAST. Before a FULL or FIRST,
+/// the caller abandons the pending record, so `pending` is `Nothing`.
 fn join(
     pending: Pending,
     item: &Item<'_>,
@@ -614,7 +618,8 @@ fn join(
     (Pending::Nothing, Some(joined))
 }
 
-/// The fate of `pending` when `next` does not continue it. `None` is the end of the file.
+/// Returns the event for `pending` if `next` does not continue it. `next` is `None` at the end of
+/// the file.
 fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
     let (start, end, data) = match pending {
         Pending::Nothing | Pending::Rest { span: None, .. } => return None,
@@ -639,7 +644,8 @@ fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
     Some(skipped(start, end, reason, leveldb_len))
 }
 
-/// Marks a record. LevelDB does not report the region, since it has abandoned the block.
+/// Marks a salvaged record. For a salvaged region, LevelDB reports nothing, because it has already
+/// abandoned the block.
 fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
     match event {
         Event::Record { is_salvaged, .. } => *is_salvaged = in_salvaged,
@@ -649,8 +655,8 @@ fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
 
 // Reading, step 3: "Ranges", "How a file ends", "Policies" --------------------------------------------------------------------
 
-/// Everything that a reader reports about `file`: the events, and the end or the error after them.
-/// Its dialect is the one that is named.
+/// Returns everything that a reader reports about `file`: the events, and then the end or the
+/// error. The dialect is the one that `options` name.
 pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, Result<End, Refused>) {
     let file_len = file.len() as u64;
     let limit = options.end.unwrap_or(file_len);
@@ -698,7 +704,8 @@ pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, Result<End, Refu
     let starts_nothing = options.start > 0 && !items.iter().any(|item| is_in_range(item.start) && !item.continues());
     let end = match torn {
         Some(torn) => End::TornTail { offset: torn.span().0 },
-        // No event starts in the range, or one starts at its end, perhaps in a container.
+        // Either no event starts in the range, or an event starts exactly at its end, perhaps
+        // inside a container.
         None if events.is_empty() || starts_nothing || is_at_event => End::Clean {
             offset: limit.min(file_len),
         },

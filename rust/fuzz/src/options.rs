@@ -1,4 +1,4 @@
-//! A reader's options from a fuzzer's bytes.
+//! Builds a reader's options from a fuzzer's bytes.
 
 use arbitrary::Arbitrary;
 use cordwood::{Dialect, OnCorruption, ReadOptions};
@@ -17,18 +17,18 @@ enum Policy {
 enum Limit {
     Default,
     Small(u8),
-    /// The length of a piece of the file, or one less.
+    /// The length of a piece of the file, or one byte less.
     Piece(u8, bool),
     Any(u32),
     Off,
 }
 
-/// An end of a range.
+/// The start or the end of a range.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum Bound {
-    /// In the file, or slightly after its end.
+    /// A place in the file, or slightly after its end.
     At(Place),
-    /// As far after its end as possible, minus this many bytes.
+    /// The largest possible offset, minus this number.
     Far(u32),
 }
 
@@ -41,7 +41,7 @@ impl Bound {
     }
 }
 
-/// How to read. Zeros are the defaults.
+/// The options of a reader. Zero bytes select the defaults.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 pub struct Options {
     policy: Policy,
@@ -52,9 +52,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options for `file`, including a range of it.
+    /// Returns the options for `file`, including a range of it.
     pub fn of(self, file: &File) -> ReadOptions {
-        // The model knows no other dialect.
+        // The model knows only this dialect.
         let mut options = ReadOptions::default()
             .with_dialect(Dialect::LEVELDB)
             .with_on_corruption(match self.policy {
@@ -63,7 +63,7 @@ impl Options {
                 Policy::Stop => OnCorruption::Stop,
                 Policy::Salvage => OnCorruption::Salvage,
             })
-            // Seldom without checksums: much of the rest is not reached then.
+            // Checksums are seldom ignored, because most of the other code is then not reached.
             .with_verify_checksums(self.trusts < 224);
         options.start = self.start.map_or(0, |bound| bound.at(file));
         options.end = self.end.map(|bound| bound.at(file));

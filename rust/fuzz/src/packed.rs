@@ -1,5 +1,6 @@
-//! Packed logs from a fuzzer's bytes. The values in a container are mutated before the checksums
-//! are computed, since all other mutations end at a wrong checksum.
+//! Builds packed logs from a fuzzer's bytes. The values in a container are mutated before the
+//! checksums are computed, because a mutation of the finished file would only cause a checksum
+//! mismatch.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
@@ -11,13 +12,14 @@ use crate::zstd::{Descriptor, MAGIC};
 
 const HEADER: usize = 7;
 
-/// Pieces are added to a file as long as it is shorter than this.
+/// No piece is added to a file that is longer than this.
 const LEN_MAX: usize = 2 * BLOCK;
 
-/// The maximum number of damages in a file.
+/// The maximum number of damaged places in a file.
 const DAMAGE_MAX: usize = 4;
 
-/// The most bytes that one block of a frame repeats here: a few hundred of them do not fill memory.
+/// The maximum number of bytes that one block of a frame repeats. Even a few hundred such blocks do
+/// not fill memory.
 const RUN_MAX: usize = 4096;
 
 /// The types of FULL, FIRST, MIDDLE and LAST fragments.
@@ -29,16 +31,16 @@ const PACKED: [u8; 4] = [0x40, 0x42, 0x44, 0x46];
 enum Block<'a> {
     Raw(Few<'a>),
     Repeated(u8, u16),
-    /// A header as it is, and bytes after it.
+    /// This header unchanged, followed by these bytes.
     Odd([u8; 3], Few<'a>),
 }
 
-/// A zstd frame, made by hand.
+/// A zstd frame that is built by hand.
 #[derive(Debug, Clone)]
 struct Frame<'a> {
     /// The descriptor of the header, without its reserved bits.
     descriptor: u8,
-    /// The fields of the header beyond the length of the content.
+    /// How much larger the stated length of the content is than its real length.
     more: i8,
     blocks: Vec<Block<'a>>,
 }
@@ -46,7 +48,7 @@ struct Frame<'a> {
 impl<'a> Arbitrary<'a> for Frame<'a> {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         Ok(Frame {
-            // Most state the length, in four bytes, and have one segment only.
+            // Most descriptors state the length in four bytes and have a single segment.
             descriptor: u8::arbitrary(u)? ^ 0xa0,
             more: if u8::arbitrary(u)? < 200 { 0 } else { i8::arbitrary(u)? },
             blocks: several(u)?,
@@ -55,7 +57,7 @@ impl<'a> Arbitrary<'a> for Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// A frame of these bytes, and then of its own blocks.
+    /// Returns a frame that contains the bytes of `start` and then its own blocks.
     fn bytes(&self, start: &[u8]) -> Vec<u8> {
         let mut content_len = start.len();
         let mut parts = vec![(0, start.len(), start.to_vec())];
@@ -83,7 +85,7 @@ impl Frame<'_> {
         let mut frame = MAGIC.to_vec();
         frame.push(descriptor.0);
         if descriptor.has_window() {
-            // Of 128 KiB.
+            // The window size is 128 KiB.
             frame.push(0x38);
         }
         frame.extend(&[0; 4][..descriptor.dictionary_len()]);
@@ -99,7 +101,7 @@ impl Frame<'_> {
         }
         frame.extend(odd);
         if descriptor.has_checksum() {
-            // A checksum that is wrong.
+            // This checksum is wrong.
             frame.extend([0; 4]);
         }
         frame
@@ -149,23 +151,23 @@ impl Edit<'_> {
 enum Stored<'a> {
     Plain,
     Made(Frame<'a>),
-    /// By the library.
+    /// Compressed by the zstd library.
     Compressed,
-    /// As it is, under any codec.
+    /// Stored uncompressed, under any codec.
     Odd(u8),
 }
 
-/// A container, as a writer writes it except for its edits.
+/// A container as a writer writes it, except for the edits.
 #[derive(Arbitrary, Debug, Clone)]
 struct Container<'a> {
     stored: Stored<'a>,
     records: Records<'a>,
-    /// How many more records it states.
+    /// How many more records the container states than it has.
     more: Option<i16>,
     edits: Edits<'a>,
 }
 
-/// Records, or many empty ones.
+/// The records of a container: a few, a long one, or many empty ones.
 #[derive(Debug, Clone)]
 enum Records<'a> {
     Few(Vec<Few<'a>>),
@@ -183,7 +185,7 @@ impl<'a> Arbitrary<'a> for Records<'a> {
     }
 }
 
-/// Most containers have none.
+/// The edits of a container. Most containers have no edits.
 #[derive(Debug, Clone)]
 struct Edits<'a>(Vec<Edit<'a>>);
 
@@ -238,15 +240,15 @@ impl Container<'_> {
 /// A part of a file.
 #[derive(Arbitrary, Debug, Clone)]
 enum Piece<'a> {
-    /// In as many fragments as it needs.
+    /// A container in as many fragments as it needs.
     Container(Container<'a>),
-    /// The same, in two fragments of any of these types, cut here.
+    /// A container in two fragments of any types, cut at this place.
     Parts(Container<'a>, u8, u8, u16),
     Record(Payload<'a>),
     Mark(u8, u8, Few<'a>),
-    /// Any payload of any of these types.
+    /// A fragment of any type with any payload.
     Odd(u8, Payload<'a>),
-    /// A record that leaves a few bytes of the block.
+    /// A record that leaves a few bytes of the block free.
     Fill(u8),
     Zeros,
     Bytes(Few<'a>),
@@ -266,7 +268,7 @@ impl<'a> Arbitrary<'a> for Script<'a> {
         let damage = several(u)?.into_iter();
         Ok(Script {
             pieces,
-            // Half of the logs have none: it hides the values in the containers.
+            // Half of the logs have no damage, because damage hides the values in the containers.
             damage: damage
                 .take(usize::from(how / 2) % (2 * DAMAGE_MAX) * usize::from(how % 2) / 2)
                 .collect(),
@@ -275,7 +277,7 @@ impl<'a> Arbitrary<'a> for Script<'a> {
 }
 
 impl Script<'_> {
-    /// The log.
+    /// Builds the log.
     pub fn build(&self) -> File {
         let mut bytes = Vec::new();
         let (mut headers, mut lens) = (Vec::new(), Vec::new());
@@ -308,7 +310,7 @@ impl Script<'_> {
                     append(&mut bytes, PLAIN, &payload);
                 }
                 Piece::Mark(version, codec, Few(more)) => {
-                    // Most are of this version, with a codec that is known.
+                    // Most marks state the current version and a known codec.
                     let version = if *version < 240 { 1 } else { version % 4 };
                     let codec = if *codec < 240 { codec % 2 } else { *codec };
                     let payload = [b"cordwood", &[version, codec][..], more].concat();
@@ -331,7 +333,7 @@ impl Script<'_> {
     }
 }
 
-/// One of the types of a packed log; some others.
+/// Converts a byte to a fragment type. Most results are types of a packed log.
 fn kind_of(byte: u8) -> u8 {
     match byte {
         0..=127 => PACKED[usize::from(byte % 4)],
@@ -341,7 +343,7 @@ fn kind_of(byte: u8) -> u8 {
     }
 }
 
-/// Appends a fragment, as much of it as the block has room for.
+/// Appends a fragment. The payload is cut at the end of the block.
 fn append_part(file: &mut Vec<u8>, kind: u8, payload: &[u8]) {
     let trailer = model::trailer(file.len() as u64);
     file.resize(file.len() + trailer, 0);
@@ -349,7 +351,7 @@ fn append_part(file: &mut Vec<u8>, kind: u8, payload: &[u8]) {
     file.extend(model::fragment(kind, &payload[..payload.len().min(room)]));
 }
 
-/// Appends a record or a container, in fragments of these types.
+/// Appends a record or a container in fragments of these types.
 fn append(file: &mut Vec<u8>, kinds: [u8; 4], payload: &[u8]) {
     let trailer = model::trailer(file.len() as u64);
     file.resize(file.len() + trailer, 0);

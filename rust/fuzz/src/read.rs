@@ -1,4 +1,4 @@
-//! The reports of the crate's readers, as the model's events.
+//! Converts the results of the crate's readers to the model's events.
 
 use cordwood::codec::RecordSpan;
 use cordwood::damage::{Severity, SkippedRegion};
@@ -28,7 +28,7 @@ impl From<Record<'_>> for Event {
 }
 
 impl Event {
-    /// The record at `span`.
+    /// Returns the record at `span` as an event.
     pub fn of(span: RecordSpan, data: Vec<u8>) -> Self {
         let RecordSpan {
             offset,
@@ -63,8 +63,8 @@ impl From<SkippedRegion> for Event {
     }
 }
 
-/// The next event; `None` at the end. Damage is an error under the policy `raise` and no other, and
-/// every error is damage, or refuses the log.
+/// Returns the next event, or `None` at the end. Asserts that damage is an error under the policy
+/// `raise`, and is not an error under any other policy. Every other error must refuse the log.
 pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Option<Event>, Refused> {
     let raises = options.on_corruption == OnCorruption::Fail;
     match reader.next_event() {
@@ -89,7 +89,7 @@ pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<
     }
 }
 
-/// The error that refuses a log, if it is not damage.
+/// Converts an error that refuses a log. Returns `None` for damage and other errors.
 pub fn refusal(error: &Error) -> Option<Refused> {
     match error.kind {
         ErrorKind::OverBudget(record) => Some(Refused::OverBudget(record.offset)),
@@ -102,7 +102,7 @@ pub fn refusal(error: &Error) -> Option<Refused> {
     }
 }
 
-/// All events, and the end or the error that refuses the log.
+/// Returns all events, and the end or the error that refuses the log.
 pub fn attempt<S: Source>(
     reader: &mut Reader<S>,
     options: &ReadOptions,
@@ -118,7 +118,7 @@ pub fn attempt<S: Source>(
                 return (events, Err(refused));
             }
         }
-        // Each event has at least one byte of its own.
+        // Each event covers at least one byte that no other event covers.
         assert!(events.len() <= file_len, "no end");
     }
     let end = reader.end().expect("an end behind the last event");
@@ -127,14 +127,14 @@ pub fn attempt<S: Source>(
     (events, Ok(end))
 }
 
-/// All events and the end of a log that is not refused.
+/// Returns all events and the end of a log that must not be refused.
 pub fn all<S: Source>(reader: &mut Reader<S>, options: &ReadOptions, file_len: usize) -> (Vec<Event>, End) {
     let (events, end) = attempt(reader, options, file_len);
     (events, end.expect("a log that is read"))
 }
 
-/// Whether the log is refused: damage may have made a container, or a statement of the compression, of
-/// another codec.
+/// Checks whether the log is refused. Damage may have created a container or a mark with an unknown
+/// codec.
 pub fn is_refused(file: &[u8], options: &ReadOptions) -> bool {
     let options = options.clone().with_range(..).with_on_corruption(OnCorruption::Skip);
     let mut reader = Reader::from_slice(file, options.clone());
@@ -144,7 +144,7 @@ pub fn is_refused(file: &[u8], options: &ReadOptions) -> bool {
     }
 }
 
-/// All events of a reader whose reads fail now and then.
+/// Returns all events of a reader whose reads sometimes fail.
 pub fn patiently<S: Source>(reader: &mut Reader<S>) -> (Vec<Event>, End) {
     let mut events = Vec::new();
     let mut errors = 0;
@@ -171,7 +171,8 @@ pub fn patiently<S: Source>(reader: &mut Reader<S>) -> (Vec<Event>, End) {
     }
 }
 
-/// Whether the range starts after the end of the file, which is an error each time it is read.
+/// Checks whether the range starts after the end of the file. Asserts that each read of such a
+/// range is an error.
 pub fn starts_after_end(file: &[u8], options: &ReadOptions) -> bool {
     let is_after_end = options.start > file.len() as u64;
     if is_after_end {
@@ -193,12 +194,12 @@ pub fn starts_after_end(file: &[u8], options: &ReadOptions) -> bool {
     is_after_end
 }
 
-/// All events of bytes in memory, and the end.
+/// Returns all events of bytes in memory, and the end.
 pub fn slice(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
     all(&mut Reader::from_slice(file, options.clone()), options, file.len())
 }
 
-/// Only the records: offset and bytes.
+/// Returns only the records, each with its offset.
 pub fn records(events: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
     let records = events.into_iter().filter_map(|event| match event {
         Event::Record { offset, data, .. } => Some((offset, data)),
@@ -207,16 +208,17 @@ pub fn records(events: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
     records.collect()
 }
 
-/// The records that the policy `salvage` does not mark: those that `skip` returns.
+/// Returns the records that the policy `salvage` does not mark as salvaged. The policy `skip`
+/// returns the same records.
 pub fn unmarked(salvaged: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
     let is_marked = |event: &Event| matches!(event, Event::Record { is_salvaged: true, .. });
     records(salvaged.into_iter().filter(|event| !is_marked(event)).collect())
 }
 
-/// Asserts "The promise": the spans ascend and do not overlap, and only trailers lie between them,
-/// or after the last.
+/// Asserts "The promise": the spans ascend and do not overlap, and only trailers are between them
+/// or after the last span.
 ///
-/// `events` are those of the whole file.
+/// `events` must be the events of the whole file.
 pub fn assert_tiles(file: &[u8], dialect: Dialect, events: &[Event]) {
     let mut at = 0;
     let mut before = None;
@@ -242,7 +244,8 @@ fn assert_trailer(file: &[u8], dialect: Dialect, start: u64, end: u64, before: O
         left < header_len_max(dialect) as u64 && is_to_its_end,
         "[{start}, {end}) is no trailer"
     );
-    // A record ends with neither FIRST nor MIDDLE.
+    // A trailer that is not zero can only follow a FIRST or MIDDLE fragment. A complete record ends
+    // with neither.
     let is_inside = left < 7 && matches!(before, Some(Event::Skipped { .. }));
     assert!(
         is_inside || bytes.iter().all(|&byte| byte == 0),

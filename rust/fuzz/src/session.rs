@@ -1,11 +1,11 @@
-//! The calls of a writer to a log, from a fuzzer's bytes.
+//! Builds the calls of a writer from a fuzzer's bytes.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use cordwood::OnTornTail;
 
 use crate::file::{Payload, several};
 
-/// [`OnTornTail`]. Zeros are the default.
+/// The choices of [`OnTornTail`]. Zero bytes select the default.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "they are those of the crate")]
 pub enum Choice {
@@ -24,14 +24,14 @@ impl From<Choice> for OnTornTail {
     }
 }
 
-/// The file is opened, these records are appended, and it is closed.
+/// One session of a writer: the file is opened, records are appended, and the file is closed.
 #[derive(Debug)]
 pub struct Session<'a> {
-    /// How it is opened.
+    /// How the file is opened.
     pub choice: Choice,
-    /// The number of a record from which the file is read, if only a part is.
+    /// Selects the record at which the checkpoint is, if the file is opened with a checkpoint.
     pub checkpoint: Option<u8>,
-    /// The appended records.
+    /// The records to append.
     pub records: Vec<Payload<'a>>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads and writes in steps that a fuzzer chooses.
+//! Reads and writes in steps that the fuzzer chooses.
 
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
@@ -6,11 +6,11 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 
 use crate::file::Few;
 
-/// How many steps may be small. At each step, damage in a block is examined again, which must not
-/// take forever.
+/// The maximum number of small steps. At each step, damage in a block is examined again, so small
+/// steps take long.
 const SMALL_MAX: usize = 300;
 
-/// Numbers, repeated in a cycle.
+/// Numbers that are repeated in a cycle.
 #[derive(Debug, Clone)]
 pub struct Steps<'a> {
     steps: &'a [u8],
@@ -25,14 +25,14 @@ impl<'a> Arbitrary<'a> for Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// The next number.
+    /// Returns the next number.
     pub fn choice(&mut self) -> u8 {
         let step = self.steps.get(self.taken % self.steps.len().max(1));
         self.taken += 1;
         step.copied().unwrap_or(u8::MAX)
     }
 
-    /// The next length: 1 to 127 bytes, or up to one and a half blocks.
+    /// Returns the next length, which is 1 to 127 bytes, or up to one and a half blocks.
     pub fn step(&mut self) -> usize {
         match usize::from(self.choice()) {
             _ if self.taken > SMALL_MAX => usize::MAX,
@@ -41,7 +41,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Whether the next call fails. No two calls in a row do.
+    /// Fails if the next call should fail. No two consecutive calls fail.
     fn error(&mut self, has_failed: &mut bool, kinds: &[ErrorKind]) -> io::Result<()> {
         let kind = kinds.get(usize::from(self.choice()) % 8).filter(|_| !*has_failed);
         *has_failed = kind.is_some();
@@ -49,7 +49,7 @@ impl Steps<'_> {
     }
 }
 
-/// A file that is read in steps. A read is interrupted now and then, or fails and can be tried again.
+/// A file that is read in steps. Sometimes a read is interrupted, or fails and can be repeated.
 #[derive(Debug)]
 pub struct Trickle<'a> {
     file: &'a [u8],
@@ -59,7 +59,7 @@ pub struct Trickle<'a> {
 }
 
 impl<'a> Trickle<'a> {
-    /// Reads `file` from `at`.
+    /// Reads `file` from the offset `at`.
     pub fn new(file: &'a [u8], at: usize, steps: Steps<'a>) -> Self {
         Trickle {
             file,
@@ -92,7 +92,7 @@ impl Seek for Trickle<'_> {
     }
 }
 
-/// A file that is written in steps. A write is interrupted now and then.
+/// A file that is written in steps. Sometimes a write is interrupted.
 #[derive(Debug)]
 pub struct ShortSink<'a> {
     /// The bytes written so far.
@@ -102,7 +102,7 @@ pub struct ShortSink<'a> {
 }
 
 impl<'a> ShortSink<'a> {
-    /// An empty file.
+    /// Creates an empty file.
     pub fn new(steps: Steps<'a>) -> Self {
         ShortSink {
             written: Vec::new(),

@@ -1,11 +1,11 @@
-//! The module of the page "Try it here": it reads a log in memory, and answers with lines of fields
-//! that tabs separate, for `worker.js`.
+//! The WebAssembly module of the page "Try it here". It reads a log in memory, and answers
+//! `worker.js` with lines of tab-separated fields.
 //!
-//! JavaScript has no references, so the functions that it calls pass bytes through one buffer, which
-//! is the module's own. No function takes a pointer. What JavaScript must do:
+//! JavaScript has no references, so the exported functions pass bytes through one buffer that the
+//! module owns. No function takes a pointer. The JavaScript code must follow two rules:
 //!
-//! * It writes only to the bytes that the last [`room`] returned, and only until the next call.
-//! * It reads the answer only until the next call: memory that grows may move.
+//! * Write only to the bytes that the last [`room`] returned, and only until the next call.
+//! * Read the answer only until the next call, because memory may move when it grows.
 
 #![expect(unsafe_code, reason = "the name of an exported function must be unique")]
 
@@ -20,17 +20,19 @@ use cordwood_log::ops::{self, SalvageOptions};
 use cordwood_log::read::{SliceSource, Source};
 use cordwood_log::{Error, Event, OnCorruption, ReadOptions, Reader, Writer};
 
-/// Cells in a row of the map, and the rows: as `cordwood map` draws them.
+/// The number of cells in a row of the map, and the maximum number of rows, as in `cordwood map`.
 const COLUMNS: u64 = 128;
 const ROW_COUNT_MAX: u64 = 64;
 const BLOCK_LEN: u64 = 32_768;
-/// At most this many regions and records are shown, and bytes of a record.
+/// The maximum number of regions to show, the maximum number of records to show, and the maximum
+/// number of bytes to show of each record.
 const REGIONS_MAX: usize = 200;
 const RECORDS_MAX: u64 = 20;
 const SHOWN_LEN: usize = 120;
 
-/// The kinds of bytes in the map. Of those in a cell, damage is shown first, then what was lost with
-/// it, then a torn tail; of the others, the one with the most bytes.
+/// The kinds of bytes in the map. A cell with damage shows the damage. Otherwise, it shows bytes
+/// that were lost because of damage, or else a torn tail. A cell without any of these shows the
+/// kind with the most bytes.
 const RECORD: usize = 0;
 const OTHER: usize = 1;
 const ZEROS: usize = 2;
@@ -40,7 +42,7 @@ const LOST: usize = 5;
 const DAMAGE: usize = 6;
 const KINDS: usize = 7;
 
-/// A file, after the bytes of its name; and the answer to the last call.
+/// The bytes of a file's name followed by the file, and the answer to the last call.
 struct Buffers {
     name_and_file: Vec<u8>,
     answer: Vec<u8>,
@@ -55,7 +57,8 @@ fn buffers() -> MutexGuard<'static, Buffers> {
     BUFFERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns where to write a name and a file, of `len` bytes together; null if there is no memory.
+/// Returns the address at which to write a name and a file of `len` bytes in total. Returns null if
+/// there is not enough memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn room(len: usize) -> *mut u8 {
     let mut buffers = buffers();
@@ -68,13 +71,14 @@ pub extern "C" fn room(len: usize) -> *mut u8 {
     buffers.name_and_file.as_mut_ptr()
 }
 
-/// Answers what is in the file, whose name has `name_len` bytes. Returns whether it is a log.
+/// Answers with a report on the file, whose name has `name_len` bytes. Returns whether the file is
+/// a log.
 #[unsafe(no_mangle)]
 pub extern "C" fn look(name_len: usize) -> bool {
     answer(name_len, |file| report(file).map(String::into_bytes))
 }
 
-/// Answers with a new log of the readable records. Returns whether there is one.
+/// Answers with a new log of the readable records. Returns whether the log could be salvaged.
 #[unsafe(no_mangle)]
 pub extern "C" fn salvage(name_len: usize) -> bool {
     answer(name_len, |file| {
@@ -83,25 +87,25 @@ pub extern "C" fn salvage(name_len: usize) -> bool {
     })
 }
 
-/// Answers with the sample.
+/// Answers with the sample log.
 #[unsafe(no_mangle)]
 pub extern "C" fn sample() {
     buffers().answer = sample_log();
 }
 
-/// Returns where the answer is.
+/// Returns the address of the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer_at() -> *const u8 {
     buffers().answer.as_ptr()
 }
 
-/// Returns how many bytes it has.
+/// Returns the length of the answer in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer_len() -> usize {
     buffers().answer.len()
 }
 
-/// Keeps the answer of `work`, or the words of its error.
+/// Stores the answer of `work`, or the message of its error.
 fn answer(name_len: usize, work: impl FnOnce(Named<'_>) -> Result<Vec<u8>, Error>) -> bool {
     let Buffers { name_and_file, answer } = &mut *buffers();
     let (name, file) = name_and_file.split_at(name_len.min(name_and_file.len()));
@@ -112,7 +116,7 @@ fn answer(name_len: usize, work: impl FnOnce(Named<'_>) -> Result<Vec<u8>, Error
     is_done
 }
 
-/// A file in memory that has a name, from which readers take the number of the log.
+/// A file in memory with a name. Readers take the number of the log from the name.
 #[derive(Clone, Copy)]
 struct Named<'a> {
     name: &'a str,
@@ -141,8 +145,10 @@ impl Source for Named<'_> {
     }
 }
 
-/// The lines about a log: `log`, a `region` for each of the first, how many `more`, a `record` for each
-/// of the first, `cells`, `totals`. No field has a tab or the end of a line.
+/// Returns the lines about a log. The first is `log`. Then there is a `region` line for each of the
+/// first regions, a `more` line with the number of other regions, and a `record` line for each of
+/// the first records. The last lines are `cells` and `totals`. No field contains a tab or a line
+/// break.
 fn report(file: Named<'_>) -> Result<String, Error> {
     let report = ops::verify(file, &ReadOptions::default())?;
     let (findings, file_len) = (&report.findings, file.file.window().bytes.len() as u64);
@@ -199,24 +205,25 @@ fn report(file: Named<'_>) -> Result<String, Error> {
     Ok(out)
 }
 
-/// A number, or an empty field.
+/// Returns the number as text, or an empty field without a number.
 fn shown_number<N: ToString>(number: Option<N>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }
 
-/// The start of a record: text, or bytes as in a literal. No character of it controls the page.
+/// Returns the start of a record as text, or as an escaped byte literal if it is not text. Control
+/// characters are escaped, so they have no effect on the page.
 fn shown_text(data: &[u8]) -> String {
     let start = &data[..data.len().min(SHOWN_LEN)];
     let cut = if start.len() < data.len() { "\u{2026}" } else { "" };
     let text = match str::from_utf8(start) {
         Ok(text) => text,
-        // A character is cut at the end of what is shown.
+        // The cut may be inside a character, which is then left out.
         Err(error) if !cut.is_empty() && error.error_len().is_none() => {
             str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
         }
         Err(_) => return format!("{}{cut}", start.escape_ascii()),
     };
-    // Quotes need no escape.
+    // Quotes need not be escaped.
     let parts = text.split_inclusive(['"', '\'']);
     let parts = parts.map(|part| match part.strip_suffix(['"', '\'']) {
         Some(before) => format!("{}{}", before.escape_debug(), &part[before.len()..]),
@@ -236,10 +243,11 @@ fn kind_of(reason: Reason) -> usize {
     }
 }
 
-/// The bytes of a file in cells of equal length, a power of two.
+/// The bytes of a file, divided into cells. All cells have the same length, which is a power of
+/// two.
 struct Cells {
     cell_len: u64,
-    /// The bytes of each kind, for each cell.
+    /// The number of bytes of each kind, for each cell.
     sums: Vec<[u64; KINDS]>,
     /// The file offset up to which bytes have been added.
     end: u64,
@@ -247,7 +255,8 @@ struct Cells {
 
 impl Cells {
     fn new(file_len: u64) -> Self {
-        // A row is a block; more of a long file, less of a short one.
+        // A row covers one block. In a long file, it covers more than a block, and in a short file
+        // less.
         let row_len = if file_len > BLOCK_LEN / 2 { BLOCK_LEN } else { file_len };
         let cell_len = file_len
             .div_ceil(COLUMNS * ROW_COUNT_MAX)
@@ -257,8 +266,8 @@ impl Cells {
         Cells { cell_len, sums, end: 0 }
     }
 
-    /// Adds the bytes `[start, end)`; those before that were not added are of no record or region.
-    /// The records of a container share its bytes.
+    /// Adds the bytes `[start, end)`. Earlier bytes that were never added do not belong to a record
+    /// or region, and count as `OTHER`. Bytes that the records of a container share are added once.
     fn add(&mut self, start: u64, end: u64, kind: usize) {
         let gap = (self.end, start, OTHER);
         for (mut start, end, kind) in [gap, (start.max(self.end), end, kind)] {
@@ -275,7 +284,7 @@ impl Cells {
         self.end = self.end.max(end);
     }
 
-    /// A digit for each cell: the kind that is shown.
+    /// Returns one digit for each cell, which is the kind that the cell shows.
     fn shown(&self) -> String {
         let kind_of = |sums: &[u64; KINDS]| {
             let first = [DAMAGE, LOST, TORN].into_iter().find(|&kind| sums[kind] > 0);
@@ -288,13 +297,14 @@ impl Cells {
     }
 }
 
-/// A log with a flipped bit, a page of zeros in the place of records, and an incomplete end.
+/// Returns a log with a flipped bit, a page of zeros instead of records, and an incomplete record
+/// at the end.
 fn sample_log() -> Vec<u8> {
     const TREES: [&str; 5] = ["oak", "ash", "birch", "larch", "spruce"];
     let mut writer = Writer::new(Vec::new());
     for order in 1..=4_000 {
         let (tree, cords) = (TREES[order * order / 7 % 5], order * 7 % 11 + 1);
-        // A vector takes any number of bytes.
+        // Writing to a vector does not fail.
         _ = writer.append(format!(r#"{{"order": {order}, "tree": "{tree}", "cords": {cords}}}"#).as_bytes());
     }
     let mut log = writer.finish().unwrap_or_default();
@@ -310,14 +320,14 @@ mod tests {
 
     const FOO: &[u8] = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
 
-    /// What the page sees of the answer.
+    /// Returns the answer as the page reads it.
     fn answered() -> Vec<u8> {
         let len = answer_len();
         // SAFETY: the answer stays until the next call, and no other test calls.
         unsafe { std::slice::from_raw_parts(answer_at(), len) }.to_vec()
     }
 
-    /// Gives a file to the module, as the page does.
+    /// Passes a file to the module, as the page does.
     fn give(name: &str, file: &[u8]) {
         let at = room(name.len() + file.len());
         // SAFETY: `room` returned room for this many bytes, and no other test calls.
@@ -325,7 +335,7 @@ mod tests {
             .copy_from_slice(&[name.as_bytes(), file].concat());
     }
 
-    /// One test, since the buffers are shared.
+    /// All calls are in one test, because the buffers are shared.
     #[test]
     fn the_answers_to_the_calls_of_the_page() {
         let mut file = FOO.repeat(3);
@@ -351,7 +361,7 @@ mod tests {
         assert!(salvage(5));
         assert_eq!(answered(), FOO.repeat(2));
 
-        // A number in the name is that of the log.
+        // The number of the log is taken from the file's name.
         give("000007.log", b"");
         assert!(look(10));
         let text = String::from_utf8(answered()).unwrap();
@@ -398,7 +408,7 @@ mod tests {
         cells.add(1, 7, RECORD);
         cells.add(8, 9, DAMAGE);
         cells.add(9, 11, LOST);
-        // The records of a container share its bytes.
+        // The records of a container share its bytes, which count once.
         cells.add(12, 20, RECORD);
         cells.add(12, 20, RECORD);
         cells.add(20, 256, ZEROS);

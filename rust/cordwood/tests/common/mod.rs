@@ -1,6 +1,6 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
-//! Shared by several test files: fragments of any type, and all events of a file as values that
-//! outlive the reader.
+//! Code that several test files share. It builds fragments of any type, and collects all events of
+//! a file as values that outlive the reader.
 
 use cordwood_log::crc32c::{crc32c, extend, mask};
 use cordwood_log::damage::SkippedRegion;
@@ -20,8 +20,8 @@ pub(crate) enum Found {
     Skipped(SkippedRegion),
 }
 
-/// All events and how they end. An error that the policy `Fail` returns for a region is taken for
-/// the region itself.
+/// Returns all events and the end. If the policy `Fail` returns an error for a region, the region
+/// counts as an event.
 pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {
@@ -44,20 +44,20 @@ pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
         }
     }
     let end = reader.end().expect("an end, behind the last event");
-    // The end is final: LevelDB's ReadWrite also asks again.
+    // The end is final. LevelDB's ReadWrite test also reads again after the end.
     assert_eq!(reader.next_event().expect("no error after the end"), None);
     assert_eq!(reader.end(), Some(end));
     (events, end)
 }
 
 #[allow(dead_code, reason = "not every test file makes fragments")]
-/// The checksum that a fragment of this type and payload stores.
+/// Returns the checksum that a fragment with this type and payload contains.
 pub(crate) fn checksum(kind: u8, payload: &[u8]) -> u32 {
     mask(extend(crc32c(&[kind]), payload))
 }
 
 #[allow(dead_code, reason = "not every test file makes fragments")]
-/// A fragment of any type, with a valid checksum.
+/// Returns a fragment of any type with a valid checksum.
 pub(crate) fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     let header = Header {
         masked_crc: checksum(kind, payload),

@@ -1,12 +1,12 @@
-//! Fragments of every dialect, made without the crate under test, with separate code for checksums
-//! and headers.
+//! Builds fragments of every dialect without the crate under test. It has its own code for
+//! checksums and headers.
 
-/// The Castagnoli polynomial, reflected.
+/// The Castagnoli polynomial in reflected form.
 const CASTAGNOLI: u32 = 0x82f6_3b78;
-/// The polynomial of zip and PNG, reflected.
+/// The polynomial that zip and PNG use, in reflected form.
 const IEEE: u32 = 0xedb8_8320;
 
-/// A CRC bit by bit, from its definition.
+/// Computes a CRC bit by bit from its definition.
 fn crc(poly: u32, data: &[u8]) -> u32 {
     !data.iter().fold(!0, |state, &byte| {
         (0..8).fold(state ^ u32::from(byte), |state, _| {
@@ -15,16 +15,17 @@ fn crc(poly: u32, data: &[u8]) -> u32 {
     })
 }
 
-/// The fields of a header besides checksum, length and type, and how its checksum is computed.
+/// The form of a fragment. It determines the fields of the header besides checksum, length and
+/// type, and how the checksum is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// Types 1 to 4.
     Plain,
-    /// Types 5 to 8, of this log number.
+    /// Types 5 to 8, with this log number.
     Recyclable(u32),
-    /// Types 9 to 12, of this log number, with this synced offset.
+    /// Types 9 to 12, with this log number and this synced offset.
     Synced(u32, u64),
-    /// Types 1 to 4, with the other checksum.
+    /// Types 1 to 4, with the CRC-32 that zip uses.
     Ieee,
     /// Types 0x40, 0x42, 0x44 and 0x46, for containers.
     #[allow(dead_code, reason = "not every test file makes containers")]
@@ -44,7 +45,7 @@ impl Wire {
         7 + self.rest().len()
     }
 
-    /// A fragment of any type.
+    /// Returns a fragment of any type.
     pub(crate) fn fragment(self, kind: u8, payload: &[u8]) -> Vec<u8> {
         let covered = [&[kind], &self.rest()[..], payload].concat();
         let stored = match self {
@@ -55,7 +56,7 @@ impl Wire {
         [&stored.to_le_bytes()[..], &len.to_le_bytes(), &covered].concat()
     }
 
-    /// A FULL, FIRST, MIDDLE or LAST fragment, as `place` says, 1 to 4.
+    /// Returns a FULL, FIRST, MIDDLE or LAST fragment for a `place` of 1, 2, 3 or 4.
     pub(crate) fn part(self, place: u8, payload: &[u8]) -> Vec<u8> {
         let before = match self {
             Wire::Plain | Wire::Ieee => 0,
@@ -70,7 +71,7 @@ impl Wire {
         self.part(1, payload)
     }
 
-    /// Appends a record as a writer does, and returns where it starts. Blocks start at `grid`.
+    /// Appends a record as a writer does, and returns its start. The first block starts at `grid`.
     pub(crate) fn append(self, file: &mut Vec<u8>, grid: usize, record: &[u8]) -> u64 {
         const BLOCK: usize = 32_768;
         let left = |file: &[u8]| BLOCK - (file.len() - grid) % BLOCK;

@@ -1,4 +1,4 @@
-//! A directory of segments in memory that records all calls in their order, and fails where a test
+//! A directory of segments in memory. It records all calls in order, and fails where a test
 //! requests it.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,16 +12,17 @@ use cordwood_log::{Error, ErrorKind};
 
 use super::{Double, EIO, Fault, Op, next};
 
-/// An operation that was done, on a file or on the directory. Files are named by their log offset.
+/// An operation that was done on a file or on the directory. A file is identified by its log
+/// offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DirectoryOp {
     File(u64, Op),
     Create(u64),
     Remove(u64),
     Sync,
-    /// The sync of a file failed.
+    /// A sync of a file that failed.
     FailedSync(u64),
-    /// A note by the test: the writer has reported that everything before this log offset is safe.
+    /// A note by the test. The writer has reported that everything before this log offset is safe.
     Promised(u64),
 }
 
@@ -29,32 +30,33 @@ pub(crate) enum DirectoryOp {
 pub(crate) struct DirectoryState {
     pub(crate) files: BTreeMap<u64, Double>,
     pub(crate) ops: Vec<DirectoryOp>,
-    /// For the next calls, one each.
+    /// The faults of the next calls, one for each call.
     pub(crate) create_faults: VecDeque<Fault>,
     pub(crate) remove_faults: VecDeque<Fault>,
     pub(crate) sync_faults: VecDeque<Fault>,
-    /// A file that cannot be created is there nevertheless.
+    /// Whether a file exists even if creating it failed.
     pub(crate) leaves_file: bool,
-    /// How many calls may still succeed before one fails, on a file or on the directory. A write
+    /// The number of calls on a file or on the directory that succeed before one fails. A write
     /// that fails does half of its work.
     pub(crate) calls_left: Option<usize>,
-    /// The process is killed within that call: all later ones fail, too.
+    /// Whether the process is killed during the failing call. All later calls then fail, too.
     pub(crate) is_kill: bool,
     pub(crate) is_dead: bool,
-    /// Whether it is the directory of a log, even if no byte of its files shows that.
+    /// Whether the directory had a lock file. If so, it belongs to a log, even if no byte of its
+    /// files shows that.
     pub(crate) had_lock: bool,
-    /// Of the files that were changed in the past.
+    /// The ages of files that were changed in the past.
     pub(crate) ages: BTreeMap<u64, Duration>,
     /// The offsets of the files that were opened.
     pub(crate) opened: Vec<u64>,
     pub(crate) process: Process,
 }
 
-/// Clones are the same directory.
+/// All clones are the same directory.
 #[derive(Clone, Default)]
 pub(crate) struct DirectoryDouble(Arc<Mutex<DirectoryState>>);
 
-/// Constant, because it is part of the text by which states of a log are distinguished.
+/// The text is constant, because the `Debug` text of a log distinguishes its states.
 impl std::fmt::Debug for DirectoryDouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("DirectoryDouble")
@@ -91,7 +93,7 @@ impl DirectoryDouble {
         self.state().files[&offset].clone()
     }
 
-    /// The files: the log offsets in their names, and their bytes.
+    /// Returns the log offset in the name of each file, and the bytes of the file.
     pub(crate) fn files(&self) -> BTreeMap<u64, Vec<u8>> {
         let state = self.state();
         state
@@ -101,7 +103,7 @@ impl DirectoryDouble {
             .collect()
     }
 
-    /// Counts a call. It fails if it is the one that is meant to.
+    /// Counts a call. Fails if this is the call that should fail.
     fn count_call(&self) -> io::Result<()> {
         let mut state = self.state();
         match state.calls_left {
@@ -201,7 +203,7 @@ struct SegmentDouble {
     directory: DirectoryDouble,
 }
 
-/// Constant, as that of the directory.
+/// The text is constant for the same reason as for the directory.
 impl std::fmt::Debug for SegmentDouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("SegmentDouble")
@@ -209,7 +211,7 @@ impl std::fmt::Debug for SegmentDouble {
 }
 
 impl SegmentDouble {
-    /// Does an operation on the file, and records it among those of the directory.
+    /// Does an operation on the file, and records it among the operations of the directory.
     fn recorded<T>(&self, operation: impl FnOnce(&Double) -> io::Result<T>) -> io::Result<T> {
         let before = self.file.ops().len();
         let result = operation(&self.file);

@@ -1,5 +1,5 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
-//! A file in memory that records its calls, and fails where a test requests it.
+//! A file in memory. It records its calls, and fails where a test requests it.
 
 pub(crate) mod directory;
 
@@ -14,10 +14,10 @@ pub(crate) const EIO: i32 = 5;
 pub(crate) const EINTR: i32 = 4;
 pub(crate) const ENOSPC: i32 = 28;
 
-/// The time that no call takes unless it hangs, on a busy machine either.
+/// A call that takes this long hangs, even on a busy machine.
 pub(crate) const HANG: Duration = Duration::from_secs(300);
 
-/// Waits for other threads.
+/// Waits until other threads have made the condition true.
 pub(crate) fn until(is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -26,7 +26,8 @@ pub(crate) fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// An operation that was done: only those that succeeded or left a partial result are recorded.
+/// An operation that was done. Operations that neither succeeded nor left a partial result are not
+/// recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Op {
     Write {
@@ -36,7 +37,7 @@ pub(crate) enum Op {
     SetLen(u64),
     SyncData,
     SyncDirectory,
-    /// A note by the test: the writer has reported that everything before this offset is safe.
+    /// A note by the test. The writer has reported that everything before this offset is safe.
     Promised(u64),
 }
 
@@ -58,18 +59,19 @@ pub(crate) enum Fault {
 pub(crate) struct State {
     pub(crate) bytes: Vec<u8>,
     pub(crate) ops: Vec<Op>,
-    /// For the next writes, one each; likewise for the other operations.
+    /// The faults of the next writes, one for each write. The other fields have the faults of other
+    /// operations.
     pub(crate) write_faults: VecDeque<Fault>,
     pub(crate) set_len_faults: VecDeque<Fault>,
     pub(crate) sync_faults: VecDeque<Fault>,
     pub(crate) directory_faults: VecDeque<Fault>,
-    /// How many syncs have started.
+    /// The number of syncs that have started.
     pub(crate) started_syncs: usize,
-    /// The sync with this number, from 1 on, does not end as long as this is set. Other threads may
-    /// write meanwhile.
+    /// The number of a sync, counted from 1. As long as this is set, that sync does not end. Other
+    /// threads may write in the meantime.
     pub(crate) held_sync: Option<usize>,
-    /// The length of the file when the last completed sync started, all of which it put on the
-    /// disk.
+    /// The length of the file when the last completed sync started. That sync put all of these
+    /// bytes on the disk.
     pub(crate) synced_len: u64,
     /// The key by which a failed sync of the file is remembered.
     pub(crate) identity: Option<FileId>,
@@ -77,7 +79,7 @@ pub(crate) struct State {
     pub(crate) process: Process,
 }
 
-/// Clones are the same file.
+/// All clones are the same file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Double(Arc<Mutex<State>>);
 
@@ -96,7 +98,7 @@ impl Double {
         Box::new(self.clone())
     }
 
-    /// How many hold the file, including this one.
+    /// Returns the number of references to the file, including this one.
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }
@@ -112,7 +114,7 @@ impl Double {
 
 fn next(faults: &mut VecDeque<Fault>) -> io::Result<Fault> {
     match faults.pop_front().unwrap_or(Fault::None) {
-        // On Windows, no number stands for it.
+        // On Windows, no error number has this meaning.
         Fault::Error(EINTR) => Err(io::ErrorKind::Interrupted.into()),
         Fault::Error(number) => Err(io::Error::from_raw_os_error(number)),
         fault => Ok(fault),

@@ -1,6 +1,6 @@
-//! App Engine's `records_test.py` and `LevelDbTest.java`. Upstream the block is patched to 20
-//! bytes; here it is 32 KiB, so lengths differ. Datastore and Firestore write the same format. Its
-//! fragments are LevelDB's; only the zeros differ.
+//! Cases from App Engine's `records_test.py` and `LevelDbTest.java`. Upstream, the block is patched
+//! to 20 bytes. Here, it is 32 KiB, so the lengths differ. Datastore and Firestore write the same
+//! format. The fragments are the same as LevelDB's, and only the zeros differ.
 
 use cordwood_log::Dialect;
 
@@ -22,14 +22,14 @@ fn exact_bytes() {
     assert_eq!(empty_first[B + 6], 4);
 }
 
-/// Padding, then more records, as in the middle of a file that was written in slices.
+/// A file that was written in slices has padding in the middle, followed by more records.
 #[test]
 fn pad_block_then_records() {
     let mut file = write(LOG, &["one"]);
     file.resize(B, 0);
     file.extend(Wire::Plain.full(b"two"));
     let end = file.len();
-    // Exception: the padding is reported as `zero_fill`, not damage. App Engine is silent.
+    // Exception: the padding is reported as `zero_fill`, which is not damage. App Engine is silent.
     let padding = (10, B as u64, "zero_fill");
     read(LOG, &file)
         .records(&["one", "two"])
@@ -40,7 +40,7 @@ fn pad_block_then_records() {
         .records(&["one", "two"])
         .skipped(&[padding, (end as u64, 2 * B as u64, "zero_fill")])
         .ends_clean();
-    // A block of only padding.
+    // This block contains only padding.
     let mut file = vec![0; B];
     file.extend(Wire::Plain.full(b"two"));
     read(LOG, &file)
@@ -84,13 +84,13 @@ fn truncation_at_every_length() {
     let ends = [10, 17, 29];
     for len in 0..=file.len() {
         let whole = ends.iter().filter(|&&end| end <= len).count();
-        // Exception: no error. App Engine's Java reader throws.
+        // Exception: this crate returns no error. App Engine's Java reader throws.
         read(LOG, &file[..len]).records(&records[..whole]);
     }
     read(LOG, b"").records(NONE).ends_clean();
 }
 
-/// Upstream, all sizes up to three blocks; here, those near the edges.
+/// Upstream, this tests all sizes up to three blocks. Here, it tests only the sizes near the edges.
 #[test]
 fn smoke() {
     for edge in [0, B, 2 * B, 3 * B] {

@@ -1,4 +1,5 @@
-//! goleveldb `leveldb/journal/journal_test.go`. Its fragments are LevelDB's.
+//! Cases from goleveldb's `leveldb/journal/journal_test.go`. The fragments are the same as
+//! LevelDB's.
 
 use cordwood_log::Dialect;
 
@@ -74,8 +75,8 @@ fn corrupted_first_block() {
     let reading = read(LOG, &file);
     reading.records(&records[2..]);
     let second_end = 2 * B as u64 - (B as u64 / 2 - 14);
-    // Exception: LAST of the second record is reported. In goleveldb it is an error only on
-    // request.
+    // Exception: the LAST fragment of the second record is reported. In goleveldb, it is an error
+    // only on request.
     assert_eq!(reading.skipped[0], (0, B as u64, "checksum_mismatch"));
     assert_eq!(
         (reading.skipped[1].0, reading.skipped[1].2),

@@ -1,8 +1,8 @@
-//! The engines' own test cases, under their names and in our words. `docs/format/<engine>-cases.md`
-//! list them, and say where this crate differs.
+//! The engines' own test cases, under their own names and in our own words.
+//! `docs/format/<engine>-cases.md` lists them, and says where this crate differs.
 //!
-//! The policy is `Skip` unless a test says otherwise: all records, and everything that is not
-//! returned. A comment `Exception:` marks where this crate differs from the engine on purpose.
+//! The policy is `Skip` unless a test says otherwise. Each case lists all records and all skipped
+//! regions. A comment with `Exception:` marks an intended difference from the engine.
 
 mod appengine;
 mod goleveldb;
@@ -15,7 +15,7 @@ mod wire;
 use cordwood_log::codec::Encoder;
 use cordwood_log::{End, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 
-/// A block, in bytes.
+/// The length of a block in bytes.
 const B: usize = 32_768;
 
 /// The results of a reader.
@@ -23,7 +23,7 @@ const B: usize = 32_768;
 struct Reading {
     records: Vec<Vec<u8>>,
     offsets: Vec<u64>,
-    /// File offsets and reasons.
+    /// Each region has a start offset, an end offset and a reason.
     skipped: Vec<(u64, u64, &'static str)>,
     end: End,
 }
@@ -91,12 +91,12 @@ fn write<D: AsRef<[u8]>>(dialect: impl Into<LogFormat>, records: &[D]) -> Vec<u8
     file
 }
 
-/// `text` repeated up to `len` bytes.
+/// Repeats `text` up to `len` bytes.
 fn big(text: &str, len: usize) -> Vec<u8> {
     text.bytes().cycle().take(len).collect()
 }
 
-/// Bytes without structure, the same each time.
+/// Returns unstructured bytes that are the same each time.
 fn noise(len: usize, seed: u32) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let next = || {

@@ -1,4 +1,5 @@
-//! Pebble `record/record_test.go`, `record/log_writer_test.go`, `record/testdata/walSync`.
+//! Cases from Pebble's `record/record_test.go`, `record/log_writer_test.go` and
+//! `record/testdata/walSync`.
 
 use cordwood_log::codec::Encoder;
 use cordwood_log::{Dialect, ErrorKind, LogFormat, ReadOptions, Reader, Writer};
@@ -8,8 +9,8 @@ use super::{B, NONE, big, noise, read, write};
 
 const LOG: LogFormat = LogFormat::new(Dialect::PEBBLE).with_log_number(1);
 
-/// Through the writers for LevelDB's and for recyclable fragments, and as WAL-sync fragments, which
-/// only Pebble writes.
+/// Writes the records with the writers for LevelDB's and for recyclable fragments, and as WAL-sync
+/// fragments, which only Pebble writes.
 #[track_caller]
 fn round_trip(records: &[Vec<u8>]) {
     for dialect in [LogFormat::new(Dialect::PEBBLE), LOG] {
@@ -64,7 +65,7 @@ fn flush() -> std::io::Result<()> {
         writer.flush()?;
         lens.push(writer.get_mut().len());
     }
-    // Upstream, the first two are flushed together.
+    // Upstream, the first two records are flushed together.
     assert_eq!(lens, [0, 8, 17, 10_024, 50_038]);
     Ok(())
 }
@@ -93,14 +94,15 @@ fn corrupt_block() {
     file[3 * B] ^= 0xff;
     let (block, end) = (3 * B as u64, file.len() as u64);
     let skipped = [(0, block, "interrupted_record"), (block, end, "checksum_mismatch")];
-    // Exception: damage. Pebble says ErrUnexpectedEOF, since legacy fragments are no proof to it.
+    // Exception: this is damage. Pebble returns ErrUnexpectedEOF, because it does not take legacy
+    // fragments for proof.
     read(LogFormat::new(Dialect::PEBBLE), &file)
         .records(NONE)
         .skipped(&skipped)
         .ends_clean();
 }
 
-/// The offsets of the records that a reader of the range from `start` returns.
+/// Returns the offsets of the records that a reader of the range from `start` returns.
 fn offsets_from(file: &[u8], start: u64) -> Vec<u64> {
     let options = ReadOptions::default().with_dialect(Dialect::PEBBLE).with_range(start..);
     super::read_with(options, file).offsets
@@ -111,7 +113,8 @@ fn seek_record_invalid_chunk() {
     let file = write(LogFormat::new(Dialect::PEBBLE), &[big("0", 3 * B), big("1", 100)]);
     let second = 3 * B as u64 + 28;
     assert_eq!(offsets_from(&file, B as u64), [second]);
-    // Exception: a range may start at any offset. Pebble fails for one in the middle of a block.
+    // Exception: a range may start at any offset. Pebble fails if the offset is in the middle of a
+    // block.
     assert_eq!(offsets_from(&file, B as u64 + 3), [second]);
 }
 
@@ -123,7 +126,7 @@ fn seek_record_end_of_file() {
     );
     assert_eq!(offsets_from(&file, 3 * B as u64).len(), 2);
     assert_eq!(offsets_from(&file, 4 * B as u64).len(), 1);
-    // Pebble says ErrUnexpectedEOF.
+    // Pebble returns ErrUnexpectedEOF.
     let options = ReadOptions::default()
         .with_format(Dialect::PEBBLE)
         .with_range(1 << 20..);
@@ -135,7 +138,8 @@ fn seek_record_end_of_file() {
 fn invalid_log_num() {
     let file = write(LOG, &(0..10).map(|seed| noise(50, seed)).collect::<Vec<_>>());
     assert_eq!(read(LOG, &file).records.len(), 10);
-    // Exception: the end, reported as `stale`. Pebble says ErrUnexpectedEOF.
+    // Exception: this is the end of the log, and is reported as `stale`. Pebble returns
+    // ErrUnexpectedEOF.
     let skipped = [(0, file.len() as u64, "stale")];
     read(LogFormat::new(Dialect::PEBBLE).with_log_number(2), &file)
         .records(NONE)
@@ -152,8 +156,8 @@ fn truncated_log() {
         .ends_torn(0);
 }
 
-/// Log `number`, written over the rest of others in a buffer of 1 MiB, closed with a trailer or
-/// cut.
+/// Writes log `number` over the rest of other logs in a buffer of 1 MiB. The log is closed with a
+/// trailer or cut.
 #[test]
 fn recycle_log() {
     let mut buffer = vec![0; 1 << 20];
@@ -221,7 +225,8 @@ fn recycle_log_with_partial_record() {
         .ends_torn(0);
 }
 
-/// A block of the older log in the middle of the new one: it was never written.
+/// A block of the older log is in the middle of the new log, because the new block was never
+/// written.
 #[test]
 fn a_lost_write() {
     let old = write(LOG, &vec![noise(500, 1); 300]);
@@ -230,20 +235,21 @@ fn a_lost_write() {
     let file = [&new[..B], &old[B..2 * B], &new[2 * B..]].concat();
     let reading = read(dialect, &file);
     assert!(reading.skipped.contains(&(B as u64, 2 * B as u64, "lost_write")));
-    // The 63 records in the block, and the two at its edges.
+    // The lost records are the 63 records in the block, and the two records at its edges.
     assert_eq!(reading.records.len(), 300 - 65);
     assert_eq!(reading.records.last(), Some(&noise(500, 2)));
 }
 
-/// After damage, the next block also starts with damage but contains a fragment of the log, so the
-/// log had not ended there; then an older log follows.
+/// After damage, the next block also starts with damage, but contains a fragment of the log. This
+/// proves that the log had not ended there. An older log follows later.
 #[test]
 fn a_fragment_inside_a_later_block_is_proof() {
     let old = write(LOG, &vec![noise(500, 1); 300]);
     let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(2);
     let new = write(dialect, &vec![noise(500, 2); 300]);
     let mut file = [&new[..2 * B], &old[2 * B..]].concat();
-    // From the middle of the first block to a little into the second.
+    // The damage extends from the middle of the first block to a little after the start of the
+    // second.
     file[20_000..B + 100].fill(0xee);
     let reading = read(dialect, &file);
     let first = reading.skipped[0];
@@ -252,8 +258,8 @@ fn a_fragment_inside_a_later_block_is_proof() {
         reading.skipped.last().map(|last| (last.1, last.2)),
         Some((file.len() as u64, "stale"))
     );
-    // With an older log in place of the second block, the log had ended, in a record whose header is
-    // there.
+    // If an older log is in place of the second block, the log had ended in a record whose header
+    // is still there.
     file[B + 100..2 * B].copy_from_slice(&old[B + 100..2 * B]);
     let reading = read(dialect, &file);
     let torn_end = first.0 + 511;
@@ -261,7 +267,7 @@ fn a_fragment_inside_a_later_block_is_proof() {
     assert_eq!(reading.skipped, skipped);
 }
 
-/// A trailer belongs to this log only if it has the log's number plus one.
+/// A trailer belongs to a log only if it contains the log's number plus one.
 #[test]
 fn a_trailer_of_another_log_does_not_end_this_one() {
     let mut file = write(LOG, &["one"]);
@@ -276,7 +282,7 @@ fn a_trailer_of_another_log_does_not_end_this_one() {
 
 // TestWALSync -------------------------------------------------------------------------------------------------------------------
 
-/// The fault of a fragment that starts at `at` in its block.
+/// The fault of a bad fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bad {
     Checksum,
@@ -298,7 +304,7 @@ const BAD: [Bad; 7] = [
     Bad::HeaderTooBig,
 ];
 
-/// A fragment with `len` bytes of payload that is bad in this way and says that `synced` bytes had
+/// Returns a fragment with `len` bytes of payload and this fault. It states that `synced` bytes had
 /// been synced.
 fn bad_chunk(bad: Bad, len: usize, synced: u64) -> Vec<u8> {
     let payload = vec![0xab; len];
@@ -310,7 +316,7 @@ fn bad_chunk(bad: Bad, len: usize, synced: u64) -> Vec<u8> {
         Bad::Zeroed => chunk.fill(0),
         Bad::TooLong => chunk[4..6].copy_from_slice(&[0xff, 0xff]),
         Bad::InvalidType => chunk[6] = 100,
-        // Fewer than the header's 19 bytes.
+        // This is shorter than a header of 19 bytes.
         Bad::HeaderTooBig => chunk.truncate(15),
     }
     chunk
@@ -320,11 +326,12 @@ fn good(synced: u64, len: usize) -> Vec<u8> {
     Wire::Synced(1, synced).full(&vec![1; len])
 }
 
-/// A valid fragment, then a bad one, and `behind` in the next block.
+/// Returns a log with a valid fragment, a bad fragment that `in_block` follows, and the bytes of
+/// `behind` in the next block.
 fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
     let mut file = good(0, 10);
     let start = if bad == Bad::HeaderTooBig && !behind.is_empty() {
-        // Only at the end of a block can a header be too big for it.
+        // A header can be too long for its block only at the end of the block.
         file = good(0, B - 19 - 15);
         B as u64 - 15
     } else {
@@ -339,7 +346,7 @@ fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
     (file, start)
 }
 
-/// The records before the bad fragment are always returned. Pebble: ErrUnexpectedEOF.
+/// The records before the bad fragment are always returned. Pebble returns ErrUnexpectedEOF.
 #[test]
 fn wal_sync_bad_chunk_alone() {
     for bad in BAD {
@@ -347,7 +354,7 @@ fn wal_sync_bad_chunk_alone() {
         let reading = read(LOG, &file);
         reading.records(&[[1; 10]]);
         let reason = match bad {
-            // Exceptions: not damage either, but under another name.
+            // Exceptions: these are not damage either, but have another name.
             Bad::LogNumber => "stale",
             Bad::Zeroed => "zero_fill",
             _ => "torn_tail",
@@ -356,7 +363,7 @@ fn wal_sync_bad_chunk_alone() {
     }
 }
 
-/// Two bad fragments, the second of which would promise more if it were valid. Pebble:
+/// The second of two bad fragments would promise more if it were valid. Pebble returns
 /// ErrUnexpectedEOF.
 #[test]
 fn wal_sync_two_bad_chunks() {
@@ -376,21 +383,21 @@ fn wal_sync_two_bad_chunks() {
     }
 }
 
-/// A valid fragment in a later block says that everything before it had been synced, which proves
-/// corruption. Pebble: the error itself.
+/// A valid fragment in a later block states that everything before it had been synced, which proves
+/// corruption. Pebble returns the error itself.
 #[test]
 fn wal_sync_later_chunk_promises_more() {
     for bad in BAD {
         let (file, start) = sync_log(bad, &[], &good(B as u64, 30));
         let reading = read(LOG, &file);
-        // Exception: the records after it are returned. Pebble stops.
+        // Exception: the records after the damage are returned. Pebble stops.
         assert_eq!(reading.records.len(), 2, "{bad:?}");
         let reason = match bad {
             Bad::Checksum | Bad::InvalidType => "checksum_mismatch",
             Bad::LogNumber => "lost_write",
             Bad::WireFormat => "checksum_mismatch",
-            // Exception: a preallocated file has zeros up to the end of a block. Pebble calls them
-            // corruption.
+            // Exception: a preallocated file has zeros up to the end of a block. To Pebble, they
+            // are corruption.
             Bad::Zeroed => "zero_fill",
             Bad::TooLong | Bad::HeaderTooBig => "bad_length",
         };
@@ -398,9 +405,9 @@ fn wal_sync_later_chunk_promises_more() {
     }
 }
 
-/// Exception: the same. Pebble calls it ErrUnexpectedEOF, as the promise is too small; but its
-/// writer promises too little, so that is no proof, and the following record would be lost
-/// silently.
+/// Exception: the result is the same as if the promise were large enough. Pebble returns
+/// ErrUnexpectedEOF because the promise is too small. However, its writer promises too little, so
+/// this is no proof, and the next record would be lost silently.
 #[test]
 fn wal_sync_later_chunk_promises_too_little() {
     for bad in BAD {
@@ -413,7 +420,7 @@ fn wal_sync_later_chunk_promises_too_little() {
     }
 }
 
-/// Exception: damage. Pebble does not examine the rest of the same block, and calls it
+/// Exception: this is damage. Pebble does not examine the rest of the same block, and returns
 /// ErrUnexpectedEOF.
 #[test]
 fn wal_sync_promise_in_the_same_block() {
@@ -430,7 +437,8 @@ fn wal_sync_promise_in_the_same_block() {
     }
 }
 
-/// With no trailer and a hole of many blocks, later records are found, however far away.
+/// Without a trailer and after a hole of many blocks, later records are found, however far away
+/// they are.
 #[test]
 fn wal_sync_proof_after_many_blocks() {
     let mut file = good(0, 10);

@@ -1,4 +1,4 @@
-//! RocksDB `db/log_test.cc`. Each case runs for both forms of fragments, as upstream.
+//! Cases from RocksDB's `db/log_test.cc`. As upstream, each case runs for both forms of fragments.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use cordwood_log::{Dialect, Error, ErrorKind, FollowOptions, Follower, LogFormat
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};
 
-/// Types 1 to 4, and types 5 to 8 of log 123.
+/// The two forms of fragments: types 1 to 4, and types 5 to 8 with log number 123.
 const MODES: [(LogFormat, Wire); 2] = [
     (LogFormat::new(Dialect::ROCKSDB), Wire::Plain),
     (
@@ -27,7 +27,7 @@ fn round_trip(dialect: LogFormat, records: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// Gives the fragment at `at` another type.
+/// Changes the type of the fragment at `at`.
 fn retype(wire: Wire, file: &mut Vec<u8>, at: usize, kind: u8) {
     let len = usize::from(u16::from_le_bytes([file[at + 4], file[at + 5]]));
     let end = at + wire.header_len() + len;
@@ -35,7 +35,7 @@ fn retype(wire: Wire, file: &mut Vec<u8>, at: usize, kind: u8) {
     file.splice(at..end, wire.fragment(kind, &payload));
 }
 
-/// The number to add to a type to make it one of this form.
+/// Returns the number that turns a plain type into a type of this form when added.
 fn base(wire: Wire) -> u8 {
     if wire == Wire::Plain { 0 } else { 4 }
 }
@@ -89,7 +89,7 @@ fn marginal_trailer2() {
     for (dialect, wire) in MODES {
         let h = wire.header_len();
         let file = round_trip(dialect, &[big("foo", B - 2 * h), b"bar".to_vec()]);
-        // An empty FIRST, and LAST.
+        // The record is an empty FIRST fragment and a LAST fragment.
         assert_eq!((file[B - h + 6], file[B + 6]), (base(wire) + 2, base(wire) + 4));
     }
 }
@@ -130,8 +130,8 @@ impl Read for Broken {
 fn read_error() {
     for (dialect, _) in MODES {
         let mut reader = Reader::new(Broken, ReadOptions::default().with_format(dialect));
-        // Exception: an error, and another call tries again. RocksDB reports a block as dropped and
-        // ends.
+        // Exception: this is an error, and another call tries again. RocksDB reports a block as
+        // dropped and ends.
         for _ in 0..2 {
             assert!(matches!(
                 reader.next_record(),
@@ -162,8 +162,8 @@ fn ignorable_record_type() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &["foo"]);
         retype(wire, &mut file, 0, 0x80 + 100);
-        // The type is even, so its header is short. The upstream test also has no payload after a
-        // log number.
+        // The type is even, so its header is short. In the upstream test, no payload follows a log
+        // number either.
         if wire == Wire::Plain {
             read(dialect, &file)
                 .records(NONE)
@@ -178,15 +178,15 @@ fn ignorable_record_type() {
     }
 }
 
-/// The four cases with "IsIgnored" and the four with "IsNotIgnored": RocksDB depends on its mode;
-/// here the end reports it in any mode.
+/// These are the four cases with "IsIgnored" and the four with "IsNotIgnored". In RocksDB, the
+/// result depends on the mode. Here, the end of the log is reported in every mode.
 fn torn(make: impl Fn(Wire, &mut Vec<u8>), record: &[u8]) {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &[record]);
         make(wire, &mut file);
         let end = file.len() as u64;
-        // Exception: also reported as `torn_tail`, which is not damage. RocksDB reports it in two
-        // of its four modes, and is silent in the others.
+        // Exception: the bytes are also reported as `torn_tail`, which is not damage. RocksDB
+        // reports them in two of its four modes, and is silent in the other two.
         read(dialect, &file)
             .records(NONE)
             .skipped(&[(0, end, "torn_tail")])
@@ -219,7 +219,7 @@ fn partial_last_is_ignored_and_is_not_ignored() {
         file.truncate(file.len() - 1);
         let (block, end) = (B as u64, file.len() as u64);
         assert!(end > block + wire.header_len() as u64);
-        // Exception: as above, once for each fragment.
+        // Exception: each fragment is also reported as `torn_tail`.
         let skipped = [(0, block, "torn_tail"), (block, end, "torn_tail")];
         read(dialect, &file).records(NONE).skipped(&skipped).ends_torn(0);
     }
@@ -230,8 +230,8 @@ fn bad_length() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &[big("bar", B - wire.header_len()), b"foo".to_vec()]);
         file[4] = file[4].wrapping_add(1);
-        // Exception for recyclable fragments: "foo" is read and the damage reported. RocksDB takes
-        // it for the end of a recycled log.
+        // Exception for recyclable fragments: "foo" is read, and the damage is reported. RocksDB
+        // takes the damage for the end of a recycled log.
         read(dialect, &file)
             .records(&["foo"])
             .skipped(&[(0, B as u64, "bad_length")])
@@ -245,8 +245,8 @@ fn checksum_mismatch() {
         let mut file = write(dialect, &["foooooo"]);
         file[0] = file[0].wrapping_add(14);
         let end = file.len() as u64;
-        // Exception for recyclable fragments: damage. RocksDB takes it for the end of a recycled
-        // log, but no fragment of an older log follows.
+        // Exception for recyclable fragments: this is damage. RocksDB takes it for the end of a
+        // recycled log, but no fragment of an older log follows.
         read(dialect, &file)
             .records(NONE)
             .skipped(&[(0, end, "checksum_mismatch")])
@@ -325,7 +325,7 @@ fn error_joins_records() {
     }
 }
 
-/// A record of timestamp sizes, as RocksDB writes it in either form.
+/// Returns a record of timestamp sizes in the form in which RocksDB writes it.
 fn timestamp_sizes(wire: Wire, sizes: &[(u32, u16)]) -> Vec<u8> {
     let pairs = sizes.iter().flat_map(|(family, len)| {
         let pair = [&family.to_le_bytes()[..], &len.to_le_bytes()].concat();
@@ -358,7 +358,8 @@ fn read_write_with_timestamp_size() {
 #[test]
 fn read_write_with_timestamp_size_zero_timestamp_ignored() {
     for (dialect, wire) in MODES {
-        // RocksDB's writer leaves out a size of 0; if there is one, the record is not applied.
+        // RocksDB's writer leaves out a size of 0. If a record contains a size of 0, the record is
+        // not applied.
         let file = [timestamp_sizes(wire, &[(1, 0), (2, 8)]), wire.full(b"foo")].concat();
         let end = file.len() as u64 - wire.header_len() as u64 - 3;
         read(dialect, &file)
@@ -380,7 +381,8 @@ fn timestamp_size_record_padding() {
         reading.records(&[long, b"bar".to_vec()]).ends_clean();
         let (block, header) = (B as u64, wire.header_len() as u64);
         let metadata = (block, block + header + 6, "metadata");
-        // If the longest header would fit, zeros are not a trailer but a fill. Neither is damage.
+        // If the longest header would fit, zeros at the end of a block are a fill and not a
+        // trailer. Neither is damage.
         let fill = (block - header, block, "zero_fill");
         let skipped = if wire == Wire::Plain {
             vec![metadata]
@@ -401,13 +403,14 @@ fn recycle() {
     let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(123);
     let new = write(dialect, &["foooo", "bar"]);
     let file = [&new[..], &old[new.len()..]].concat();
-    // Exception: the rest of the older log is reported as `stale`, not damage. RocksDB is silent.
+    // Exception: the rest of the older log is reported as `stale`, which is not damage. RocksDB is
+    // silent.
     let skipped = [(new.len() as u64, file.len() as u64, "stale")];
     read(dialect, &file)
         .records(&["foooo", "bar"])
         .skipped(&skipped)
         .ends_clean();
-    // The same without the number named.
+    // The result is the same if the number is not named.
     read(LogFormat::new(Dialect::ROCKSDB), &file)
         .records(&["foooo", "bar"])
         .skipped(&skipped);
@@ -429,8 +432,8 @@ fn recycle_with_timestamp_size() {
     assert_eq!(Vec::from_iter(reader.info().timestamp_lens.clone()), [(2, 8)]);
 }
 
-/// The ClearEof cases and those of the reader that waits for the rest of a record; here a follower
-/// does that.
+/// These are the ClearEof cases and the cases of the reader that waits for the rest of a record.
+/// Here, a follower does that.
 fn follow(first_len: impl Fn(Wire) -> usize, record: &[u8]) {
     for (dialect, wire) in MODES {
         let directory = tempfile::tempdir().unwrap();
@@ -478,7 +481,7 @@ fn clear_eof_multi_block() {
     follow(|_| 5 * B + 25, &big("foo", 6 * B));
 }
 
-/// A follower of a file that is being recycled waits while the older log is still there.
+/// A follower of a file that is being recycled waits as long as the older log is still there.
 #[test]
 fn a_recycled_log_that_is_being_written() {
     let directory = tempfile::tempdir().unwrap();
@@ -502,8 +505,8 @@ fn a_recycled_log_that_is_being_written() {
     }
 }
 
-/// A flipped bit in the type of a legacy record makes RocksDB hang or, if it is the first record,
-/// open an empty database.
+/// A flipped bit in the type of a legacy record makes RocksDB hang. If it is the first record,
+/// RocksDB opens an empty database.
 #[test]
 fn type_1_flipped_to_5() {
     let good = Wire::Plain.full(b"good");
@@ -517,8 +520,8 @@ fn type_1_flipped_to_5() {
     }
 }
 
-/// RocksDB's writer leaves up to 10 zeros at the end of a block, but its reader expects at most 6
-/// and drops the record that they are in.
+/// RocksDB's writer leaves up to 10 zeros at the end of a block. Its reader expects at most 6
+/// zeros, and drops the record that contains more.
 #[test]
 fn zeros_for_a_long_header_inside_a_record() {
     let wire = Wire::Recyclable(123);
@@ -618,7 +621,7 @@ mod compression {
             let at = 11 + wire.header_len() + 1;
             file[at] = file[at].wrapping_add(14);
             let end = file.len() as u64;
-            // Exception for recyclable fragments: as without compression.
+            // Exception for recyclable fragments: the result is the same as without compression.
             read(dialect, &file)
                 .records(NONE)
                 .skipped(&[(0, 11, "metadata"), (11, end, "checksum_mismatch")]);
@@ -630,7 +633,7 @@ mod compression {
         check(&[10, 100, 1_000, B, 2 * B].map(|len| noise(len, len as u32)));
     }
 
-    /// In a compressed log, FIRST and MIDDLE may end in the middle of a block.
+    /// In a compressed log, FIRST and MIDDLE fragments may end in the middle of a block.
     #[test]
     fn fragments_that_end_in_mid_block() {
         let frame = write(
@@ -660,7 +663,8 @@ mod compression {
             &["foo", "bar"],
         );
         let set = &file[..11];
-        // The frame states a length of 1 GiB but has five bytes: no memory is allocated for it.
+        // The frame states a length of 1 GiB but has only five bytes. No memory is allocated for
+        // it.
         let bomb = b"\x28\xb5\x2f\xfd\xa0\x00\x00\x00\x40\x01\x00\x00";
         for junk in [b"junk".as_slice(), bomb] {
             let bad = Wire::Plain.full(junk);
@@ -671,7 +675,7 @@ mod compression {
                 .skipped(&skipped)
                 .ends_clean();
         }
-        // A frame that states more than fits into any machine, read without a limit.
+        // The frame states a length that no machine can hold, and is read without a limit.
         let bomb = Wire::Plain.full(b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x40\x01\0\0");
         let options = ReadOptions::default().with_record_len_max(u64::MAX);
         let reading = crate::read_with(options, &[set, &bomb].concat());
@@ -694,7 +698,7 @@ fn without_the_feature_compressed_records_are_reported() {
         .ends_clean();
 }
 
-/// A compression that is stated twice, or too late.
+/// The compression is declared twice, or too late.
 #[test]
 fn a_repeated_or_late_set_compression_is_reported() {
     let set = |number: u32| Wire::Plain.fragment(9, &number.to_le_bytes());

@@ -1,5 +1,5 @@
-//! wandb `core/pkg/leveldb/record_internal_test.go` (and golang/leveldb, of which it is a copy),
-//! `core/internal/transactionlog`, `livestore_test.go`, `tests/unit_tests/test_datastore.py`.
+//! Cases from wandb's `core/pkg/leveldb/record_internal_test.go` (a copy from golang/leveldb),
+//! `core/internal/transactionlog`, `livestore_test.go` and `tests/unit_tests/test_datastore.py`.
 
 use std::fs::File;
 use std::io::Write;
@@ -71,7 +71,7 @@ fn last_record_offset() {
     assert_eq!(offsets[2..], [131_072, 163_840, 196_608]);
 }
 
-/// Three records of a block each, the second of which is corrupt.
+/// Of three records that fill a block each, the second is corrupt.
 #[test]
 fn basic_recover() {
     let records = [big("0", B - 14), big("1", B - 7), big("2", B - 7)];
@@ -159,7 +159,7 @@ fn truncation_eof() {
     ] {
         let reading = read(LOG, &file[..len]);
         let is_torn = matches!(reading.end, cordwood_log::End::TornTail { .. });
-        // Exception: a truncated file header is torn. wandb calls it a clean end.
+        // Exception: a truncated file header is torn. To wandb, it is a clean end.
         assert_eq!(is_torn, !ends_between, "{len}");
         assert!(
             reading
@@ -176,7 +176,7 @@ fn verify_wandb_header() {
     for (at, reason) in [(0, "bad_file_header"), (4, "bad_file_header"), (6, "bad_file_header")] {
         let mut file = good.clone();
         file[at] ^= 0x10;
-        // Exception: the records after it are read. wandb fails.
+        // Exception: the records after the header are read. wandb fails.
         read(LOG, &file).records(&["foo"]).skipped(&[(0, 7, reason)]);
     }
     read(LOG, &good[..5])
@@ -188,7 +188,7 @@ fn verify_wandb_header() {
 #[test]
 fn skips_corrupt_data() {
     let mut records = vec![vec![0; 1]];
-    // Empty records up to the end of the block.
+    // Empty records fill the rest of the block.
     records.extend(vec![Vec::new(); 4_679]);
     records.push(b"block 2".to_vec());
     let mut file = write(LOG, &records);
@@ -199,7 +199,7 @@ fn skips_corrupt_data() {
     reading.skipped(&[HEADER, (15, B as u64, "checksum_mismatch")]);
 }
 
-/// Sizes of files. B is a block; the record starts after the file header.
+/// Checks the sizes of files. B is a block, and the record starts after the file header.
 #[test]
 fn datastore() {
     for (lens, file_len) in [
@@ -216,7 +216,7 @@ fn datastore() {
     }
 }
 
-/// `livestore_test.go`: each step of a file that grows, without any hint of the dialect.
+/// In `livestore_test.go`, a file grows in steps, and the dialect is not named.
 #[test]
 fn live() {
     let directory = tempfile::tempdir().unwrap();
@@ -230,8 +230,8 @@ fn live() {
         file.write_all(&bytes[written..to]).unwrap();
         written = to;
     };
-    // Part of the file header, then part of a fragment's header, then all of its payload except the
-    // last byte.
+    // These are a part of the file header, then a part of a fragment's header, and then the whole
+    // payload except the last byte.
     for to in [0, 3] {
         grow(&mut file, to);
         assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)), "{to}");
@@ -248,7 +248,7 @@ fn live() {
         };
         assert_eq!(reason, WaitReason::Incomplete);
     }
-    // A is returned while B lacks its last byte.
+    // A is returned while the last byte of B is missing.
     let end = bytes.len() - 11;
     grow(&mut file, end);
     let mut found = Vec::new();
@@ -263,7 +263,8 @@ fn live() {
     assert!(found == records);
 }
 
-/// The Go writer writes whole blocks, the Python one record by record; the bytes are the same.
+/// The Go writer writes whole blocks, and the Python writer writes record by record. The bytes are
+/// the same.
 #[test]
 fn a_block_tail_is_padded() {
     let room = B - 7 - 7 - 6;

@@ -1,4 +1,5 @@
-//! Damage is reported once, as by a reader of the whole file, and a write that is under way is not damage.
+//! Damage is reported once, in the same way as by a reader of the whole file. A write in progress
+//! is not damage.
 
 use super::*;
 
@@ -22,8 +23,9 @@ follow_tests! {
     ],
 }
 
-/// The same, with one reason for a wrong length and a wrong checksum: a header that no writer writes
-/// is reported before its data is there, whose checksum is not known then.
+/// Returns the same events, but with one reason for a wrong length and a wrong checksum. A header
+/// that no writer writes is reported before its data is complete, and its checksum cannot be
+/// verified at that point.
 fn without_checksums(mut reported: Vec<Reported>) -> Vec<Reported> {
     for reported in &mut reported {
         if let Reported::Skipped(region) = reported
@@ -42,7 +44,7 @@ fn without_checksums(mut reported: Vec<Reported>) -> Vec<Reported> {
 
 fn damage_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
     let small = small_log();
-    // One more block, so that the end of the file does not matter.
+    // The file has another block, so that the end of the file does not matter.
     let mut whole = small.file.clone();
     whole.resize(whole.len().next_multiple_of(BLOCK_LEN), 0);
     Encoder::new(whole.len() as u64).encode(b"a block of its own", &mut whole);
@@ -139,8 +141,8 @@ fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before(place
     assert!(start.elapsed() < HANG);
     assert_eq!((region.start, region.end), (11, 21));
 
-    // The rest of the block is not trusted. It is reported once it is there, and is not a second
-    // error.
+    // The rest of the block is not trusted. It is reported once it has been written, and is not a
+    // second error.
     let mut growing = Growing {
         file: File::options().write(true).open(&path).unwrap(),
     };
@@ -191,9 +193,9 @@ fn damage_that_heals_within_the_retries_is_not_reported(place: Place) {
     assert_eq!(follower.delay(), FollowOptions::default().poll_interval);
 }
 
-/// No writer writes such a header there, so it is damage before its payload is written. That holds
-/// if its checksum fits a payload of zeros, too, or of another byte that may stand for those still
-/// to be written: the payload is different once it is written.
+/// No writer would write such a header here, so it is damage even before its payload is written.
+/// This also holds if the checksum fits a payload of zeros, or of another byte that may be a
+/// placeholder, because the payload is different once it is written.
 fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
     const FIRST: u8 = 2;
     const LAST: u8 = 4;
@@ -215,7 +217,7 @@ fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
     }
 }
 
-/// A record that has started is reported first, and then the bytes that look damaged.
+/// The unfinished record is reported first, and then the bytes that look damaged.
 fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
@@ -243,8 +245,8 @@ fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
     );
 }
 
-/// No event is reported between the two places, because the first one turns out to be a part of a
-/// record.
+/// No event is reported between the two places, because the bytes at the first place turn out to be
+/// a part of a record.
 fn the_retries_start_again_at_another_place(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
@@ -265,8 +267,8 @@ fn the_retries_start_again_at_another_place(place: Place) {
     assert!(!is_suspect(&mut follower));
 }
 
-/// As the follower that reported the damage. The rest of the block is lost to both, but only that
-/// one reports it.
+/// The new follower waits like the one that reported the damage. Both lose the rest of the block,
+/// but only the first follower reports it.
 fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
     let mut damaged = Wire::Plain.full(b"bad");
     damaged[8] ^= 1;
@@ -313,7 +315,7 @@ fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
     );
 }
 
-/// While it waits for the end of the damaged block.
+/// The file is truncated while the follower waits for the end of the damaged block.
 fn a_file_that_is_cut_in_damage_is_truncated(place: Place) {
     let mut damaged = Wire::Plain.full(b"bad");
     damaged[8] ^= 1;
@@ -356,7 +358,7 @@ fn the_policies(place: Place) {
     drain(&mut Follower::open_with(&path, skip.clone()).unwrap(), &mut reported);
     assert_eq!(reported, read(&log.file));
 
-    // Longer than the limit, and still being written when that becomes clear.
+    // The record is longer than the limit, and is still being written when that becomes clear.
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], b"next".to_vec()]);
     let ends = [40_000, 70_000, 90_000, log.file.len()];
     let reported = followed(&path, &log.file, ends, skip.with_record_len_max(50_000));
@@ -371,12 +373,12 @@ fn the_policies(place: Place) {
     assert!(matches!(&reported[2], Reported::Record(_, _, data) if data == b"next"));
 }
 
-/// A record is too large, and its rest, which is not damage, is read more than once, because its
-/// writer cuts the file and writes it again.
+/// The rest of a record that is too large is not damage. It is read more than once, because the
+/// writer truncates the file and writes the rest again.
 fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again(place: Place) {
     let (run, _) = run_file(0, &[5, 50_000, 4]);
     let plain = Log::new(vec![vec![b'a'; 5], vec![b'b'; 100_000], vec![b'c'; 4]]).file;
-    // LevelDB ignores bytes in a trailer after a FIRST.
+    // LevelDB ignores the bytes of a trailer after a FIRST fragment.
     let mut trailer = Wire::Plain.part(2, &[b'b'; BLOCK_LEN - 10]);
     trailer.extend([1, 2, 3]);
     trailer.extend(&plain[BLOCK_LEN..]);
@@ -400,8 +402,9 @@ fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again(place: Place
     }
 }
 
-/// The fragments after reported damage are taken back and written again: the rest of a record that
-/// started in the damaged block is damage, and not the rest of one that was too large.
+/// The fragments after reported damage are truncated and written again. The rest of a record that
+/// started in the damaged block is damage, and must not be taken for the rest of a record that was
+/// too large.
 fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again(place: Place) {
     let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
@@ -421,8 +424,8 @@ fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again(place: Place) {
     assert_eq!((rest.start, rest.reason), (BLOCK_LEN as u64, Reason::MissingStart));
 }
 
-/// The start of a record is destroyed. Its rest is damage, even if the destroyed block was
-/// taken for another dialect.
+/// The start of a record is destroyed. The rest of the record is damage, even if the destroyed
+/// block was taken for a block of another dialect.
 fn the_rest_of_a_destroyed_record_is_damage(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)] {
         let mut file = Vec::new();
@@ -447,8 +450,8 @@ fn the_rest_of_a_destroyed_record_is_damage(place: Place) {
     }
 }
 
-/// A follower that starts where another one stopped reports the same, except the rest of a record
-/// that was damaged before that offset.
+/// A follower that starts where another follower stopped reports the same events. The rest of a
+/// record that was damaged before that offset is the only exception.
 fn a_kept_offset_after_damage_returns_the_same_records(place: Place) {
     let mut log = Log::new(vec![
         vec![b'a'; 40_000],
@@ -481,8 +484,8 @@ fn a_kept_offset_after_damage_returns_the_same_records(place: Place) {
     assert_eq!(rests, 2);
 }
 
-/// Each of the two limits alone keeps damage from being reported. The time that passes here is short of
-/// any of them.
+/// Each of the two limits alone prevents damage from being reported. This test takes less time than
+/// the limits.
 fn both_the_polls_and_the_time_of_the_retries_must_pass(place: Place) {
     let mut file = Wire::Plain.full(b"bad");
     file[9] ^= 1;

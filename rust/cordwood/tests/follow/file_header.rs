@@ -1,4 +1,4 @@
-//! Logs that start with a file header, such as run files.
+//! Tests that follow logs with a file header, such as run files.
 
 use super::*;
 
@@ -16,8 +16,9 @@ follow_tests! {
     ],
 }
 
-/// Up to eight damaged bits in a file header: each bit, pairs, more, those in which it becomes most
-/// like the header `other`, and zeros in the place of its start and of its end.
+/// Returns file headers with up to eight damaged bits. In most of them, between one and eight bits
+/// are flipped. In some, these are the bits that make the header most similar to `other`. The
+/// others have zeros at their start or at their end.
 fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
     let flipped = |bits: &[usize]| {
         let mut damaged = header;
@@ -53,8 +54,8 @@ fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
     headers
 }
 
-/// In a run file from before wandb-core 0.17.6 the header precedes the first block, which
-/// determines whether zeros in the header's place are damage.
+/// In a run file from before wandb-core 0.17.6, the header precedes the first block. That block
+/// determines whether zeros in place of the header are damage.
 fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, Dialect::WANDB_OLD).unwrap();
@@ -79,8 +80,8 @@ fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file(place: Pl
     }
 }
 
-/// Damage of up to eight bits in a file header costs only the header: neither a reader nor a
-/// follower, however the bytes arrive, and for any first fragment.
+/// Damage of up to eight bits in a file header costs only the header. This is true for a reader and
+/// for a follower, however the bytes arrive, and for any first fragment.
 fn a_damaged_file_header_costs_only_itself(place: Place) {
     let (wandb, swanlab) = (*b":W&B\xe1\xbe\x00", *b":SWL\xd6\xe1\x02");
     let dialects = [
@@ -88,7 +89,8 @@ fn a_damaged_file_header_costs_only_itself(place: Place) {
         (wandb, swanlab, 7, Dialect::WANDB_OLD),
         (swanlab, wandb, 0, Dialect::SWANLAB),
     ];
-    // One record; one that fills the first block of `wandb_old`; one that ends in its last bytes.
+    // The cases are a single record, a record that fills the first block of `wandb_old`, and a
+    // record that ends in the last bytes of that block.
     let cases = [vec![10], vec![32_761, 5], vec![32_755, 40_000]];
     for (header, other, grid_offset, dialect) in dialects {
         for lens in &cases {
@@ -96,7 +98,7 @@ fn a_damaged_file_header_costs_only_itself(place: Place) {
             let arrivals = [
                 vec![],
                 vec![7],
-                // Byte by byte, where the answer changes.
+                // The bytes arrive one at a time where the result changes.
                 (1..30).chain(BLOCK_LEN - 1..BLOCK_LEN + 16).collect(),
                 vec![BLOCK_LEN, 2 * BLOCK_LEN, 3 * BLOCK_LEN],
             ];
@@ -104,7 +106,7 @@ fn a_damaged_file_header_costs_only_itself(place: Place) {
                 file[..7].copy_from_slice(&damaged);
                 for named in [None, Some(dialect)] {
                     if named.is_none() && dialect == Dialect::WANDB_OLD {
-                        // It is followed only if it is named.
+                        // This dialect is followed only if it is named.
                         continue;
                     }
                     let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
@@ -114,7 +116,8 @@ fn a_damaged_file_header_costs_only_itself(place: Place) {
                     let Reported::Skipped(region) = by_reader[0] else {
                         panic!()
                     };
-                    // Each version of SwanLab is read, and this record shows none to be wrong.
+                    // Each version of SwanLab can be read, and this record does not rule out any
+                    // version.
                     let is_version = damaged[..6] == swanlab[..6];
                     let is_damage = region.reason == Reason::BadFileHeader;
                     assert_eq!((region.start, region.end, is_damage), (0, 7, !is_version));
@@ -132,8 +135,7 @@ fn a_damaged_file_header_costs_only_itself(place: Place) {
     }
 }
 
-/// Only the header is damage, and not the bytes after it: they may be those of a write that is under
-/// way.
+/// Only the header is damage. The bytes after it may belong to a write in progress.
 fn after_a_destroyed_file_header_the_start_of_a_record_is_waited_for(place: Place) {
     let (mut file, expected) = run_file(0, &[10, 20]);
     file[..7].fill(b'?');
@@ -149,8 +151,8 @@ fn after_a_destroyed_file_header_the_start_of_a_record_is_waited_for(place: Plac
     assert_eq!(reported, expected[1..]);
 }
 
-/// A whole header is not waited at. But the version of a SwanLab file is its last byte, and 0 may stand
-/// for one that is still to be written.
+/// A follower does not wait at a complete header. In a SwanLab file, however, the version is the
+/// last byte, and a 0 may mean that this byte has not been written yet.
 fn a_file_header_is_reported_as_soon_as_it_is_written(place: Place) {
     for (header, is_version) in [(*b":W&B\xe1\xbe\x00", false), (*b":SWL\xd6\xe1\x02", true)] {
         let (mut file, expected) = run_file(0, &[10]);
@@ -178,7 +180,7 @@ fn a_file_header_is_reported_as_soon_as_it_is_written(place: Place) {
     }
 }
 
-/// A read may see the end of a write and not its start, also in a file header.
+/// A read may see the end of a write and not its start. This is also true for a file header.
 fn a_file_header_that_is_partly_visible_is_read_again(place: Place) {
     let (file, expected) = run_file(0, &[10]);
     for dialect in [None, Some(Dialect::WANDB)] {
@@ -198,11 +200,11 @@ fn a_file_header_that_is_partly_visible_is_read_again(place: Place) {
     }
 }
 
-/// The blocks of a run file that wandb-core wrote before 0.17.6 start 7 bytes later, which its
-/// start does not show: its dialect must be named.
+/// In a run file that wandb-core wrote before 0.17.6, the blocks start 7 bytes later. The start of
+/// the file does not show this, so the dialect must be named.
 fn a_run_file_is_followed_with_its_own_blocks(place: Place) {
     let mut cases = vec![vec![32_755, 70_000], vec![32_761, 5, 40_000], vec![100_000]];
-    // The last record that starts in the first block has from 0 to 40 bytes there.
+    // The last record that starts in the first block has between 0 and 40 bytes in it.
     cases.extend((0..40).map(|left| vec![10_000, BLOCK_LEN - 10_014 - left, 3, 5, 1, 70_000, 1]));
     for lens in cases {
         for (grid_offset, dialect, options) in [
@@ -227,8 +229,8 @@ fn a_run_file_is_followed_with_its_own_blocks(place: Place) {
     }
 }
 
-/// Whether its second block is there already makes no difference: a run file is followed in blocks
-/// that start with the file.
+/// The follower treats the file as a new run file, whose blocks start with the file. It makes no
+/// difference whether the second block has been written.
 fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one(place: Place) {
     let (file, _) = run_file(7, &[5_000; 20]);
     for step in [1_000, file.len()] {
@@ -237,7 +239,7 @@ fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one(place: Place) {
     }
 }
 
-/// The follower does not wait for later bytes: a record is returned once it is complete.
+/// The follower does not wait for later bytes. A record is returned as soon as it is complete.
 fn a_run_file_is_not_returned_later_than_it_is_written(place: Place) {
     for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
         let (file, expected) = run_file(grid_offset, &[500; 200]);
@@ -248,7 +250,7 @@ fn a_run_file_is_not_returned_later_than_it_is_written(place: Place) {
         let (mut reported, mut written) = (Vec::new(), 0);
         for (index, record) in expected.iter().enumerate() {
             let Reported::Record(_, end, _) = *record else { panic!() };
-            // First only a part of it.
+            // At first, only a part of the record is written.
             for end in [end as usize - 3, end as usize] {
                 growing.write(written, &file[written..end]);
                 written = end;

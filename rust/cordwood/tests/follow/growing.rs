@@ -71,7 +71,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated(place: Place) {
     }
 }
 
-/// A read copies bytes in order, so it may see the end of a write whose start it missed.
+/// A read copies bytes in order, so it may miss the start of a write but see its end.
 fn a_concurrent_write_is_not_damage(place: Place) {
     let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
     let options = FollowOptions::default().with_poll_interval(Duration::ZERO);
@@ -103,8 +103,8 @@ fn each_prefix_gives_its_whole_records_and_then_waits(place: Place) {
         let edges = lengths(&log);
         for len in 0..=log.file.len() {
             growing.write(len.saturating_sub(1), &log.file[len.saturating_sub(1)..len]);
-            // Polls at each length; in a preallocated file, where a poll has to read a whole block,
-            // only at some.
+            // The test polls at each length. In a preallocated file, a poll has to read a whole
+            // block, so the test polls only at some lengths.
             let is_edge = edges.binary_search(&len).is_ok();
             if is_preallocated && !is_edge {
                 continue;
@@ -120,7 +120,7 @@ fn each_prefix_gives_its_whole_records_and_then_waits(place: Place) {
             if !is_edge {
                 continue;
             }
-            // Also a follower that sees only this prefix.
+            // A new follower sees only this prefix of the file.
             let mut fresh = Vec::new();
             assert_eq!(drain(&mut follow(&path), &mut fresh), not_yet, "{len}");
             assert!(fresh == reported, "{len}");
@@ -144,7 +144,8 @@ fn a_saved_offset_resumes_there(place: Place) {
     assert!(records(&reported) == log.records);
 }
 
-/// The part of an earlier record at the start is skipped, whenever it is read.
+/// The start is in the middle of an earlier record. The rest of that record is skipped, whenever it
+/// is read.
 fn a_start_in_the_middle_of_a_record_skips_its_rest(place: Place) {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
     let (_directory, path) = place.directory();
@@ -158,8 +159,8 @@ fn a_start_in_the_middle_of_a_record_skips_its_rest(place: Place) {
     assert!(records(&reported) == log.records[1..]);
 }
 
-/// Records that are found together, of a plain and of a packed log, are returned without a look at the
-/// file: even if it is gone.
+/// Records that were found together are returned without accessing the file, even if the file no
+/// longer exists. This is tested for a plain and for a packed log.
 fn a_follower_says_which_records_it_returns_without_the_file(place: Place) {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
         let (_directory, path) = place.directory();
@@ -188,13 +189,13 @@ fn a_follower_says_which_records_it_returns_without_the_file(place: Place) {
     }
 }
 
-/// A writer whose write failed halfway cuts the file and continues: no part of the record that was
-/// started may be joined to another.
+/// After a write that failed halfway, the writer truncates the file and continues. No part of the
+/// unfinished record may be joined to another record.
 fn a_write_that_is_undone_leaves_no_trace(place: Place) {
     let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
     let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
     for sees_the_cut in [false, true] {
-        // With and without a record that was reported from the same read.
+        // The test is done with and without a record that was reported from the same read.
         for polls_before in [1, 2] {
             let (_directory, path) = place.directory();
             let mut growing = Growing::new(&path, 0);
@@ -222,10 +223,10 @@ fn a_write_that_is_undone_leaves_no_trace(place: Place) {
     }
 }
 
-/// The zeros that stand for bytes still to be written in the rest of a block are not data, even if
-/// the skipped part of that block precedes the start and is not reported.
+/// The zeros in the rest of a block are bytes that have not been written yet, so they are not data.
+/// This is also true if the skipped part of that block precedes the start and is not reported.
 fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete(place: Place) {
-    // RocksDB's metadata, and a type that no dialect has.
+    // These fragments are RocksDB's metadata, and a type that no dialect has.
     let skipped = [9, 77].map(|kind| Wire::Plain.fragment(kind, b"x"));
     for skipped in skipped {
         let unknown = [Wire::Plain.full(b"foo"), skipped].concat();
@@ -263,7 +264,7 @@ fn wait_waits_no_longer_than_its_timeout(place: Place) {
         Ok(Poll::NotYet(_))
     ));
     assert!((Duration::from_millis(120)..HANG).contains(&start.elapsed()));
-    // Nor until the next poll.
+    // The follower must not wait until the next poll either.
     let seldom = FollowOptions::default().with_poll_interval(2 * HANG);
     let mut follower_that_polls_seldom = Follower::open_with(&path, seldom).unwrap();
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Zeros between records, which may still be written over.
+//! Tests zeros between records, which may still be overwritten.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_hole_is_waited_at_until_a_block_after_it_starts_with_a_record(place: Place)
     let mut follower = follow(&path);
     let mut reported = Vec::new();
     assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
-    // In the same block: the zeros may yet be written over.
+    // A write in the same block shows that the zeros may still be overwritten.
     growing.write(100, b"something");
     assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
     growing.write(10, &Log::new(vec![vec![b'x'; 83]]).file);
@@ -40,7 +40,8 @@ fn a_hole_is_waited_at_until_a_block_after_it_starts_with_a_record(place: Place)
     assert!(matches!(&reported[4], Reported::Record(_, _, data) if data == b"behind"));
 }
 
-/// A file of this length that has one record and then zeros, and its follower, which waits there.
+/// Returns a file of this length that contains one record and then zeros, and its follower, which
+/// waits at the zeros.
 fn at_a_hole(path: &Path, len: u64) -> (Growing, Follower, Vec<Reported>) {
     let mut growing = Growing::new(path, len);
     growing.write(0, &Log::new(vec![b"before".to_vec()]).file);
@@ -50,8 +51,9 @@ fn at_a_hole(path: &Path, len: u64) -> (Growing, Follower, Vec<Reported>) {
     (growing, follower, reported)
 }
 
-/// A crash left a hole of several blocks, and the writer continued in the block after them, or in
-/// one after a damaged block. Its writes there may be only partly visible when it is first polled.
+/// A crash has left a hole of several blocks. The writer continues in the block after the hole, or
+/// in the block after a damaged block. When that block is first polled, only a part of a write may
+/// be visible in it.
 fn each_block_after_a_hole_is_looked_at_again(place: Place) {
     for (preallocated, later_block) in [(0, 2), (4 << 20, 2), (4 << 20, 40)] {
         let (directory, path) = place.directory();
@@ -69,8 +71,9 @@ fn each_block_after_a_hole_is_looked_at_again(place: Place) {
     }
 }
 
-/// A poll probes no more than 8 MiB. A file that has been replaced is probed to its end, in several
-/// polls, before that is reported, and again before it is reported another time.
+/// A poll probes at most 8 MiB. If the file has been replaced, several polls probe it to its end
+/// before the rotation is reported. They probe it again before the rotation is reported another
+/// time.
 fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
     for is_written_between_reports in [false, true] {
         let (directory, path) = place.directory();
@@ -79,7 +82,7 @@ fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
         let mut after = Vec::new();
         Encoder::new(start as u64).encode(b"after the hole", &mut after);
         fs::rename(&path, directory.path().join("old.log")).unwrap();
-        // The number of polls up to the first one with an event, and that event.
+        // Returns the number of polls up to the first poll with an event, and that event.
         let next = |follower: &mut Follower| {
             for count in 1.. {
                 match follower.poll().unwrap() {
@@ -100,7 +103,7 @@ fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
             assert_eq!(next(&mut follower), (polls, None));
             assert_eq!(next(&mut follower), (polls, None));
         } else {
-            // While the rest of the file is searched.
+            // During these polls, the rest of the file is searched.
             for _ in 0..3 {
                 assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
             }
@@ -112,8 +115,8 @@ fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
     }
 }
 
-/// The format of a log shows in its first three blocks. Zeros in them are written, and no space for
-/// later writes, if bytes follow them.
+/// The first three blocks show the format of a log. If bytes follow, zeros in these blocks have
+/// been written, and are not room for later writes.
 fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them(place: Place) {
     let cases = [
         (Dialect::LEVELDB, true),

@@ -1,4 +1,4 @@
-//! Which log it is, while its start is being written or if it is damaged.
+//! Tests detecting which log a file contains, while its start is being written or if it is damaged.
 
 use super::*;
 use cordwood_log::Unsupported;
@@ -24,7 +24,7 @@ follow_tests! {
     ],
 }
 
-/// Until the dialect is known, the first fragment's header may be longer than LevelDB's.
+/// Until the dialect is known, the header of the first fragment may be longer than LevelDB's.
 fn the_first_fragment_of_any_dialect_is_waited_for(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
         // A record may contain a log of another dialect.
@@ -59,7 +59,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for(place: Place) {
     }
 }
 
-/// The same in a preallocated file, where zeros follow the bytes written so far.
+/// In a preallocated file, zeros follow the bytes that have been written so far.
 fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
         let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
@@ -88,12 +88,12 @@ fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file(place:
     }
 }
 
-/// A record that says how all others are compressed comes first. In another dialect its type has a
-/// longer header, the rest of which would be waited for; its checksum rules that out. The log's
-/// number is in the fragment after it.
+/// A record that declares the compression comes first. In another dialect, its type would have a
+/// longer header, and the follower would wait for the rest of it. The checksum rules that out. The
+/// next fragment contains the number of the log.
 fn metadata_before_the_first_record_is_not_waited_at(place: Place) {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
-    // An empty record is not a frame.
+    // An empty record is not a zstd frame.
     for payload in [&b""[..], b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24"] {
         let (_directory, path) = place.directory();
         let file = [&metadata[..], &Wire::Recyclable(4).full(payload)].concat();
@@ -122,8 +122,8 @@ fn metadata_before_the_first_record_is_not_waited_at(place: Place) {
     }
 }
 
-/// A byte that is not zero shows that all before it is written: the last one of the three blocks, or
-/// any after them.
+/// A byte that is not zero shows that everything before it has been written. Here, it is the last
+/// byte of the three blocks, or any byte after them.
 fn without_a_valid_fragment_three_blocks_decide_once_they_are_written(place: Place) {
     let mut file: Vec<u8> = [0x4d, 0xff].iter().copied().cycle().take(4 * BLOCK_LEN).collect();
     for last in [0xff, 1, 0] {
@@ -136,7 +136,7 @@ fn without_a_valid_fragment_three_blocks_decide_once_they_are_written(place: Pla
             growing.write(written, &file[written..end]);
             written = end;
             drain(&mut follower, &mut reported);
-            // Until then, only the damage at the start is reported.
+            // Before this point, only the damage at the start is reported.
             let is_decided = end > DETECT_LEN || (end == DETECT_LEN && last != 0);
             let expected = if is_decided { end } else { BLOCK_LEN };
             assert_eq!(follower.offset(), expected as u64, "{last}, {end} bytes");
@@ -144,8 +144,8 @@ fn without_a_valid_fragment_three_blocks_decide_once_they_are_written(place: Pla
     }
 }
 
-/// If a log's first fragment is destroyed, the records after the first block are returned, in any
-/// dialect, named or not.
+/// If the first fragment of a log is destroyed, the records after the first block are returned.
+/// This is true in any dialect, whether or not it is named.
 fn a_log_that_starts_with_damage_is_followed_in_its_dialect(place: Place) {
     let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
     let named = [
@@ -192,8 +192,8 @@ fn a_log_that_starts_with_damage_is_followed_in_its_dialect(place: Place) {
     }
 }
 
-/// The first fragment is one of an unknown type in LevelDB, which costs only itself, and damage in the
-/// log's own dialect, which costs the block. The damage is one error, not two.
+/// In LevelDB's dialect, the first fragment has an unknown type and costs only itself. In the log's
+/// own dialect, it is damage and costs the block. The follower must report one error, not two.
 fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place) {
     let wire = Wire::Synced(5, 9);
     let unknown = Wire::Plain.fragment(5, &[b'u'; 300]);
@@ -206,7 +206,7 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place
         records.push((start, data));
     }
     let first_block = BLOCK_LEN as u64;
-    // The record that starts in it continues in the next one.
+    // The record that starts in this block continues in the next one.
     let expected: Vec<_> = records.into_iter().filter(|record| record.0 >= first_block).collect();
     for (on_corruption, step) in [OnCorruption::Skip, OnCorruption::Fail]
         .into_iter()
@@ -236,7 +236,7 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place
         }
         let case = format!("{on_corruption:?}, {step} bytes at a time: {errors:?} and {skipped:?}");
         assert!(found == expected, "{case}, {} of {}", found.len(), expected.len());
-        // The rest of the record that starts in the block is damage of its own.
+        // The rest of the record that starts in the block is reported as separate damage.
         let rest = match on_corruption {
             OnCorruption::Fail => {
                 assert_eq!(errors.len(), 2, "{case}");
@@ -251,8 +251,8 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place
     }
 }
 
-/// The record that says that all others are compressed is destroyed: a frame is not taken for a
-/// record.
+/// The record that declares the compression is destroyed. A zstd frame must still not be returned
+/// as a record.
 fn frames_are_not_returned_as_records_if_a_log_starts_with_damage(place: Place) {
     let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
     for wire in [Wire::Plain, Wire::Recyclable(5)] {
@@ -271,7 +271,7 @@ fn frames_are_not_returned_as_records_if_a_log_starts_with_damage(place: Place) 
                 growing.write(index * 5_000, piece);
                 drain(&mut follower, &mut reported);
             }
-            // A build without zstd skips them all.
+            // A build without zstd skips all frames.
             let found = reported.iter().filter(|reported| match reported {
                 Reported::Record(_, _, data) => {
                     assert_eq!(data, b"one", "{wire:?} as {dialect:?}");
@@ -285,8 +285,8 @@ fn frames_are_not_returned_as_records_if_a_log_starts_with_damage(place: Place) 
     }
 }
 
-/// A fragment of a type that a later version may write has one of two headers: it is incomplete
-/// until the longer one is there.
+/// A fragment of a type that a later version may write has one of two headers. It is incomplete
+/// until the longer header has been written.
 fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header(place: Place) {
     let mut file = Wire::Plain.full(b"before");
     file.extend(Wire::Recyclable(4).fragment(41, &[b'u'; 80]));
@@ -309,9 +309,9 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header(place: Pla
     }
 }
 
-/// After that metadata the first fragment of a long record ends with its block, though it is
+/// After this metadata, the first fragment of a long record ends with its block, although it is
 /// shorter than a block. Whether or not that fragment is damaged, the metadata is not damage, and
-/// the records' format is known.
+/// the format of the records is known.
 fn after_metadata_the_first_block_is_waited_for(place: Place) {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00".to_vec();
     let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
@@ -360,7 +360,7 @@ fn after_metadata_the_first_block_is_waited_for(place: Place) {
     }
 }
 
-/// Unless a dialect is named.
+/// If a dialect is named, this is not an error.
 fn a_file_of_another_format_is_an_error_once_its_signature_is_there(place: Place) {
     let mut sqlite = b"SQLite format 3\0".to_vec();
     let signature_len = sqlite.len();

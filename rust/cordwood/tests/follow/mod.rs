@@ -1,8 +1,9 @@
-//! A file that grows: every record once and in order, no false damage, and no real damage
-//! unreported. Each test runs on a file of its own and on a segment of a log, see [`Place`].
+//! Tests that follow a growing file. Every record must be returned once and in order, no damage may
+//! be reported by mistake, and all real damage must be reported. Each test runs on a single file
+//! and on a segment of a log, see [`Place`].
 
-/// Makes two tests of each function: `file::NAME` and `segment::NAME`. A function that cannot run on a
-/// segment is listed with the reason.
+/// Makes two tests of each function: `file::NAME` and `segment::NAME`. A function that cannot run
+/// on a segment is listed with a reason.
 macro_rules! follow_tests {
     (
         in_file_and_segment: [$($both:ident),* $(,)?]
@@ -50,7 +51,7 @@ use tempfile::TempDir;
 use crate::double::HANG;
 use crate::wire::Wire;
 
-/// Records and their log.
+/// Records, and the log that contains them.
 struct Log {
     records: Vec<Vec<u8>>,
     spans: Vec<Range<usize>>,
@@ -67,8 +68,8 @@ impl Log {
         Log { records, spans, file }
     }
 
-    /// How many records are complete when the first `len` bytes are written; if `is_preallocated`,
-    /// zeros follow them.
+    /// Returns the number of records that are complete when the first `len` bytes have been
+    /// written. If `is_preallocated` is true, zeros follow these bytes.
     fn count(&self, len: usize, is_preallocated: bool) -> usize {
         let whole = |span: &&Range<usize>| {
             let zeros = self.file[span.start..span.end]
@@ -82,7 +83,7 @@ impl Log {
     }
 }
 
-/// xorshift64*: good enough to choose lengths and chunks.
+/// The generator xorshift64*, which is good enough to choose lengths and chunks.
 struct Random(u64);
 
 impl Random {
@@ -93,7 +94,7 @@ impl Random {
         ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize) % end
     }
 
-    /// Data of many lengths; some end with zeros, some are logs themselves.
+    /// Returns data of many lengths. Some of it ends with zeros, and some of it is itself a log.
     fn record(&mut self) -> Vec<u8> {
         let len = match self.below(10) {
             0 => 0,
@@ -115,17 +116,18 @@ impl Random {
     }
 }
 
-/// Where the file under test lies.
+/// The place of the file under test.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// It is a log of its own.
+    /// The file is a log of its own.
     File,
-    /// It is the second segment of a log. Its log offset is no multiple of the length of a block.
+    /// The file is the second segment of a log. Its log offset is not a multiple of the block
+    /// length.
     Segment,
 }
 
 impl Place {
-    /// A new directory, and the path in it of the file under test, which a test creates.
+    /// Returns a new directory, and the path in it at which a test creates the file under test.
     fn directory(self) -> (TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("live.log");
@@ -137,10 +139,10 @@ impl Place {
     }
 }
 
-/// A follower of the file under test. All offsets are those in the file.
+/// A follower of the file under test. All offsets are offsets in that file.
 #[derive(Debug)]
 struct Follower {
-    /// The file, or the directory of the log of which it is a segment.
+    /// The path of the file, or of the directory of the segmented log.
     path: PathBuf,
     /// The log offset of the first byte of the file.
     base: u64,
@@ -152,7 +154,7 @@ impl Follower {
         Follower::open_with(path, FollowOptions::default())
     }
 
-    /// Opens the log and, without a start, takes the records before the file under test.
+    /// Opens the log. Without a start, takes the records before the file under test.
     fn open_with(path: &Path, mut options: FollowOptions) -> Result<Self, Error> {
         let base = path.file_name().and_then(offset_of).unwrap_or(0);
         let path = if base > 0 { path.parent().unwrap() } else { path };
@@ -188,7 +190,7 @@ impl Follower {
     }
 }
 
-/// For the methods that know no offsets.
+/// Gives access to the methods that do not use offsets.
 impl Deref for Follower {
     type Target = cordwood_log::Follower;
 
@@ -203,7 +205,7 @@ impl DerefMut for Follower {
     }
 }
 
-/// The answer with the offsets in the file that starts at the log offset `base`.
+/// Converts the offsets in a result to offsets in the file that starts at the log offset `base`.
 fn in_file(mut answer: Result<Poll<'_>, Error>, base: u64) -> Result<Poll<'_>, Error> {
     let offsets = match &mut answer {
         Ok(Poll::Record(record)) => [&mut record.offset, &mut record.end_offset],
@@ -230,7 +232,7 @@ fn in_file(mut answer: Result<Poll<'_>, Error>, base: u64) -> Result<Poll<'_>, E
     answer
 }
 
-/// A file of `len` zeros; `append` writes into it or after it.
+/// A file that starts with `len` zeros. `append` writes over these zeros or after them.
 struct Growing {
     file: File,
 }
@@ -252,7 +254,7 @@ fn follow(path: &Path) -> Follower {
     Follower::open(path).unwrap()
 }
 
-/// The events of a follower.
+/// An event that a follower reported.
 #[derive(Clone, PartialEq, Eq)]
 enum Reported {
     Record(u64, u64, Vec<u8>),
@@ -262,7 +264,7 @@ enum Reported {
 impl fmt::Debug for Reported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Keeps the message of a failure short enough to read.
+            // The message of a failure must be short enough to read.
             Reported::Record(start, end, data) => {
                 write!(f, "[{start}, {end}) {:08x}", cordwood_log::crc32c::crc32c(data))
             }
@@ -278,14 +280,14 @@ fn push_skipped(reported: &mut Vec<Reported>, region: SkippedRegion) {
     }
 }
 
-/// Options that skip damage, and report it without trying again.
+/// Returns options under which damage is skipped, and reported without reading it again.
 fn skipping() -> FollowOptions {
     FollowOptions::default()
         .with_retry(0, Duration::ZERO)
         .with_on_corruption(OnCorruption::Skip)
 }
 
-/// The events of a follower of a file that grows by `step` bytes at a time.
+/// Returns the events of a follower of a file that grows by `step` bytes at a time.
 fn followed_in_steps(place: Place, file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
     let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
@@ -298,8 +300,8 @@ fn followed_in_steps(place: Place, file: &[u8], step: usize, options: FollowOpti
     reported
 }
 
-/// Collects all events, and returns the reason for which the follower then waits. While
-/// damage is being read again, it polls again.
+/// Collects all events, and returns the reason why the follower then waits. While damage is being
+/// read again, this polls again.
 fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
     loop {
         match follower.poll().unwrap() {
@@ -314,7 +316,7 @@ fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
     }
 }
 
-/// The events of a follower while `file` is written at `path`, in parts that end at `ends`.
+/// Returns the events of a follower while `file` is written at `path` in parts that end at `ends`.
 fn followed(path: &Path, file: &[u8], ends: impl IntoIterator<Item = usize>, options: FollowOptions) -> Vec<Reported> {
     let mut growing = Growing::new(path, 0);
     let mut follower = Follower::open_with(path, options).unwrap();
@@ -335,7 +337,7 @@ fn records(reported: &[Reported]) -> Vec<Vec<u8>> {
     data.collect()
 }
 
-/// The events of a reader of the whole file.
+/// Returns the events of a reader of the whole file.
 fn read(file: &[u8]) -> Vec<Reported> {
     read_with(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip))
 }
@@ -354,8 +356,8 @@ fn read_with(file: &[u8], options: ReadOptions) -> Vec<Reported> {
     reported
 }
 
-/// Slightly over three blocks: each kind of fragment, a trailer, a block with exactly seven bytes
-/// left, data that ends in zeros, and an inner log.
+/// Returns a log of slightly more than three blocks. It contains each kind of fragment, a trailer,
+/// a block with exactly seven bytes left, data that ends in zeros, and an inner log.
 fn small_log() -> Log {
     Log::new(vec![
         b"one".to_vec(),
@@ -369,7 +371,7 @@ fn small_log() -> Log {
     ])
 }
 
-/// The lengths to check: each byte near a boundary, and some elsewhere.
+/// Returns the lengths to check, which are all lengths near a boundary and some others.
 fn lengths(log: &Log) -> Vec<usize> {
     let mut edges: Vec<usize> = log.spans.iter().flat_map(|span| [span.start, span.end]).collect();
     edges.extend((0..=log.file.len() / BLOCK_LEN).map(|block| block * BLOCK_LEN));
@@ -379,8 +381,8 @@ fn lengths(log: &Log) -> Vec<usize> {
         .collect()
 }
 
-/// The records, each of one byte repeated, as a run file: the file header, and then blocks that
-/// start at `grid_offset`. Also where each record starts and ends.
+/// Returns a run file of records that each repeat one byte. It has a file header, and blocks that
+/// start at `grid_offset`. Also returns the start and the end of each record.
 fn run_file(grid_offset: usize, lens: &[usize]) -> (Vec<u8>, Vec<Reported>) {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     let records = lens.iter().map(|&len| {

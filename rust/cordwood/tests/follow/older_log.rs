@@ -1,4 +1,4 @@
-//! Logs with a number, in a file that may contain an older log.
+//! Tests logs with a number, in a file that may contain an older log.
 
 use super::*;
 
@@ -12,7 +12,7 @@ follow_tests! {
     ],
 }
 
-/// A RocksDB log with a number, in a file that once contained an older log without numbers.
+/// A RocksDB log with a number is in a file that once contained an older log without numbers.
 fn an_older_log_of_another_form_is_not_returned(place: Place) {
     let (_directory, path) = place.directory();
     let mut older = Vec::new();
@@ -31,7 +31,7 @@ fn an_older_log_of_another_form_is_not_returned(place: Place) {
     assert_eq!(records(&reported), [b"new"]);
     assert_eq!((not_yet.offset, not_yet.reason), (own_len as u64, WaitReason::Stale));
 
-    // The rest of the new log shows that the old one is being overwritten.
+    // The rest of the new log shows that the old log is being overwritten.
     let mut log = file[..own_len].to_vec();
     Wire::Recyclable(5).append(&mut log, 0, &[b'n'; 2 * BLOCK_LEN]);
     let mut follower = Follower::open_with(&path, FollowOptions::default().with_format(dialect)).unwrap();
@@ -41,8 +41,8 @@ fn an_older_log_of_another_form_is_not_returned(place: Place) {
     assert_eq!(records(&reported), [b"new".to_vec(), vec![b'n'; 2 * BLOCK_LEN]]);
 }
 
-/// One flipped bit in a fragment that carries this log's number is damage, although an older log
-/// follows it and no fragment of this one does. Two of them may be a write that is under way.
+/// One flipped bit in a fragment with this log's number is damage, even if an older log follows the
+/// fragment and no other fragment of this log does. Two flipped bits may be a write in progress.
 fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage(place: Place) {
     let (_directory, path) = place.directory();
     let own = Wire::Recyclable(6);
@@ -67,9 +67,9 @@ fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage(place: Place) {
     }
 }
 
-/// The log's number comes from two consecutive fragments after the damage: it is greater than that
-/// of the next block, which an older log left. Before that block is written, only the damage is
-/// reported.
+/// The log's number comes from two consecutive fragments after the damage. It is greater than the
+/// number in the next block, which an older log left. Before that block is written, only the damage
+/// is reported.
 fn after_damage_at_the_start_an_older_log_is_not_returned(place: Place) {
     let mut older = Vec::new();
     for _ in 0..2 {
@@ -105,26 +105,27 @@ fn after_damage_at_the_start_an_older_log_is_not_returned(place: Place) {
     }
 }
 
-/// After garbage or a lost write in a log with a number, the rest of an older log in the following
-/// blocks is not returned, but the records of this log after them are.
+/// After garbage or a lost write in a log with a number, the following blocks may contain the rest
+/// of an older log. This rest is not returned, but later records of this log are.
 fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place) {
     let own = Wire::Recyclable(6);
     let filler = |wire: Wire, start: usize| wire.full(&vec![b'o'; BLOCK_LEN - start - wire.header_len()]);
     let own_len = own.full(b"own").len();
-    // A block of garbage, one of an older log without numbers, and one in which the log continues.
+    // The file has a block of garbage, a block of an older log without numbers, and a block in
+    // which the log continues.
     let mut garbage = own.full(b"own");
     garbage.resize(BLOCK_LEN, 0xff);
     garbage.extend(filler(Wire::Plain, 0));
     garbage.extend(own.full(b"later"));
-    // The same with a block of an older log of the same form.
+    // In this file, the older log has the same form.
     let stale = [
         own.full(b"own"),
         filler(Wire::Recyclable(5), own_len),
         own.full(b"later"),
     ]
     .concat();
-    // The first fragment's type shows no form, which is known only when the next block has been
-    // seen.
+    // The type of the first fragment does not show the form of the log. The form is only known when
+    // the next block has been seen.
     let mut unknown = own.fragment(41, b"of a type to come");
     let start = unknown.len() as u64;
     unknown.extend(Wire::Plain.full(b"own"));
@@ -164,7 +165,7 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place
     }
 }
 
-/// Pebble ends a log that it closes with the header of an empty fragment of the next log.
+/// When Pebble closes a log, it ends the log with the header of an empty fragment of the next log.
 fn the_trailer_of_a_closed_log_is_its_end(place: Place) {
     let record = Wire::Recyclable(7).full(b"one");
     let trailer = [&[0; 6][..], &[5, 8, 0, 0, 0]].concat();

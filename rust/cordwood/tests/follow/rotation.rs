@@ -1,4 +1,4 @@
-//! A file that is cut, renamed or replaced.
+//! Tests a file that is truncated, renamed or replaced.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn truncation_is_reported_and_stays(place: Place) {
         );
         file.set_len(1 << 20).unwrap();
     }
-    // A saved offset that is beyond the end of the file.
+    // The saved offset is after the end of the file.
     file.set_len(3).unwrap();
     let mut resumed = Follower::open_with(&path, FollowOptions::default().with_start(10)).unwrap();
     let poll = resumed.poll().unwrap();
@@ -84,10 +84,10 @@ fn rotation_is_reported_when_the_old_file_has_been_read(place: Place) {
     assert!(matches!(follower.poll(), Ok(Poll::Rotated { .. })));
 }
 
-/// No more is written to a file that has been renamed, so there is no wait for records that a
-/// reader returns.
+/// Nothing more is written to a file that has been renamed, so the follower does not wait for
+/// records that a reader returns.
 fn a_rotation_decides_open_questions(place: Place) {
-    // Its first fragment is damaged, and it ends before the third block does.
+    // The first fragment of the file is damaged, and the file ends before its third block does.
     let (mut closed, mut expected) = (Vec::new(), Vec::new());
     for _ in 0..90 {
         let start = Wire::Recyclable(5).append(&mut closed, 0, &[b'x'; 1_000]);
@@ -117,10 +117,10 @@ fn a_rotation_decides_open_questions(place: Place) {
     assert_eq!(reported, expected);
 }
 
-/// Not a rotation, because it is not known which file has the path.
+/// This is not a rotation, because it is unknown which file has the path.
 fn a_path_that_cannot_be_looked_up_is_an_error(place: Place) {
     if cfg!(windows) {
-        return; // It renames no directory in which a file is open.
+        return; // Windows cannot rename a directory with an open file.
     }
     let (directory, _) = place.directory();
     let (parent, moved) = (directory.path().join("parent"), directory.path().join("moved"));
@@ -143,7 +143,7 @@ fn a_path_that_cannot_be_looked_up_is_an_error(place: Place) {
     assert!(matches!(follower.poll(), Ok(Poll::Rotated { .. })));
 }
 
-/// Whether the dialect is named, or is not known yet.
+/// It makes no difference whether the dialect is named or not known yet.
 fn after_a_rotation_only_suspect_bytes_are_waited_at(place: Place) {
     let record = Wire::Plain.full(b"one");
     let mut flipped = record.clone();

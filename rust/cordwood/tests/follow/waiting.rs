@@ -1,4 +1,5 @@
-//! Why a follower waits: the table of `docs/format/following.md`, "The answer of a poll", line by line.
+//! Tests the reasons why a follower waits. Follows the table "The answer of a poll" in
+//! `docs/format/following.md` line by line.
 
 use super::*;
 
@@ -22,14 +23,15 @@ const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 const UNKNOWN: u8 = 77;
 
-/// Damage is never final.
+/// Under these options, damage is never final.
 fn waiting(format: impl Into<LogFormat>) -> FollowOptions {
     FollowOptions::default()
         .with_format(format)
         .with_retry(u32::MAX, Duration::MAX)
 }
 
-/// The answer after the records at the start of `file`, which end at `offset`.
+/// Returns the reason for waiting after the records at the start of `file`. The records end at
+/// `offset`.
 fn waits(place: Place, file: &[u8], offset: usize, options: FollowOptions) -> WaitReason {
     let (_directory, path) = place.directory();
     fs::write(&path, file).unwrap();
@@ -47,7 +49,8 @@ fn waits(place: Place, file: &[u8], offset: usize, options: FollowOptions) -> Wa
     not_yet.reason
 }
 
-/// The header of a fragment whose payload has `len` bytes, and the first ones of that.
+/// Returns the header of a fragment whose payload has `len` bytes, and the first bytes of that
+/// payload.
 fn cut(kind: u8, len: usize, written_len: usize) -> Vec<u8> {
     let mut bytes = Wire::Plain.fragment(kind, &vec![b'x'; len]);
     bytes.truncate(7 + written_len);
@@ -67,7 +70,7 @@ fn flipped(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
 fn after_a_record_each_line_of_the_table_has_its_reason(place: Place) {
     use WaitReason::{Idle, Incomplete, Suspect, Zeros};
     let record = Wire::Plain.full(b"one");
-    // In the block, after the record and a header.
+    // The room that is left in the block after the record and a header.
     let room = BLOCK_LEN - record.len() - 7;
     let cases = [
         (4, vec![], Idle),
@@ -94,11 +97,11 @@ fn after_a_record_each_line_of_the_table_has_its_reason(place: Place) {
         (8, cut(MIDDLE, room, 50), Incomplete),
         (8, cut(FIRST, room - 6, 50), Incomplete),
         (8, cut(MIDDLE, room - 6, 50), Incomplete),
-        // No writer writes it there: another header would fit after it.
+        // No writer would write this fragment here, because another header would fit after it.
         (9, cut(FIRST, room - 7, 50), Suspect),
         (9, cut(MIDDLE, room - 7, 50), Suspect),
         (9, cut(FIRST, 5, 4), Suspect),
-        // It extends past the block.
+        // This fragment extends past the block.
         (9, cut(FULL, room + 1, 50), Suspect),
         (9, cut(LAST, room + 1, 50), Suspect),
         (9, cut(FIRST, room + 1, 50), Suspect),
@@ -113,7 +116,7 @@ fn after_a_record_each_line_of_the_table_has_its_reason(place: Place) {
         let found = waits(place, &file, record.len(), waiting(Dialect::LEVELDB));
         assert_eq!(found, reason, "line {line}: {:?}", &tail[..tail.len().min(20)]);
     }
-    // An empty FIRST fits.
+    // An empty FIRST fragment fits here.
     for (tail, reason) in [(&b""[..], Idle), (&[0], Zeros), (&[0; 7], Zeros), (&[9], Incomplete)] {
         let file = [&Wire::Plain.full(&vec![b'x'; BLOCK_LEN - 14])[..], tail].concat();
         assert_eq!(
@@ -122,7 +125,7 @@ fn after_a_record_each_line_of_the_table_has_its_reason(place: Place) {
             "{tail:?}"
         );
     }
-    // A trailer, complete or not.
+    // The trailer may be complete or incomplete.
     for left in 1..7 {
         let mut file = Wire::Plain.full(&vec![b'x'; BLOCK_LEN - 7 - left]);
         for _ in 0..=left {
@@ -143,7 +146,7 @@ fn at_the_start_no_fragment_continues_a_record(place: Place) {
     }
 }
 
-/// The first fragment may be of any dialect.
+/// The first fragment may belong to any dialect.
 fn without_a_dialect_zeros_are_no_fragment(place: Place) {
     use WaitReason::{Idle, Incomplete, Zeros};
     for (file, reason) in [
@@ -182,7 +185,8 @@ fn in_a_record_that_has_started_what_is_missing_is_incomplete(place: Place) {
     }
 }
 
-/// As often as it takes to read them the required number of times in the required time.
+/// The follower polls often enough to read suspect bytes the required number of times in the
+/// required time.
 fn suspect_bytes_are_read_again_sooner_than_others(place: Place) {
     let millis = Duration::from_millis;
     let damaged = flipped(Wire::Plain.full(b"one"), 8);
@@ -204,7 +208,7 @@ fn suspect_bytes_are_read_again_sooner_than_others(place: Place) {
         fs::write(&path, &damaged).unwrap();
         assert!(matches!(follower.poll(), Ok(Poll::NotYet(_))));
         assert_eq!(follower.delay(), delay);
-        // It was being written.
+        // At this point, the fragment is still being written.
         fs::write(&path, &damaged[..8]).unwrap();
         assert!(matches!(follower.poll(), Ok(Poll::NotYet(_))));
         assert_eq!(follower.delay(), interval);
@@ -223,7 +227,7 @@ fn in_a_log_with_a_number_damage_may_be_an_older_log(place: Place) {
         (4, vec![], Idle),
         (8, own.full(b"two")[..11].to_vec(), Incomplete),
         (8, other.full(b"two")[..11].to_vec(), Incomplete),
-        // A type to come, with its longer header.
+        // A later version may write this type, which has the longer header.
         (8, unknown[..7 + 20].to_vec(), Incomplete),
         (8, unknown[..11 + 19].to_vec(), Incomplete),
         (8, own.fragment(41, &vec![b'x'; room - 4])[..50].to_vec(), Incomplete),
@@ -234,7 +238,7 @@ fn in_a_log_with_a_number_damage_may_be_an_older_log(place: Place) {
         ),
         (9, flipped(unknown.clone(), 20), Stale),
         (9, Wire::Plain.fragment(42, &vec![b'x'; room + 1])[..50].to_vec(), Stale),
-        // One bit of it is flipped, so this log has written it whole.
+        // One bit of this fragment is flipped, so this log has written all of it.
         (9, flipped(own.full(b"two"), 12), Suspect),
         (9, flipped(other.full(b"two"), 12), Stale),
         (9, vec![0xff; 100], Stale),

@@ -1,5 +1,5 @@
-//! The model's file: the contents of the page cache, those of the disk, and the [`Storage`] through
-//! which a `LogFile` reaches it.
+//! The model's file. It consists of the contents of the page cache and of the disk, and of the
+//! [`Storage`] through which a `LogFile` accesses them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,31 +17,32 @@ const SECTOR_LEN: usize = 512;
 /// The state of a byte in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Byte {
-    /// The disk has it.
+    /// The byte is on the disk.
     Synced,
-    /// The next sync writes it.
+    /// The next sync writes the byte.
     Dirty,
-    /// A sync failed in this process, and the system took the byte for clean: no later sync writes
+    /// A sync failed in this process, and the system marked the byte as clean. No later sync writes
     /// it, unless it is written again.
     Lost(u32),
 }
 
-/// The part of the unsynced bytes and length that a power loss leaves.
+/// Which unsynced bytes and lengths a power loss leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Loss {
-    /// All of it is lost.
+    /// All unsynced changes are lost.
     Everything,
-    /// No byte is lost.
+    /// Nothing is lost.
     Nothing,
-    /// The new length is there, but none of the new bytes: they read as zeros, or as the old bytes.
+    /// The new bytes are lost, but the new length is kept. The bytes read as zeros or as the old
+    /// bytes.
     Bytes,
-    /// The new bytes are there; a cut is not.
+    /// The new bytes are kept, but a truncation is lost.
     Cut,
     /// The file ends in the middle of the new bytes.
     SecondHalf,
-    /// The new length is there, but only the first sector of the new bytes.
+    /// The new length and the first sector of the new bytes are kept. All other sectors are lost.
     AllSectorsButTheFirst,
-    /// The new length is there; the first sector of the new bytes is lost.
+    /// The new length is kept, but the first sector of the new bytes is lost.
     TheFirstSector,
 }
 
@@ -57,18 +58,18 @@ impl Loss {
     ];
 }
 
-/// The fault during one call.
+/// A fault during one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
     /// The first write writes half of its bytes and fails.
     Write,
-    /// The same, and the file cannot be cut afterwards.
+    /// The first write fails in the same way, and the file cannot be truncated afterwards.
     WriteAndCut,
-    /// The first sync fails, as on Linux: the bytes stay in the page cache, and are never written.
+    /// The first sync fails as on Linux. The bytes stay in the page cache and are never written.
     Sync,
-    /// The process is killed at the first change of the file or sync; half of a write is done.
+    /// The process is killed at the first write, truncation or sync. Half of a write is done.
     DiesAtFirst,
-    /// The same at the second.
+    /// The process is killed at the second write, truncation or sync.
     DiesAtSecond,
 }
 
@@ -76,29 +77,30 @@ pub(crate) enum Fault {
 #[derive(Debug, Default)]
 pub(crate) struct File {
     pub(crate) cache: Vec<u8>,
-    /// For each byte of `cache`.
+    /// The state of each byte in `cache`.
     pub(crate) bytes: Vec<Byte>,
-    /// The contents of the disk, which may be longer than `cache` if a cut has not been synced.
+    /// The contents of the disk. They may be longer than `cache` if a truncation has not been
+    /// synced.
     pub(crate) disk: Vec<u8>,
     pub(crate) is_name_on_disk: bool,
-    /// The fault of the current call, if it has not happened yet.
+    /// The fault of the current call, if it has not occurred yet.
     fault: Option<Fault>,
-    /// The process that makes the current call has been killed.
+    /// Whether the process that makes the current call has been killed.
     pub(crate) is_dead: bool,
-    /// A sync has failed during the current call.
+    /// Whether a sync has failed during the current call.
     pub(crate) has_sync_failed: bool,
-    /// Writes, cuts and syncs during the current call.
+    /// The number of writes, truncations and syncs during the current call.
     writes: u32,
     cuts: u32,
     syncs: u32,
-    /// A process that did not open the writer has changed the file.
+    /// Whether the file was changed by a process that did not open the writer.
     pub(crate) is_changed_by_stranger: bool,
-    /// The findings of a reader in `cache`, once requested.
+    /// The result of the model's reader for `cache`, once it has been requested.
     found: Option<Arc<(Vec<Found>, Tail)>>,
 }
 
 impl File {
-    /// A file that is entirely on the disk.
+    /// Returns a file that is entirely on the disk.
     pub(crate) fn with_content(content: &[u8]) -> Self {
         File {
             cache: content.to_vec(),
@@ -109,14 +111,14 @@ impl File {
         }
     }
 
-    /// Starts a call, during which this goes wrong.
+    /// Starts a call during which this fault occurs.
     pub(crate) fn start_call(&mut self, fault: Option<Fault>) {
         self.fault = fault;
         (self.is_dead, self.has_sync_failed) = (false, false);
         (self.writes, self.cuts, self.syncs) = (0, 0, 0);
     }
 
-    /// The possible faults of the last call.
+    /// Returns the faults that could have occurred during the last call.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let changes = self.writes + self.cuts + self.syncs;
         let mut faults = Vec::new();
@@ -135,13 +137,13 @@ impl File {
         faults
     }
 
-    /// The findings of a reader.
+    /// Returns the result of the model's reader.
     pub(crate) fn read(&mut self) -> Arc<(Vec<Found>, Tail)> {
         let found = self.found.get_or_insert_with(|| Arc::new(read(&self.cache)));
         found.clone()
     }
 
-    /// The files that a power loss may leave, each once.
+    /// Returns each file that a power loss may leave, without duplicates.
     pub(crate) fn after_any_loss(&self) -> Vec<(Loss, Vec<u8>)> {
         if self.is_name_on_disk && self.cache == self.disk {
             return vec![(Loss::Nothing, self.cache.clone())];
@@ -156,7 +158,7 @@ impl File {
         files
     }
 
-    /// The file that a power loss leaves.
+    /// Returns the file that a power loss leaves.
     fn after(&self, loss: Loss) -> Vec<u8> {
         if !self.is_name_on_disk && loss != Loss::Nothing {
             return Vec::new();
@@ -164,7 +166,7 @@ impl File {
         self.contents_after(loss)
     }
 
-    /// The same, if its name is left.
+    /// Returns the file that a power loss leaves if the file's name is on the disk.
     fn contents_after(&self, loss: Loss) -> Vec<u8> {
         let (old, new) = (&self.disk, &self.cache);
         let mut base = old.clone();
@@ -197,19 +199,19 @@ impl File {
         }
     }
 
-    /// Power is lost, and comes back.
+    /// Simulates a power loss and a restart.
     pub(crate) fn lose_power(&mut self, loss: Loss) {
         *self = File::with_content(&self.after(loss));
     }
 
-    /// A bit on the medium flips.
+    /// Flips a bit on the disk.
     pub(crate) fn flip(&mut self, index: usize, bit: u8) {
         self.found = None;
         self.cache[index] ^= 1 << bit;
         self.disk[index] ^= 1 << bit;
     }
 
-    /// [`after_any_loss`](Self::after_any_loss) of a file whose name is on the disk.
+    /// Like [`after_any_loss`](Self::after_any_loss), for a file whose name is on the disk.
     pub(crate) fn contents_after_any_loss(&self) -> Vec<Vec<u8>> {
         Loss::ALL.map(|loss| self.contents_after(loss)).into()
     }
@@ -221,7 +223,7 @@ impl File {
         }
         self.found = None;
         for (index, &byte) in (offset..end).zip(bytes) {
-            // A synced byte that is overwritten with itself stays on the disk.
+            // A synced byte stays on the disk if it is overwritten with the same value.
             if self.cache[index] != byte || self.bytes[index] != Byte::Synced {
                 (self.cache[index], self.bytes[index]) = (byte, Byte::Dirty);
             }
@@ -244,14 +246,15 @@ impl File {
         }
     }
 
-    /// The system takes the bytes that it could not write for clean.
+    /// The system marks the bytes that it could not write as clean.
     pub(crate) fn fail_sync(&mut self, process: u32) {
         for byte in self.bytes.iter_mut().filter(|byte| **byte == Byte::Dirty) {
             *byte = Byte::Lost(process);
         }
     }
 
-    /// Whether this call's fault is one of these; if so, it happens and is cleared.
+    /// Checks whether the fault of this call is one of these. If it is, the fault occurs and is
+    /// cleared.
     fn fails(&mut self, faults: &[Fault]) -> bool {
         let fails = self.fault.is_some_and(|fault| faults.contains(&fault));
         if fails {
@@ -263,7 +266,7 @@ impl File {
         fails
     }
 
-    /// Whether the process is killed here, or has been.
+    /// Checks whether the process is killed here or was killed before.
     fn dies(&mut self) -> bool {
         let is_at_second = self.fault == Some(Fault::DiesAtSecond);
         if self.fails(&[Fault::DiesAtFirst, Fault::DiesAtSecond]) && !is_at_second {
@@ -273,7 +276,7 @@ impl File {
     }
 }
 
-/// The result of an operation. The child of a process that forks remembers the same answers.
+/// The result of an operation. The forked child of a process remembers the same results.
 #[derive(Debug, Clone)]
 enum Answer {
     Len(u64),
@@ -282,35 +285,36 @@ enum Answer {
     Done(Result<(), i32>),
 }
 
-/// A descriptor of the file in one process, opened by the process `opener`.
+/// A descriptor of the file in one process. The process `opener` opened it.
 #[derive(Debug)]
 struct Descriptor {
     file: Arc<Mutex<File>>,
     process: AtomicU32,
     opener: u32,
-    /// The process has been killed. The calls of the `LogFile` when it is dropped have no effect.
+    /// Whether the process has been killed. When its `LogFile` is dropped, the calls of that
+    /// `LogFile` then have no effect.
     is_dead: AtomicBool,
-    /// How the crate identifies the process: `OPENER` or `CHILD`. Not its number, so that equal
-    /// processes make equal states.
+    /// The process identifier that the crate sees, which is `OPENER` or `CHILD`. It is not the
+    /// number of the process, so that equal processes have equal states.
     role: Arc<AtomicU32>,
-    /// The key to the memory of a process about the file. It differs for each process in each
-    /// world, since here they are all one process.
+    /// The key under which a process remembers facts about the file. It must differ for each
+    /// process in each world, because they all run in one real process.
     inode: u64,
-    /// All answers so far.
+    /// All results so far.
     tape: Mutex<Vec<Answer>>,
-    /// Answers to return without an effect, while a child's memory is being created.
+    /// The results to return without any effect while a child's memory is being created.
     playing: Mutex<Option<VecDeque<Answer>>>,
 }
 
-/// The process that opened the log, and one that has inherited it.
+/// The process that opened the log, and the process that inherited it.
 const OPENER: u32 = 1;
 const CHILD: u32 = 2;
 
-/// The storage of a `LogFile`. Clones are the same descriptor.
+/// The storage of a `LogFile`. All clones are the same descriptor.
 #[derive(Clone)]
 pub(crate) struct Port(Arc<Descriptor>);
 
-/// Constant, because it is part of the text by which states of a `LogFile` are distinguished.
+/// The text is constant, because the `Debug` text of a `LogFile` distinguishes its states.
 impl std::fmt::Debug for Port {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Port")
@@ -331,8 +335,8 @@ impl Port {
         }))
     }
 
-    /// The descriptor that a child inherits. Until it is [awake](Self::wake), it repeats the
-    /// answers that the parent got.
+    /// Returns the descriptor that a child inherits. Until [`wake`](Self::wake) is called, it
+    /// repeats the results that the parent received.
     pub(crate) fn inherited(&self, inode: u64) -> Self {
         let tape = lock(&self.0.tape).clone();
         Port(Arc::new(Descriptor {
@@ -347,7 +351,7 @@ impl Port {
         }))
     }
 
-    /// From here on it is the child's descriptor, and works.
+    /// Makes this the child's descriptor. From then on, calls have an effect.
     pub(crate) fn wake(&self, process: u32) {
         let rest = lock(&self.0.playing).take();
         assert!(
@@ -358,7 +362,7 @@ impl Port {
         self.0.role.store(CHILD, Ordering::Relaxed);
     }
 
-    /// The process is killed: no call has an effect from here on.
+    /// Kills the process. From then on, no call has an effect.
     pub(crate) fn kill(&self) {
         self.0.is_dead.store(true, Ordering::Relaxed);
     }
@@ -367,7 +371,7 @@ impl Port {
         self.0.is_dead.load(Ordering::Relaxed)
     }
 
-    /// The result of `getpid`.
+    /// Returns the process identifier, as `getpid` would.
     pub(crate) fn process_id(&self) -> u32 {
         self.0.process.load(Ordering::Relaxed)
     }
@@ -376,7 +380,7 @@ impl Port {
         Box::new(self.clone())
     }
 
-    /// The answer from the tape or, without one, from `make`.
+    /// Returns the next result from the tape, or the result of `make` if the tape is empty.
     fn answer(&self, make: impl FnOnce(&mut File) -> Answer) -> Answer {
         let answer = match &mut *lock(&self.0.playing) {
             Some(tape) => tape.pop_front().expect("the parent asked for this, too"),
@@ -386,7 +390,7 @@ impl Port {
         answer
     }
 
-    /// A change of the file, or a sync.
+    /// Changes the file or syncs it.
     fn done(&self, make: impl FnOnce(&mut File) -> Result<(), i32>) -> io::Result<()> {
         if self.is_dead() {
             return Err(io::Error::from_raw_os_error(EIO));
@@ -403,7 +407,7 @@ impl Port {
         result.map_err(io::Error::from_raw_os_error)
     }
 
-    /// Notes whether a process that did not open the writer changes the file.
+    /// Records whether a process that did not open the writer changes the file.
     fn watched<T>(&self, file: &mut File, change: impl FnOnce(&mut File) -> T) -> T {
         if self.process_id() == self.0.opener {
             return change(file);
@@ -480,8 +484,8 @@ impl Storage for Port {
             file.syncs += 1;
             if file.fails(&[Fault::Sync]) {
                 file.has_sync_failed = true;
-                // The system reports it once: here, to a process that shares the opener's
-                // descriptor.
+                // The system reports the failed sync only once. Here, it would report it to a
+                // process that shares the opener's descriptor.
                 file.is_changed_by_stranger |= process != self.0.opener;
                 file.fail_sync(process);
                 return Err(EIO);

@@ -1,7 +1,7 @@
-//! All sequences of actions up to a certain depth, the short ones first.
+//! Explores all sequences of actions up to a certain depth, starting with the short ones.
 //!
-//! A `LogFile` cannot be copied, so a state is kept as the actions that lead to it, and re-created
-//! from them. Equal states are continued once.
+//! A `LogFile` cannot be copied, so a state is stored as the actions that lead to it, and is
+//! re-created from them. Of several equal states, only one is explored further.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -11,24 +11,24 @@ use std::time::{Duration, Instant};
 
 use crate::world::{Action, Rule, Setup, Violation, World};
 
-/// The findings of one or several explorations.
+/// The results of one or several explorations.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// The number of different states.
     pub(crate) states: usize,
-    /// The number of actions done to reach them.
+    /// The number of actions that were performed to reach the states.
     pub(crate) steps: usize,
-    /// For each setup: its states, and how long they took.
+    /// For each setup, the number of its states and the time that the exploration took.
     pub(crate) setups: Vec<String>,
-    /// For each broken rule, the shortest way to break it in each setup; the shortest of them
-    /// first.
+    /// For each broken rule, the shortest way to break it in each setup, sorted by length.
     pub(crate) broken: BTreeMap<Rule, Vec<Counterexample>>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Counterexample {
     pub(crate) depth: usize,
-    /// How many states of its setup were known when it was found, and how long that took.
+    /// The number of states of the setup that were known when this was found, and the time until
+    /// then.
     pub(crate) states: usize,
     pub(crate) time: Duration,
     pub(crate) text: String,
@@ -47,7 +47,7 @@ impl Outcome {
     }
 }
 
-/// Explores each setup, on all processors.
+/// Explores each setup on all processors.
 pub(crate) fn explore_all(setups: &[Setup], depth: usize) -> Outcome {
     let next = AtomicUsize::new(0);
     let outcomes: Vec<_> = setups.iter().map(|_| OnceLock::new()).collect();
@@ -118,7 +118,7 @@ fn explore(setup: Setup, depth: usize) -> Outcome {
     outcome
 }
 
-/// The state that these actions lead to.
+/// Returns the state to which these actions lead.
 fn replay(setup: Setup, path: &[Action]) -> World {
     let mut world = World::new(setup);
     for &action in path {

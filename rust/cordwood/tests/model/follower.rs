@@ -1,5 +1,5 @@
-//! A follower that runs alongside the writer. It needs a real file, into which the bytes of the
-//! page cache are written after each action.
+//! A follower that runs alongside the writer. It needs a real file, so the bytes of the page cache
+//! are written to a file after each action.
 
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -18,12 +18,12 @@ pub(crate) struct Beside {
     path: PathBuf,
     file: fs::File,
     follower: Follower,
-    /// All records it has returned.
+    /// All records that the follower has returned.
     returned: Vec<Vec<u8>>,
 }
 
 thread_local! {
-    /// Empty whenever no world has a follower, and removed with the thread.
+    /// The directory is empty whenever no world has a follower. It is removed when the thread ends.
     static DIRECTORY: TempDir = tempfile::tempdir().expect("a directory for the file that is followed");
 }
 
@@ -37,8 +37,8 @@ impl Beside {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = DIRECTORY.with(|directory| directory.path().join(number.to_string()));
         let file = fs::File::create(&path)?;
-        // Apparent damage may be cut off and other bytes written there, so it is never reported
-        // unless a whole block follows.
+        // Apparent damage may still be truncated and overwritten, so it is only reported if a whole
+        // block follows it.
         let options = FollowOptions::default()
             .with_on_corruption(OnCorruption::Skip)
             .with_retry(u32::MAX, Duration::MAX);
@@ -51,13 +51,13 @@ impl Beside {
         })
     }
 
-    /// The offset that it has reached.
+    /// Returns the offset that the follower has reached.
     pub(crate) fn offset(&self) -> u64 {
         self.follower.offset()
     }
 
-    /// Polls after the file's contents have become `cache`: every record in it must be returned,
-    /// and none twice.
+    /// Polls after the contents of the file have become `cache`. Every record in the file must be
+    /// returned, and none twice.
     pub(crate) fn look(&mut self, cache: &[u8], found: &[Found]) -> Result<(), String> {
         let copied = self
             .file

@@ -1,76 +1,78 @@
-//! A model of the log writer, its file and the processes that use it, explored exhaustively; the
-//! real `LogFile` must conform to it. [`segments`] is that of a segmented log.
+//! A model of the log writer, its file and the processes that use it. All states are explored
+//! exhaustively, and the real `LogFile` must conform to the model. [`segments`] is the model of a
+//! segmented log.
 //!
 //! # The state
 //!
-//! [`World`](world::World) is the file, two processes A and B, and the known facts about each
-//! record.
+//! [`World`](world::World) consists of the file, two processes A and B, and the known facts about
+//! each record.
 //!
-//! * The file ([`File`](disk::File)) is the contents of the page cache and of the disk: a
-//!   write goes to the cache, a sync to the disk.
-//! * A process has a real `LogFile` or none, whose [`Storage`](cordwood_log::write::Storage) is that file. Its
-//!   whole memory, as `Debug` prints it, is part of the state.
-//! * A record is buffered, written or durable, according to the calls that were made for it. The
-//!   contents of the file are determined by a [reader] that shares no code with the crate.
+//! * The file ([`File`](disk::File)) has contents in the page cache and on the disk. A write goes
+//!   to the cache, and a sync to the disk.
+//! * A process may have a real `LogFile` whose [`Storage`](cordwood_log::write::Storage) is that
+//!   file. Its whole memory, as `Debug` prints it, is part of the state.
+//! * A record is buffered, written or durable, depending on the calls that were made for it. A
+//!   [reader] that shares no code with the crate determines the contents of the file.
 //!
 //! # The actions
 //!
-//! [`Action`](world::Action) lists them:
+//! [`Action`](world::Action) lists the actions:
 //!
 //! * a call: create, open for append with each policy, append, append and sync, flush, sync, close,
-//!   drop, which flushes (the Python classes close a log that is dropped; here that is a close);
-//! * a call with a fault ([`Fault`](disk::Fault)): a write fails in the
-//!   middle, and perhaps also the cut that undoes it; a sync fails; the process is killed in the
-//!   middle of a write, or before a cut or a sync;
-//! * a fork; a kill;
+//!   and drop, which flushes (the Python classes close a log when they drop it; in the model, that
+//!   is a close);
+//! * a call with a fault ([`Fault`](disk::Fault)): a write fails in the middle, and the truncation
+//!   that undoes the write may also fail; a sync fails; the process is killed in the middle of a
+//!   write, or before a truncation or a sync;
+//! * a fork or a kill;
 //! * a power loss, after which one of several files is left ([`Loss`](disk::Loss));
 //! * a flipped bit in a record that is on the disk.
 //!
 //! A log is created in LevelDB's, Pebble's or the packed dialect, with both codecs. A world starts
-//! with no file, with a log in one of several dialects, or with a text
+//! without a file, with a log in one of several dialects, or with a text file
 //! ([`Content`](world::Content)).
 //!
-//! **A failed sync** has the same effect as on Linux: the cache keeps the bytes and takes them for
-//! written, so that the next sync succeeds without them ([`Byte::Lost`](disk::Byte)). The model
-//! tracks bytes where Linux tracks pages: the results hold for pages of any length.
+//! **A failed sync** has the same effect as on Linux. The cache keeps the bytes and marks them as
+//! written, so the next sync succeeds without writing them ([`Byte::Lost`](disk::Byte)). The model
+//! tracks bytes where Linux tracks pages, so the results hold for pages of any length.
 //!
-//! **A fork** gives B the memory of A. A `LogFile` cannot be copied, so the calls of A are
-//! repeated, with the answers that A received. Then the copy gets A's descriptor.
+//! **A fork** gives B the memory of A. A `LogFile` cannot be copied, so the calls of A are repeated
+//! with the results that A received. Then the copy gets A's descriptor.
 //!
 //! **A lock** is released when the process that took it closes or drops the log, even if a child
-//! has the descriptor, or else with the last descriptor.
-//!
+//! has the descriptor. If that process is killed, the lock is released with the last descriptor.
 //! # The promises
 //!
 //! Each rule has a test below. Unless stated otherwise, the rule is from `docs/format/writing.md`.
-//! In each state that is reached:
+//! These rules hold in each state:
 //!
 //! * Records that a sync or `durable_offset` covered are found after any power loss (promise 1).
 //! * Written records are found, whichever process is killed (promise 1).
-//! * No record appears that was not appended, whose append failed, or that a power loss removed;
-//!   none appears twice; the order stays the same (promise 2).
-//! * The crate's reader finds the same as the model's (`reading.md`), and so does a follower that
-//!   has been running all along (`following.md`).
+//! * No record appears if it was not appended, if its append failed, or if a power loss removed it.
+//!   No record appears twice, and the order stays the same (promise 2).
+//! * The crate's reader finds the same records as the model's (`reading.md`), and so does a
+//!   follower that has been running from the start (`following.md`).
 //!
-//! When a call returns:
+//! These rules hold when a call returns:
 //!
 //! * A record whose `append` returned is found, once it is written (promise 3).
 //! * A process changes a file only through a writer that it opened itself ("One writer").
-//! * Opening neither cuts nor changes a complete record, a record that was synced and in which one
-//!   bit has flipped since, or a file of another dialect ("Where appending resumes").
+//! * Opening neither truncates nor changes a complete record, a synced record with one flipped bit,
+//!   or a file of another dialect ("Where appending resumes").
 //! * `durable_offset` covers no byte of a sync that failed in the same process, even for a log that
-//!   was opened later ("When a sync fails"). A sync that failed in another process is not known
-//!   about: `durable_offset` makes no promise after its bytes.
-//! * A log without damage opens; one with a torn tail opens to be cut off or padded.
+//!   was opened later ("When a sync fails"). A process does not know about a sync that failed in
+//!   another process, so `durable_offset` makes no promise after the bytes of that sync.
+//! * A log without damage can be opened. A log with a torn tail can be opened to truncate or pad
+//!   it.
 //! * A failed write leaves no trace, or ends the writer ("When a write fails").
 //!
 //! # The exploration
 //!
-//! [`explore`] is breadth first: for each broken rule, it prints the shortest way to break it in
-//! each setup. Equal states are continued once. Each world is limited ([`Limits`]): three records,
-//! three openings, one fault, one fork, one kill, one power loss and one flipped bit in each world.
-//! `MODEL_DEPTH` is the number of actions; `make model` explores more of them than `cargo test`
-//! does.
+//! [`explore`] searches breadth first. For each broken rule, it prints the shortest way to break
+//! the rule in each setup. Of several equal states, only one is explored further. The events in
+//! each world are limited ([`Limits`]): three records, three openings, one fault, one fork, one
+//! kill, one power loss and one flipped bit. `MODEL_DEPTH` is the number of actions. `make model`
+//! explores longer sequences of actions than `cargo test`.
 
 mod disk;
 #[path = "../double/mod.rs"]
@@ -92,10 +94,10 @@ use cordwood_log::{Dialect, LogFormat, SyncPolicy};
 use explore::{Counterexample, Outcome, explore_all};
 use world::{Content, Flush, Limits, Rule, Setup};
 
-/// Deep enough to find every known defect.
+/// This depth is enough to find every known defect.
 const DEPTH: usize = 5;
 
-/// When the writers in the setups write.
+/// The times at which the writers in the setups write.
 const FLUSHES: &[Flush] = &[Flush::EveryAppend, Flush::OnClose];
 
 fn setups(flush: Flush) -> Vec<Setup> {
@@ -136,14 +138,14 @@ fn setups(flush: Flush) -> Vec<Setup> {
         format: packed.format.with_compression(Compression::Zstd),
         ..packed
     };
-    // A padded log is long, and slow to open again and again.
+    // A padded log is long, so it takes long to open it again and again.
     let old = |content| Setup {
         content,
         levels_less: 2,
         has_follower: true,
         ..new
     };
-    // So is a log with a long damaged record.
+    // A log with a long damaged record also takes long to open.
     let nearly_full = Setup {
         limits: Limits { flips: 0, ..new.limits },
         ..old(Content::NearlyFullBlock)
@@ -173,12 +175,12 @@ fn setups(flush: Flush) -> Vec<Setup> {
     ]
 }
 
-/// How many actions follow each other.
+/// Returns the number of actions in a sequence.
 fn depth() -> usize {
     std::env::var("MODEL_DEPTH").map_or(DEPTH, |depth| depth.parse().expect("MODEL_DEPTH is a number"))
 }
 
-/// The single exploration of one file, shared by all its tests.
+/// Returns the result of exploring one file. All tests share this single exploration.
 fn outcome() -> &'static Outcome {
     static OUTCOME: OnceLock<Outcome> = OnceLock::new();
     OUTCOME.get_or_init(|| {

@@ -1,21 +1,22 @@
-//! A reader of logs that shares no code with the crate: the oracle for the contents of a file.
+//! A reader of logs that shares no code with the crate. It is the oracle for the contents of a
+//! file.
 //!
-//! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. A log with
-//! log numbers (RocksDB's recycled logs, Pebble) ends at bytes that are not a fragment of it.
-//! A run file of Weights & Biases is recognised by its first bytes; the log number is the first
-//! complete fragment's. The records of a container of a packed log are returned with the place of the
-//! whole container.
+//! The rules are the same as in LevelDB's `log_reader.cc`: damage costs the rest of its block. A
+//! log with log numbers (RocksDB's recycled logs, Pebble) ends at bytes that are not one of its
+//! fragments. A run file of Weights & Biases is recognised by its first bytes. The log number is
+//! taken from the first complete fragment. The records of a container in a packed log are returned
+//! with the place of the whole container.
 
 const BLOCK_LEN: usize = 32_768;
-/// FULL, FIRST, MIDDLE and LAST of a container. The mark of a packed log is of another type, and no part
-/// of a record.
+/// The FULL, FIRST, MIDDLE and LAST types of a container. The mark of a packed log has another
+/// type, and is not part of a record.
 const CONTAINER_KINDS: [u8; 4] = [0x40, 0x42, 0x44, 0x46];
 pub(crate) const WANDB_HEADER: &[u8] = b":W&B\xe1\xbe\x00";
 
 const CRC_32C: [u32; 256] = table(0x82f6_3b78);
 const CRC_32: [u32; 256] = table(0xedb8_8320);
 
-/// The remainder of each byte, bit by bit.
+/// Computes the remainder of each byte, bit by bit.
 const fn table(polynomial: u32) -> [u32; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -41,7 +42,7 @@ fn crc(table: &[u32; 256], bytes: &[u8]) -> u32 {
         .fold(!0, |crc, &byte| crc >> 8 ^ table[(crc as u8 ^ byte) as usize])
 }
 
-/// The checksum that the header of a fragment states.
+/// Returns the checksum that the header of a fragment contains.
 fn checksum(is_wandb: bool, type_and_rest: &[u8]) -> u32 {
     match is_wandb {
         true => crc(&CRC_32, type_and_rest),
@@ -49,7 +50,7 @@ fn checksum(is_wandb: bool, type_and_rest: &[u8]) -> u32 {
     }
 }
 
-/// A fragment: a FULL record, with a log number if there is one.
+/// Returns a fragment with a FULL record. It has a log number if one is passed.
 pub(crate) fn full(is_wandb: bool, number: Option<u32>, payload: &[u8]) -> Vec<u8> {
     let mut rest = vec![if number.is_some() { 5 } else { 1 }];
     rest.extend(number.iter().flat_map(|number| number.to_le_bytes()));
@@ -67,19 +68,19 @@ pub(crate) struct Found {
     pub(crate) payload: Vec<u8>,
 }
 
-/// The end of a file.
+/// How a file ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// A whole record, or no record.
+    /// The file ends with a whole record, or has no record.
     Whole,
-    /// A part of a record, or zeros, with no damage before it.
+    /// The file ends with a part of a record or with zeros, without damage before them.
     Torn,
-    /// The file is damaged, or is not LevelDB's.
+    /// The file is damaged, or is not a LevelDB log.
     Other,
 }
 
-/// The fragment at the start of `block`: its length, its type (1 to 4), its log number and its
-/// payload.
+/// Parses the fragment at the start of `block`. Returns its length, its type (1 to 4), its log
+/// number and its payload.
 fn fragment(is_wandb: bool, block: &[u8]) -> Option<(usize, u8, Option<u32>, &[u8])> {
     let header = block.get(..7)?;
     let header_len = if (5..=8).contains(&header[6]) { 11 } else { 7 };
@@ -91,7 +92,7 @@ fn fragment(is_wandb: bool, block: &[u8]) -> Option<(usize, u8, Option<u32>, &[u
     (stored == checksum(is_wandb, rest)).then_some((end, kind, number, &block[header_len..end]))
 }
 
-/// A varint, and the bytes after it.
+/// Parses a varint, and returns the bytes after it.
 fn varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (&byte, rest) = bytes.split_first()?;
     if byte < 0x80 {
@@ -101,7 +102,7 @@ fn varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::from(byte & 0x7f) | more << 7, rest))
 }
 
-/// The records of a container, joined from its fragments.
+/// Returns the records of a container that has been joined from its fragments.
 fn records_of(container: &Found) -> Option<Vec<Found>> {
     let (&codec, rest) = container.payload.split_first()?;
     let (count, stored) = varint(rest)?;
@@ -131,7 +132,7 @@ fn records_of(container: &Found) -> Option<Vec<Found>> {
     records.collect()
 }
 
-/// All records of a file.
+/// Returns all records of a file.
 pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
     let is_wandb = file.starts_with(WANDB_HEADER);
     let blocks = || (0..file.len()).step_by(BLOCK_LEN);
@@ -139,7 +140,7 @@ pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
         .find_map(|start| fragment(is_wandb, &file[start..]))
         .and_then(|first| first.2);
     if number.is_none() && file.starts_with(b"\0\0\0\0\0\0\x05") {
-        // Pebble's end trailer: the log was closed without a record.
+        // This is Pebble's end trailer, which means that the log was closed without a record.
         return (Vec::new(), Tail::Other);
     }
     let (mut records, mut pending, mut tail) = (Vec::new(), None::<Found>, Tail::Whole);

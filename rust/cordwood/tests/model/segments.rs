@@ -1,38 +1,42 @@
-//! A segmented log, explored like the single file: the real `SegmentedLog`, reader and follower
-//! over a directory in memory ([`DirectoryDouble`]), in all orders of calls.
+//! A segmented log is explored in the same way as a single file. The real `SegmentedLog`, reader
+//! and follower work on a directory in memory ([`DirectoryDouble`]), in all orders of calls.
 //!
-//! * **Writers** never overlap: each opening is by a new process, which knows only how
-//!   much is durable (`checkpoint`). Any operation on a file or on the directory may fail once (a
-//!   failed write does half of its work, a failed creation may leave the file), and a process may
-//!   be killed within any operation or between two calls.
-//! * **A flipped bit** in the first or the last record that is on the disk hides it, and those after it
-//!   in its file. A follower sees it; no reader reads beside it.
-//! * **Pads and holes**: in some worlds the segments are long, the first one starts at any offset, and
-//!   opening pads a torn tail. The log then continues in the next block of the same segment. A follower
-//!   polls at any time; no bit flips there, and no reader is open.
-//! * **A loss of power** leaves any of the directories that [`Disk::after_any_loss`] lists. Each of
-//!   them is read and opened in each state; the exploration also goes on from each of them, once.
-//! * **A reader** is opened in one state and reads in another; **a follower** polls at any time. They
-//!   read a copy of the directory on the real disk, in which each file stays the same inode.
+//! * **Writers** never overlap. Each opening is by a new process, which only knows how much is
+//!   durable (`checkpoint`). Any operation on a file or on the directory may fail once. A failed
+//!   write does half of its work, and a failed creation may leave the file. A process may be killed
+//!   during any operation or between two calls.
+//! * **A flipped bit** in the first or last record on the disk hides that record and the records
+//!   after it in its file. A follower sees the flipped bit. No reader is open at the same time.
+//! * **Pads and holes**: in some worlds, the segments are long, the first segment starts at any
+//!   offset, and opening pads a torn tail. The log then continues in the next block of the same
+//!   segment. A follower polls at any time. In these worlds, no bit flips and no reader is open.
+//! * **A power loss** leaves any of the directories that [`Disk::after_any_loss`] lists. In each
+//!   state, each of these directories is read and opened. The exploration also continues from each
+//!   of them, once.
+//! * **A reader** is opened in one state and reads in another. **A follower** polls at any time.
+//!   They use a copy of the directory on the real disk, in which each file keeps its inode.
 //!
-//! The promises are those of `docs/format/writing.md` and `following.md`, "A segmented log":
+//! The promises are listed in `docs/format/writing.md` and in `following.md`, "A segmented log":
 //!
-//! * No durable record is lost by a loss of power, no written one by a kill, unless it was pruned.
-//! * No record is there twice, in another order, or after its append failed without an effect. None
-//!   is missing between two others.
-//! * A reader finds the same as the model's, without damage. One for which files were pruned, and a
-//!   follower that pruning has overtaken, say so; neither omits a record without an error.
-//! * A call fails only if an operation failed, in this call or, permanently, in an earlier one; opening
-//!   also if a bit has flipped in the newest file, which it then leaves as it is.
+//! * A power loss loses no durable record, and a kill loses no written record, unless the record
+//!   was pruned.
+//! * No record appears twice, in another order, or after its append failed without an effect. No
+//!   record is missing between two others.
+//! * A reader finds the same records as the model's reader, without damage. If files were pruned
+//!   before a reader or follower reached them, it returns an error. It never omits a record without
+//!   an error.
+//! * A call fails only if an operation failed, either in this call or, permanently, in an earlier
+//!   one. Opening also fails if a bit has flipped in the newest file, and then leaves that file
+//!   unchanged.
 //!
-//! One state is known and allowed: a loss of power leaves a torn record, the process that cuts it off
-//! is killed before the sync, the next one appends, and a second loss leaves the length of its write
-//! over the bytes that were cut. Such an end is damage to readers, and the log is refused. No durable
-//! record is lost.
+//! One state is known and allowed. A power loss leaves a torn record, the process that truncates it
+//! is killed before the sync, the next process appends, and a second power loss keeps the length of
+//! that write but restores the truncated bytes. To readers, such an end is damage, and opening the
+//! log fails. No durable record is lost.
 //!
-//! Not explored: the lock against a second writer, pruning in the middle of an append (a thread of
-//! its own), and a failed sync of the directory after which the next one has no effect: that a new
-//! file is on the disk then is not promised.
+//! Three things are not explored: the lock against a second writer, pruning by another thread
+//! during an append, and a failed sync of the directory after which the next sync has no effect. In
+//! the last case, no promise is made that a new file is on the disk.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -58,18 +62,18 @@ use crate::double::directory::{DirectoryDouble, DirectoryOp};
 use crate::reader::read;
 
 type Files = BTreeMap<u64, Vec<u8>>;
-/// Log offsets and numbers of records.
+/// Records, each as its log offset and its number.
 type Records = Vec<(u64, usize)>;
 type DirectoryReader = Reader<StreamSource<FileReader>>;
 
-/// At most so many of each in one world, and one flipped bit.
+/// The maximum number of each kind of event in a world. There is also at most one flipped bit.
 const RECORDS: usize = 5;
 const OPENINGS: usize = 3;
 const FAULTS: usize = 1;
 const POWER_LOSSES: usize = 1;
 const LOOKS: usize = 4;
 
-/// More operations than any call needs.
+/// A number that is larger than the number of operations in any call.
 const MANY: usize = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,50 +83,51 @@ enum Action {
     AppendSync,
     Sync,
     Rotate,
-    /// Everything before the last segment.
+    /// Prunes everything before the last segment.
     Prune,
     Close,
     Kill,
-    /// This one of the directories that may be left.
+    /// Leaves the directory with this index among the directories that a power loss may leave.
     LosePower(usize),
-    /// A bit flips in the record with this number, which is on the disk.
+    /// Flips a bit in the record with this number, which is on the disk.
     Flip(usize),
     OpenReader,
     Read,
     Follow,
 }
 
-/// The operation of a call, counted from 0, that fails or within which the process is killed.
+/// The operation at which a call fails or the process is killed. The operations of a call are
+/// counted from 0.
 #[derive(Debug, Clone, Copy)]
 struct Fault {
     operation: usize,
     is_kill: bool,
-    /// If it is a creation, the file is there nevertheless.
+    /// Whether a failed creation leaves the file.
     leaves_file: bool,
 }
 
 type Step = (Action, Option<Fault>);
 
-/// What is known of a record.
+/// The known state of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
 enum State {
-    /// Must not be found.
+    /// The record must not be found.
     Gone,
-    /// Its append failed, or a kill may have lost it: it may be found.
+    /// The record may be found. Its append failed, or a kill may have lost it.
     Unknown,
     Buffered,
     Written,
     Durable,
 }
 
-/// The disk under the directory, made from the recorded operations.
+/// The disk that contains the directory. It is built from the recorded operations.
 #[derive(Debug, Default)]
 struct Disk {
     files: BTreeMap<u64, File>,
     names: BTreeSet<u64>,
-    /// Creations and removals since the last sync of the directory.
+    /// The creations and removals since the last sync of the directory.
     pending: Vec<DirectoryOp>,
-    /// The files with a cut that has not been synced.
+    /// The files with a truncation that has not been synced.
     cut: BTreeSet<u64>,
     /// The result of [`after_any_loss`](Self::after_any_loss) until the next operation.
     losses: OnceCell<BTreeSet<Files>>,
@@ -171,8 +176,8 @@ impl Disk {
         }
     }
 
-    /// The directories that may be left: with any of the names that were not synced, and any state
-    /// of each file.
+    /// Returns each directory that a power loss may leave. It has any subset of the unsynced names,
+    /// and each of its files has any possible state.
     fn after_any_loss(&self) -> &BTreeSet<Files> {
         self.losses.get_or_init(|| self.make_losses())
     }
@@ -204,16 +209,16 @@ impl Disk {
     }
 }
 
-/// A copy of the directory on the real disk, with those who read it.
+/// A copy of the directory on the real disk, with its reader and its follower.
 struct Readers {
     directory: TempDir,
     /// The numbers of the records that the follower has returned.
     followed: Vec<usize>,
     follower: Option<Follower>,
-    /// The records that were there when the reader was opened.
+    /// The records that existed when the reader was opened.
     at_opening: Vec<usize>,
     reader: Option<DirectoryReader>,
-    /// The files at each look: they determine the state of the reader and the follower.
+    /// The files at each read or poll. They determine the states of the reader and the follower.
     seen: Vec<Files>,
 }
 
@@ -250,9 +255,9 @@ fn write_all(directory: &std::path::Path, files: &Files) {
     }
 }
 
-/// Reads to the end. The error, if there is one.
+/// Reads to the end. Also returns the error, if there is one.
 ///
-/// Damage may start where `is_damaged` says so.
+/// Damage may start only at offsets for which `is_damaged` returns true.
 fn read_on(reader: &mut DirectoryReader, is_damaged: impl Fn(u64) -> bool) -> Result<(Records, Option<Error>), String> {
     let mut found = Vec::new();
     loop {
@@ -283,7 +288,7 @@ fn number_of(data: &[u8]) -> Result<usize, String> {
     number.ok_or_else(|| format!("a record that nobody appended: {data:?}"))
 }
 
-/// The offsets and numbers of the records in a directory, as the model's reader finds them.
+/// Returns the offsets and numbers of the records in a directory, as the model's reader finds them.
 fn records_in(files: &Files) -> Result<Records, String> {
     let mut records = Vec::new();
     for (base, bytes) in files {
@@ -294,7 +299,8 @@ fn records_in(files: &Files) -> Result<Records, String> {
     Ok(records)
 }
 
-/// A record of which a bit has flipped: its log offset, and that of its file.
+/// A record in which a bit has flipped. It is given by the log offset of the record and the log
+/// offset of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Flipped {
     base: u64,
@@ -302,14 +308,14 @@ struct Flipped {
 }
 
 impl Flipped {
-    /// Whether readers do not find the record at `offset`: they skip the rest of the block, and a file
-    /// has only one.
+    /// Checks whether readers cannot find the record at `offset`. They skip the rest of the damaged
+    /// block, and a file has only one block.
     fn hides(self, offset: u64, files: &Files) -> bool {
         let next = files.range(self.base + 1..).next();
         self.offset <= offset && next.is_none_or(|(next, _)| offset < *next)
     }
 
-    /// Whether it is in the file that is opened for appending.
+    /// Checks whether the record is in the file that is opened for appending.
     fn is_in_newest(self, files: &Files) -> bool {
         files.last_key_value().is_some_and(|(newest, _)| *newest == self.base)
     }
@@ -322,27 +328,27 @@ struct World {
     options: LogFileOptions,
     directory: DirectoryDouble,
     disk: Disk,
-    /// How many operations of the directory the disk has.
+    /// The number of directory operations that have reached the disk.
     ops_done: usize,
     log: Option<SegmentedLog>,
     records: Vec<(State, Option<u64>)>,
     /// Everything before this log offset is known to be durable.
     durable: u64,
-    /// Records before this log offset may be gone.
+    /// Records before this log offset may have been pruned.
     pruned: u64,
     readers: Option<Readers>,
     flipped: Option<Flipped>,
     openings: usize,
     faults: usize,
     power_losses: usize,
-    /// The operations of the last call.
+    /// The number of operations in the last call.
     operations: usize,
-    /// Whether there was a creation among them.
+    /// Whether one of these operations was a creation.
     has_created: bool,
 }
 
 impl World {
-    /// A log that starts at `base`: what precedes it was pruned.
+    /// Creates a log that starts at `base`, as if everything before it had been pruned.
     fn new((options, base): Setup<'_>) -> Self {
         let files: Files = (base > 0).then(|| (base, Vec::new())).into_iter().collect();
         World {
@@ -364,7 +370,7 @@ impl World {
         }
     }
 
-    /// The actions that are possible now, without faults.
+    /// Returns the actions that are possible now, without faults.
     fn actions(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         match &self.log {
@@ -404,7 +410,7 @@ impl World {
         actions
     }
 
-    /// The last action, with each fault that it may have.
+    /// Returns the last action with each fault that could occur in it.
     fn faulty(&self, action: Action) -> Vec<Step> {
         if self.faults == FAULTS {
             return Vec::new();
@@ -518,7 +524,7 @@ impl World {
         result.map(drop)
     }
 
-    /// The process ends; operations that the log tries when it is dropped have no effect.
+    /// Ends the process. Operations that the log tries when it is dropped have no effect.
     fn end_process(&mut self) {
         self.directory.state().is_dead = true;
         self.log = None;
@@ -530,7 +536,7 @@ impl World {
         }
     }
 
-    /// Where a record is that is on the disk: the file, and its offset there.
+    /// Returns the place of a record that is on the disk: its file, and its offset in that file.
     fn place_of(&self, number: usize) -> Option<(u64, usize)> {
         let offset = self.records[number].1?;
         let (base, _) = self.directory.files().into_iter().rfind(|(base, _)| *base <= offset)?;
@@ -544,7 +550,7 @@ impl World {
 
     fn flip(&mut self, number: usize) {
         let (base, at) = self.place_of(number).expect("it is there");
-        // A bit of the checksum.
+        // This bit belongs to the checksum.
         self.directory.file(base).state().bytes[at] ^= 1;
         let file = self.disk.files.get_mut(&base).expect("it is there");
         file.cache[at] ^= 1;
@@ -581,16 +587,16 @@ impl World {
         self.power_losses += 1;
     }
 
-    /// Whether damage may be reported at this log offset: the flipped record and those that it hides,
-    /// or a torn tail that was padded.
+    /// Checks whether damage may be reported at this log offset. It may be reported for the flipped
+    /// record, for the records hidden by it, and for a torn tail that was padded.
     fn is_damaged(&self, offset: u64) -> bool {
         let files = self.directory.files();
         self.options.on_torn_tail == OnTornTail::PadToBlock
             || self.flipped.is_some_and(|flipped| flipped.hides(offset, &files))
     }
 
-    /// Whether a record that was acknowledged and that no damage hides lies between two records, so
-    /// that it must not be omitted.
+    /// Checks whether an acknowledged record that no damage hides is between two records. A reader
+    /// must not omit such a record.
     fn has_between(&self, last: usize, next: usize) -> bool {
         let files = self.directory.files();
         let is_hidden = |offset: u64| self.flipped.is_some_and(|flipped| flipped.hides(offset, &files));
@@ -629,7 +635,7 @@ impl World {
         let expected = &readers.at_opening;
         let is_right = match error.map(|error| error.kind) {
             None => found.starts_with(expected) && found.windows(2).all(|pair| !self.has_between(pair[0], pair[1])),
-            // A torn tail was cut off meanwhile, by opening the log.
+            // Opening the log may have truncated a torn tail since the reader was opened.
             Some(ErrorKind::Io { source, .. }) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
                 found == *expected
             }
@@ -679,7 +685,7 @@ impl World {
         let followed = &readers.followed;
         let rest = || visible.iter().filter(|number| followed[..before].last() < Some(number));
         let from = followed.len().saturating_sub(new.len() + 1);
-        // A file that was removed while it was open is read to its end.
+        // A file that was removed while it was open is still read to its end.
         let are_in_order = followed.windows(2).all(|pair| pair[0] < pair[1]);
         let new = new.iter().filter(|number| visible.contains(number));
         let has_gap = followed[from..]
@@ -701,7 +707,7 @@ impl World {
         Ok(())
     }
 
-    /// Checks the directory, and each one that a loss of power may leave now.
+    /// Checks the current directory, and each directory that a power loss may leave now.
     fn check(&self, read_before: &mut HashSet<Files>) -> Result<(), String> {
         let files = self.directory.files();
         self.check_directory("now", &files, State::Written)?;
@@ -714,7 +720,8 @@ impl World {
         Ok(())
     }
 
-    /// Checks that the right records are in a directory, if those that are at least `kept` must be.
+    /// Checks that a directory contains the correct records. Records whose state is at least `kept`
+    /// must be in it.
     fn check_directory(&self, when: &str, files: &Files, kept: State) -> Result<(), String> {
         let found = records_in(files)?;
         let is_right = |&(offset, number): &(u64, usize)| match self.records.get(number) {
@@ -760,8 +767,9 @@ impl World {
     }
 }
 
-/// The crate's reader finds the same records as the model's, without damage, and so does the log when
-/// it is opened. After a second loss of power, the end may be damaged if a cut was not synced.
+/// Checks that the crate's reader finds the same records as the model's reader, without damage.
+/// Opening the log must also find them. After a second power loss, the end may be damaged if a
+/// truncation was not synced.
 fn check_reading(
     files: &Files,
     options: &LogFileOptions,
@@ -805,7 +813,8 @@ fn check_reading(
             kind: ErrorKind::Corruption { region, .. },
             ..
         }) if may_be_damaged && region.start >= end => {
-            // Without a second loss, the same files are no such state.
+            // Without a second power loss, the same files would be an error, so they are checked
+            // again.
             read_before.remove(files);
         }
         Err(error) => return Err(format!("opening: {error}")),
@@ -837,7 +846,7 @@ const BUSY: &[Action] = &[
     Action::OpenReader,
 ];
 
-/// The number of states and of actions, or the shortest way to break a promise.
+/// Returns the number of states and of actions, or the shortest way to break a promise.
 fn explore(setup: Setup<'_>, start: &[Action], depth: usize) -> Result<(usize, usize), String> {
     let mut known = HashSet::from([World::new(setup).fingerprint()]);
     let mut frontier: Vec<Vec<Step>> = vec![start.iter().map(|&action| (action, None)).collect()];
@@ -885,10 +894,10 @@ const CLOSED: &[Action] = &[
     Action::Close,
 ];
 
-/// A record that a loss of power may tear.
+/// The last of these records is not synced, so a power loss may tear it.
 const UNSYNCED: &[Action] = &[Action::Open, Action::AppendSync, Action::Append];
 
-/// How many directories a loss of power may leave after these actions.
+/// Returns the number of directories that a power loss may leave after these actions.
 fn loss_count(setup: Setup<'_>, start: &[Action]) -> usize {
     let path: Vec<_> = start.iter().map(|&action| (action, None)).collect();
     replay(setup, &path).disk.after_any_loss().len()
@@ -909,7 +918,7 @@ fn explore_each(setup: Setup<'_>, starts: Vec<(Vec<Action>, usize)>) {
     }
 }
 
-/// After each loss of power that may tear a record.
+/// Returns a start for each power loss that may tear a record.
 fn after_losses(setup: Setup<'_>, depth: usize) -> impl Iterator<Item = (Vec<Action>, usize)> {
     let losses = 0..loss_count(setup, UNSYNCED);
     losses.map(move |loss| ([UNSYNCED, &[Action::LosePower(loss)]].concat(), depth))
@@ -933,7 +942,7 @@ fn check_all(dialect: Dialect, segment_len: u64) {
     }
 }
 
-/// Segments of several blocks, in which a torn tail is padded.
+/// Explores segments of several blocks, in which a torn tail is padded.
 fn check_padded(base: u64) {
     let options = LogFileOptions::default()
         .with_segment_len(100_000)
@@ -942,7 +951,7 @@ fn check_padded(base: u64) {
     explore_each(setup, after_losses(setup, crate::depth() - 2).collect());
 }
 
-/// Two records fit in a segment.
+/// A segment has room for two records.
 #[test]
 fn a_segmented_log_keeps_its_promises_in_every_state() {
     check_all(Dialect::LEVELDB, 32);
@@ -958,7 +967,8 @@ fn a_segment_with_a_padded_tail_keeps_its_promises_in_every_state() {
     check_padded(0);
 }
 
-/// The second base: its first block ends soon after the 27th byte, if blocks are counted from 0.
+/// If blocks were counted from offset 0, the first block of a segment at the second base would end
+/// after 27 bytes.
 #[test]
 fn a_padded_segment_at_any_offset_keeps_its_promises() {
     for base in [107, 32_768 - 27] {

@@ -1,4 +1,4 @@
-//! The state of the model, its actions, and the promises.
+//! The state of the model, its actions, and the promises that it must keep.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::reader::{Found, Tail, WANDB_HEADER, full, read};
 
 // Actions ---------------------------------------------------------------------------------------
 
-/// The data of a record. Each record's data is unique, so that one that appears twice is noticed.
+/// The data of a record. The data of each record is unique, so that a repeated record is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Data {
     Short,
     /// One byte and 600 zeros, which may contain a sector of zeros.
     Zeros,
-    /// Most of a block.
+    /// Data that fills most of a block.
     Long,
 }
 
@@ -37,7 +37,7 @@ impl Data {
     }
 }
 
-/// A call of the crate.
+/// A call to the crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Create,
@@ -46,9 +46,9 @@ pub(crate) enum Call {
     AppendSync(Data),
     Flush,
     Sync,
-    /// `close`, and then the value is dropped. The Python class also does that when it is dropped.
+    /// Calls `close` and drops the value. The Python class also calls `close` when it is dropped.
     Close,
-    /// The value is dropped without `close`.
+    /// Drops the value without `close`.
     Drop,
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum Name {
     B,
 }
 
-/// A part of a fragment in which a bit flips.
+/// The part of a fragment in which a bit flips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Checksum,
@@ -83,11 +83,11 @@ impl Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Call(Name, Call, Option<Fault>),
-    /// A forks: B is its child.
+    /// A forks, and B is its child.
     Fork,
     Kill(Name),
     PowerLoss(Loss),
-    /// One bit flips in the first or the last of the records that are known to be on the disk.
+    /// One bit flips in the first or last record that is known to be on the disk.
     Flip {
         is_last: bool,
         part: Part,
@@ -132,23 +132,23 @@ impl fmt::Display for Action {
 /// The contents of the file at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// There is no file.
+    /// No file exists.
     None,
-    /// Two records: a short one, and one with zeros.
+    /// A short record, and a record with zeros.
     LevelDb,
-    /// One record, which leaves room for 300 bytes in its block.
+    /// One record that leaves 300 bytes of its block free.
     NearlyFullBlock,
     Wandb,
-    /// Log number 7, and after it a record of log number 6.
+    /// A record with log number 7, followed by a record with log number 6.
     Recycled,
-    /// Log number 7, closed by Pebble's trailer.
+    /// A log with log number 7 that Pebble has closed with its trailer.
     PebbleClosed,
-    /// Not a log at all.
+    /// A text file.
     Text,
 }
 
 impl Content {
-    /// Not LevelDB's.
+    /// Checks whether the file is not in LevelDB's dialect.
     fn is_foreign(self) -> bool {
         !matches!(self, Content::None | Content::LevelDb | Content::NearlyFullBlock)
     }
@@ -171,26 +171,26 @@ impl Content {
     }
 }
 
-/// When records are written.
+/// The time at which records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flush {
-    /// Before `append` returns.
+    /// Records are written before `append` returns.
     EveryAppend,
     OnClose,
 }
 
-/// Where a world starts, and how its logs are opened.
+/// The start of a world, and the options with which it opens logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Setup {
     pub(crate) content: Content,
-    /// The format in which a log is created. A packed log is also opened in it.
+    /// The format in which a log is created. A packed log is also opened with this format.
     pub(crate) format: LogFormat,
     pub(crate) flush: Flush,
     pub(crate) sync: SyncPolicy,
     pub(crate) limits: Limits,
-    /// How many levels earlier the exploration ends than the deepest ones.
+    /// The number of levels by which the exploration ends earlier than the deepest one.
     pub(crate) levels_less: usize,
-    /// A follower runs alongside.
+    /// Whether a follower runs alongside the writer.
     pub(crate) has_follower: bool,
 }
 
@@ -228,7 +228,7 @@ impl Setup {
     }
 }
 
-/// How often each thing that must not go on forever may happen.
+/// Limits how often certain events happen in a world, so that the exploration ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Limits {
     pub(crate) records: u32,
@@ -242,7 +242,7 @@ pub(crate) struct Limits {
 
 // The promises ----------------------------------------------------------------------------------
 
-/// The promises. `main.rs` says where each rule comes from.
+/// The promises. `main.rs` names the source of each rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Rule {
     SyncedSurvivesPowerLoss,
@@ -278,24 +278,24 @@ fn broken(rule: Rule, what: impl Into<String>) -> Violation {
 /// The known facts about an appended record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Status {
-    /// It may be in the file: it is in a buffer, or its sync failed.
+    /// The record may be in the file. It is in a buffer, or its sync failed.
     Maybe,
-    /// The operating system has it: a call that writes has returned.
+    /// The operating system has the record, because a call that writes it has returned.
     Written,
-    /// It is on the disk: a sync has returned, or `durable_offset` covers it.
+    /// The record is on the disk, because a sync has returned or `durable_offset` covers it.
     Durable,
-    /// It was durable, but a bit has flipped before it or in it: readers do not find it.
+    /// The record was durable, but a bit has flipped in it or before it, so readers do not find it.
     Hidden,
 }
 
-/// A record that may appear. One whose append failed, or that a power loss has removed, is in no
-/// list and must not appear.
+/// A record that may appear. A record whose append failed or that a power loss has removed is not
+/// in any list, and must not appear.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Record {
     data: Data,
     number: u8,
     status: Status,
-    /// Where it is, once it is known to be on the disk.
+    /// The start of the record, once it is known to be on the disk.
     start: usize,
     end: usize,
 }
@@ -321,19 +321,21 @@ impl Record {
 
 #[derive(Debug)]
 struct Process {
-    /// Its number in this world; 0 means no process.
+    /// The number of the process in this world. 0 means that it does not exist.
     number: u32,
     inode: u64,
     log: Option<LogFile>,
-    /// The process has opened `log` itself.
+    /// Whether the process has opened `log` itself.
     is_opener: bool,
-    /// The descriptors of all logs it has opened, in order.
+    /// The descriptors of all logs that the process has opened, in order.
     ports: Vec<Port>,
-    /// All calls it has made, from which a child's memory is created.
+    /// All calls of the process. A child's memory is created from them.
     history: Vec<(Call, u8)>,
-    /// Records (by number) appended to `log` here that no later call has reported as lost.
+    /// The numbers of the records that this process has appended and that no later call has
+    /// reported as lost.
     own: Vec<u8>,
-    /// `durable_offset` when a sync failed: all that a process may remember about it.
+    /// The value of `durable_offset` when a sync failed. A process may remember nothing else about
+    /// the failure.
     failed_at: Option<u64>,
 }
 
@@ -366,12 +368,13 @@ pub(crate) struct World {
     next_record: u8,
     records: Vec<Record>,
     has_file: bool,
-    /// A lock is held. The process that opened the log releases it by closing or dropping the log;
-    /// if that process is killed, the lock is released with the last copy.
+    /// Whether a lock is held. The process that opened the log releases the lock by closing or
+    /// dropping the log. If that process is killed, the lock is released with the last copy of the
+    /// descriptor.
     is_locked: bool,
     has_flipped: bool,
     follower: Option<Beside>,
-    /// The result of the last call, for the reader of a counterexample.
+    /// The result of the last call, which is printed with a counterexample.
     outcome: String,
 }
 
@@ -426,7 +429,7 @@ impl World {
         }
     }
 
-    /// A hash of everything that the future depends on: equal for equal states.
+    /// Returns a hash of everything that affects the future. Equal states have equal hashes.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let file = self.file();
@@ -463,7 +466,7 @@ impl World {
 
     // Possible actions --------------------------------------------------------------------------
 
-    /// All actions that are possible next, without a fault.
+    /// Returns all actions that are possible next, without a fault.
     pub(crate) fn actions(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         for (name, process) in [(Name::A, &self.a), (Name::B, &self.b)] {
@@ -513,7 +516,7 @@ impl World {
         actions
     }
 
-    /// The same call, with each fault that could have occurred during it.
+    /// Returns the same call with each fault that could have occurred in it.
     pub(crate) fn faulty(&self, action: Action) -> Vec<Action> {
         match action {
             Action::Call(name, call, None) if self.limits.faults > 0 => {
@@ -530,7 +533,7 @@ impl World {
     ///
     /// # Errors
     ///
-    /// Returns the rule that was broken.
+    /// Returns the rule that the action broke.
     pub(crate) fn act(&mut self, action: Action) -> Result<(), Violation> {
         self.outcome.clear();
         match action {
@@ -565,8 +568,8 @@ impl World {
             let read = file.read();
             let mut looked = follower.look(&file.cache, &read.0);
             if looked.is_err() && matches!(action, Action::Call(_, Call::Open(OnTornTail::Truncate), _)) {
-                // Bytes that the follower has reported as damage may have been cut off: it starts
-                // over.
+                // Bytes that the follower has reported as damage may have been truncated, so a new
+                // follower is started.
                 *follower = Beside::new();
                 looked = follower.look(&file.cache, &read.0);
             }
@@ -575,8 +578,8 @@ impl World {
         Ok(())
     }
 
-    /// Keeps the records that are found; of the others, those that were on the disk become hidden,
-    /// and the rest must not appear again.
+    /// Keeps the records that are found. Records that are not found become hidden if they were on
+    /// the disk. All others must not appear again.
     fn keep_found(&mut self, status: Status) {
         let read = self.file().read();
         let (found, _) = &*read;
@@ -596,7 +599,7 @@ impl World {
         let mut synced = self.records.iter().filter(|record| record.status == Status::Durable);
         let record = if is_last { synced.next_back() } else { synced.next() };
         let record = record.expect("a record that is known to be on the disk");
-        // A container may be shorter than its records.
+        // A container may be shorter than the records in it.
         let len = record.end - record.start;
         let header_len = len.checked_sub(record.data.bytes(0).len()).unwrap_or(7);
         let (index, bit) = match part {
@@ -613,7 +616,7 @@ impl World {
         self.keep_found(Status::Maybe);
     }
 
-    /// The process is killed; another one, without that knowledge, takes its name.
+    /// Kills the process. A new process with an empty memory gets its name.
     fn kill(&mut self, name: Name) {
         let number = self.next_process;
         self.next_process += 1;
@@ -623,15 +626,14 @@ impl World {
         self.let_lock_go();
     }
 
-    /// Releases the lock once the last descriptor is gone.
+    /// Releases the lock if no descriptor is left.
     fn let_lock_go(&mut self) {
         if self.a.log.is_none() && self.b.log.is_none() {
             self.is_locked = false;
         }
     }
 
-    /// Gives B the memory of A, by repeating all the calls that A has made, with the answers that A
-    /// received.
+    /// Gives B the memory of A. All calls of A are repeated with the results that A received.
     fn fork(&mut self) {
         let mut child = Process::new(self.next_process);
         self.next_process += 1;
@@ -717,8 +719,8 @@ impl World {
                 Call::Open(OnTornTail::Refuse) => *tail_before != Tail::Whole,
                 _ => *tail_before == Tail::Other,
             };
-            // A text is not a log, and stays unchanged. So does a log with log numbers, which may
-            // consist of only a torn record.
+            // A text file is not a log, so it must stay unchanged. A log with log numbers must also
+            // stay unchanged, because it may consist of only a torn record.
             let may_refuse =
                 may_refuse || self.setup.content == Content::Text || self.setup.format.log_number.is_some();
             if result.is_err() && fault.is_none() && !may_refuse && !self.has_flipped {
@@ -741,7 +743,7 @@ impl World {
             let what = format!("{call:?} leaves a part of a record in the file, and the writer goes on");
             return Err(broken(Rule::FailedWritesAreUndone, what));
         }
-        // Dropping a log reports no failure.
+        // Dropping a log does not report a failure.
         let is_ok = result.is_ok() && (call != Call::Drop || works && fault.is_none());
         self.note(name, call, is_ok, has_sync_failed)?;
         if matches!(call, Call::Close | Call::Drop) || is_opening && result.is_err() {
@@ -757,7 +759,7 @@ impl World {
         Ok(())
     }
 
-    /// Makes the call.
+    /// Makes the call to the crate.
     fn make(&mut self, name: Name, call: Call, number: u8) -> Result<(), Error> {
         let (setup, file) = (self.setup, self.file.clone());
         if matches!(call, Call::Create | Call::Open(_)) {
@@ -792,7 +794,7 @@ impl World {
         self.next_record += 1;
     }
 
-    /// Records the promise of a call that has returned.
+    /// Records the promises that a returned call makes.
     fn note(&mut self, name: Name, call: Call, is_ok: bool, has_sync_failed: bool) -> Result<(), Violation> {
         if let Call::Append(data) | Call::AppendSync(data) = call {
             self.limits.records -= 1;
@@ -820,7 +822,7 @@ impl World {
         Ok(())
     }
 
-    /// Marks the records as promised: they must be found.
+    /// Marks records as promised. From then on, they must be found.
     fn promise(&mut self, name: Name, status: Status, is_meant: impl Fn(&Record) -> bool) -> Result<(), Violation> {
         let process = self.process(name).number;
         let file = self.file.clone();
@@ -839,8 +841,8 @@ impl World {
                 let what = format!("{record} was appended and written, and no reader finds it");
                 return Err(broken(Rule::AppendedIsFound, what));
             };
-            // A new process does not know about syncs that failed in another one: readers may stop
-            // at the lost bytes.
+            // A new process does not know about syncs that failed in another process. Readers may
+            // stop at the lost bytes.
             let is_lost_elsewhere = |byte: &Byte| matches!(byte, Byte::Lost(other) if *other != process);
             let status = match bytes[..place.end].iter().any(is_lost_elsewhere) {
                 true => status.min(Status::Written),
@@ -908,7 +910,7 @@ impl World {
         Ok(())
     }
 
-    /// Checks the promises in each state, however it was reached.
+    /// Checks the promises for this state, however it was reached.
     pub(crate) fn check(&self) -> Result<(), Violation> {
         let mut file = self.file();
         let found = &file.read().0;
@@ -925,8 +927,8 @@ impl World {
         Ok(())
     }
 
-    /// Checks that the records found were appended, each once and in order, and that all promised
-    /// ones are among them.
+    /// Checks that the records found were appended, each once and in order. All promised records
+    /// must be among them.
     fn check_found(
         &self,
         found: &[Found],
@@ -979,8 +981,9 @@ fn is_payload_of(found: &Found, record: &Record) -> bool {
     found.payload == record.data.bytes(record.number)
 }
 
-/// The whole memory of a log, including private parts, except for the time of its last sync, which
-/// no policy here depends on, and the policy it was opened with, which no longer matters.
+/// Returns the whole memory of a log, including private fields. Two fields are left out. No policy
+/// here depends on the time of the last sync, and the policy with which the log was opened no
+/// longer matters.
 fn memory_of(log: &LogFile) -> String {
     let text = format!("{log:?}");
     [("sync_started: ", "}"), ("on_torn_tail: ", ",")]
@@ -1001,7 +1004,7 @@ fn check_reader(file: &[u8], found: &[Found]) -> Result<(), Violation> {
             Ok(Some(Event::Record(record))) => records.push(record.data.to_vec()),
             Ok(Some(Event::Skipped(_))) => {}
             Ok(None) => break,
-            // A text.
+            // The file is a text file.
             Err(Error {
                 kind: ErrorKind::Foreign { .. },
                 ..

@@ -1,4 +1,4 @@
-//! Appending to a file that ends anywhere.
+//! Tests that append to a file with any end.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::files::Alphabet;
 use crate::model::encode;
 use crate::tally::Tally;
 
-/// A file in memory. Clones are the same file.
+/// A file in memory. All clones share the same bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory(Arc<Mutex<Vec<u8>>>);
 
@@ -60,7 +60,7 @@ impl Storage for Memory {
     }
 }
 
-/// Opens the file in each way, and appends a short record and one of two fragments.
+/// Opens the file in each way, and appends a short record and a record of two fragments.
 pub(crate) fn append(tally: &mut Tally, _: Alphabet, file: &[u8]) {
     let before = events(file, OnCorruption::Skip);
     let seen = Seen::new(&before);

@@ -1,4 +1,4 @@
-//! Following a file that grows.
+//! Tests that follow a growing file.
 
 use std::fs::File;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::files::{Alphabet, Files, each_in_threads};
 use crate::model::{self, Event, encode};
 use crate::tally::Tally;
 
-/// Offset and bytes.
+/// Records, each as its offset and its bytes.
 type Records = Vec<(u64, Vec<u8>)>;
 
 pub(super) fn sets(is_full: bool) -> Vec<Set> {
@@ -63,7 +63,7 @@ pub(super) fn sets(is_full: bool) -> Vec<Set> {
     sets
 }
 
-/// Logs of at most `count` whole records.
+/// Returns the set of all logs of at most `count` whole records.
 fn of_logs(name: &str, count: usize, lens: Vec<usize>, check: fn(&mut Tally, &Live, &[u8])) -> Set {
     Set {
         name: name.to_owned(),
@@ -87,7 +87,7 @@ fn of_logs(name: &str, count: usize, lens: Vec<usize>, check: fn(&mut Tally, &Li
     }
 }
 
-/// A file that grows. It is removed at the end.
+/// A growing file. Dropping this value removes the file.
 struct Live {
     path: PathBuf,
     file: File,
@@ -125,7 +125,7 @@ fn open(path: &Path, dialect: Dialect) -> Follower {
     Follower::open_with(path, options).expect("the file")
 }
 
-/// Takes all records of a whole log, and returns why the follower waits then.
+/// Takes all records of a whole log, and returns the reason why the follower then waits.
 fn poll(follower: &mut Follower, found: &mut Records) -> WaitReason {
     loop {
         match follower.poll().expect("a whole log") {
@@ -136,8 +136,9 @@ fn poll(follower: &mut Follower, found: &mut Records) -> WaitReason {
     }
 }
 
-/// The records in the first `len` bytes, and why the follower waits after them. Zeros may be the
-/// start of a header. A record that has started is incomplete, whatever follows.
+/// Returns the records in the first `len` bytes, and the reason why the follower waits after them.
+/// Zeros may be the start of a header. If a record has started, the reason is `Incomplete`,
+/// whatever bytes follow.
 fn in_prefix(log: &[u8], len: usize) -> (Records, WaitReason) {
     let options = ReadOptions::default().with_dialect(Dialect::LEVELDB);
     let (events, _) = model::read(&log[..len], &options);
@@ -153,8 +154,9 @@ fn in_prefix(log: &[u8], len: usize) -> (Records, WaitReason) {
     (records(&events), reason)
 }
 
-/// Each record is returned as soon as its last byte is in the file. The file grows, or it is as long
-/// from the start, with zeros in place of the bytes that are not written yet.
+/// Checks that each record is returned as soon as its last byte is in the file. If
+/// `is_preallocated` is true, the file is full of zeros at first, and the log is written over them.
+/// Otherwise, the file grows.
 fn byte_by_byte(tally: &mut Tally, live: &Live, log: &[u8], is_preallocated: bool) {
     tally.check(log, &("byte by byte", is_preallocated), || {
         live.set(&vec![0; if is_preallocated { log.len() + 40 } else { 0 }]);
@@ -175,7 +177,7 @@ fn byte_by_byte(tally: &mut Tally, live: &Live, log: &[u8], is_preallocated: boo
     });
 }
 
-/// The follower looks once at `a` bytes, and once at `b`.
+/// Polls once when the file has `a` bytes, and again when it has `b` bytes.
 fn two_looks(tally: &mut Tally, live: &Live, log: &[u8]) {
     for a in 0..log.len() {
         for b in a + 1..=log.len() {
@@ -198,7 +200,8 @@ fn two_looks(tally: &mut Tally, live: &Live, log: &[u8]) {
     }
 }
 
-/// A damaged file, byte by byte: the records are those of a reader of the finished file.
+/// Follows a damaged file byte by byte. The records must be the same as those that a reader of the
+/// finished file returns.
 fn damaged(tally: &mut Tally, live: &Live, alphabet: Alphabet, file: &[u8]) {
     let dialect = match alphabet {
         Alphabet::Packed => Dialect::PACKED,
@@ -224,12 +227,12 @@ fn damaged(tally: &mut Tally, live: &Live, alphabet: Alphabet, file: &[u8]) {
                 "a record of the future"
             );
         }
-        // A fragment that no writer writes there was not all in the file, and has cost the rest of
-        // its block: line 9 of following.md.
+        // A fragment that no writer would write may have been reported as damage before all of it
+        // was in the file. The rest of its block was then skipped (line 9 of following.md).
         let mut expected = records(&events);
         expected
             .retain(|record| !lost.iter().any(|lost: &Range<u64>| lost.contains(&record.0)) || found.contains(record));
-        // Damage that looks like a write in progress is waited for.
+        // The follower may wait at damage that looks like a write in progress.
         let may_wait = matches!(reason, WaitReason::Zeros | WaitReason::Incomplete);
         assert_ne!(reason, WaitReason::Suspect, "no retries are left");
         if expected.starts_with(&found) && (found.len() == expected.len() || may_wait) {
@@ -240,8 +243,8 @@ fn damaged(tally: &mut Tally, live: &Live, alphabet: Alphabet, file: &[u8]) {
     });
 }
 
-/// Takes all that can be reported. Each block of which damage is reported before the end of the block
-/// is in the file is `lost` from there on.
+/// Takes all records and reports that are available. If damage is reported while its block is still
+/// growing, the rest of the block from the damage on is added to `lost`.
 fn poll_damaged(follower: &mut Follower, found: &mut Records, lost: &mut Vec<Range<u64>>) -> WaitReason {
     let mut damage = None;
     loop {
@@ -262,7 +265,8 @@ fn poll_damaged(follower: &mut Follower, found: &mut Records, lost: &mut Vec<Ran
                 }
                 return not_yet.reason;
             }
-            // The part of a packed log that is in the file is refused, and the rest is not.
+            // The part of a packed log that has been written so far may be refused even if the
+            // whole log is not.
             Err(Error {
                 kind: ErrorKind::Unsupported { .. },
                 ..

@@ -1,4 +1,4 @@
-//! The sets, and their bounds.
+//! The sets of tests and their bounds.
 
 mod append;
 mod follow;
@@ -11,15 +11,15 @@ use crate::files::Width::{All, Edge, Few, Least};
 use crate::files::{Alphabet, Files, Width};
 use crate::tally::Tally;
 
-/// Files or records, and what is done with them.
+/// A set of files or records, with the check to run on each of them.
 pub(crate) struct Set {
     pub(crate) name: String,
-    /// What the set contains, completely.
+    /// Describes the bound up to which the set is complete.
     pub(crate) bound: String,
     pub(crate) run: Box<dyn Fn() -> Tally>,
 }
 
-/// What is done with a file.
+/// The check to run on a file.
 type Check = fn(&mut Tally, Alphabet, &[u8]);
 
 fn of_files(name: &str, check: Check, alphabet: Alphabet, widths: &[Width], truncates: bool) -> Set {
@@ -40,7 +40,7 @@ fn of_files(name: &str, check: Check, alphabet: Alphabet, widths: &[Width], trun
     }
 }
 
-/// All sets, in full or with the bounds of `make test`.
+/// Returns all sets, either in full or with the smaller bounds of `make test`.
 pub(crate) fn all(is_full: bool) -> Vec<Set> {
     let mut sets = Vec::new();
     let mut add = |name, check, alphabet, widths: &[Width], truncates| {
@@ -76,7 +76,7 @@ pub(crate) fn all(is_full: bool) -> Vec<Set> {
     sets
 }
 
-/// All sequences of at most `count` of these.
+/// Returns all sequences of at most `count` of these lengths.
 fn sequences(count: usize, of: &[usize]) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     let mut start = 0;

@@ -1,5 +1,6 @@
-//! Logs with a number, perhaps written over an older one. What was written is known, so the records
-//! need no model; and the ways of reading must agree.
+//! Tests logs with a number, some of which are written over an older log. The test knows which
+//! records were written, so it needs no model for them. It also checks that all ways of reading
+//! agree.
 
 use cordwood::OnCorruption;
 use cordwood::damage::Severity;
@@ -44,14 +45,14 @@ pub(super) fn sets(is_full: bool) -> Vec<Set> {
     ]
 }
 
-/// Offset and bytes.
+/// Records, each as its offset and its bytes.
 type Records = Vec<(u64, Vec<u8>)>;
 
-/// A log of records of these lengths, and the end of each.
+/// Returns a log with records of these lengths, and the end of each record.
 fn log(number: u32, lens: &[usize]) -> (Vec<u8>, Records, Vec<usize>) {
     let (mut file, mut written, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for (seed, &len) in lens.iter().enumerate() {
-        // Bytes of the two logs differ in more than one bit.
+        // Corresponding bytes of the two logs must differ in more than one bit.
         let byte = if number == NUMBER { 0x3c } else { 0xcd } + seed as u8;
         let record = vec![byte; len];
         let (bytes, offset) = encode(file.len() as u64, number, &record);
@@ -62,9 +63,9 @@ fn log(number: u32, lens: &[usize]) -> (Vec<u8>, Records, Vec<usize>) {
     (file, written, ends)
 }
 
-/// The log is written over an older one, or into an empty file, and writing is interrupted at each
-/// byte. Its complete records are read, nothing of the older log is. Nothing is damage if a
-/// fragment of the older log is left: D7d and D7f.
+/// Writes the log over an older log or into an empty file, and interrupts the write at each byte.
+/// All complete records of the log must be read, and no record of the older log. As long as a
+/// fragment of the older log is left, no region is damage (rules D7d and D7f).
 fn interrupted(tally: &mut Tally, own: &[usize], older: &[usize]) {
     let (mut own, written, ends) = log(NUMBER, own);
     let (older, ..) = log(OTHER, older);
@@ -75,7 +76,7 @@ fn interrupted(tally: &mut Tally, own: &[usize], older: &[usize]) {
         let mut file = own[..len].to_vec();
         file.extend(older.get(len..).unwrap_or_default());
         let shows_older = (len..file.len()).any(|at| starts_older(&file[at..]));
-        // The bytes that are not written may be the same as those of the older log.
+        // The bytes that are missing may be the same as the bytes of the older log there.
         let count = ends.iter().filter(|&&end| file.starts_with(&own[..end])).count();
         let expected = &written[..count].to_vec();
         tally.files += 1;
@@ -96,12 +97,13 @@ fn interrupted(tally: &mut Tally, own: &[usize], older: &[usize]) {
             });
         }
         if len == own.len() && file.len() == len {
-            // The bytes before a header that does not fit are a trailer, and no region.
+            // If a header does not fit into the block, the bytes before it are a trailer, which is
+            // not a region.
             let options = options(Alphabet::Numbered, OnCorruption::Skip);
             let regions = slice(&file, &options).0.len() - expected.len();
             tally.compare(&file, &"regions", || regions, &1);
         }
-        // Ranges that meet at a byte return each record once.
+        // Two ranges that meet at a byte must together return each record once.
         let options = options(Alphabet::Numbered, OnCorruption::Skip);
         for at in 0..=file.len() as u64 {
             tally.compare(
@@ -118,7 +120,7 @@ fn interrupted(tally: &mut Tally, own: &[usize], older: &[usize]) {
     }
 }
 
-/// Whether a whole fragment of the older log starts here.
+/// Checks whether a whole fragment of the older log starts here.
 fn starts_older(bytes: &[u8]) -> bool {
     bytes.len() >= 11 && {
         let len = usize::from(bytes[4]);
@@ -127,8 +129,9 @@ fn starts_older(bytes: &[u8]) -> bool {
     }
 }
 
-/// Any bytes: the events tile the file, one byte at a time gives the same, `fail` reports the same as
-/// `skip`, `stop` reports it up to the first damage, and `salvage` loses no record of `skip`.
+/// Checks that all ways of reading agree on any bytes. The events must tile the file. Reading one
+/// byte at a time must give the same events. `fail` must report the same as `skip`, and `stop` must
+/// report the same up to the first damage. `salvage` must return every record that `skip` returns.
 fn agreement(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     let read = |policy| slice(file, &options(alphabet, policy));
     let mut skip: Answer = (Vec::new(), Ok(cordwood::End::Clean { offset: 0 }));
@@ -168,7 +171,7 @@ fn agreement(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     }
 }
 
-/// "The promise" of reading.md.
+/// Checks "The promise" of reading.md.
 fn tiles(file: &[u8], events: &[Event]) -> Result<(), String> {
     let mut at = 0;
     let ends = [(file.len() as u64, file.len() as u64)];

@@ -1,4 +1,4 @@
-//! Reading whole files and ranges.
+//! Tests that read whole files and ranges.
 
 use cordwood::read::SliceSource;
 use cordwood::{Dialect, OnCorruption, ReadOptions, ops};
@@ -25,7 +25,7 @@ pub(super) fn options(alphabet: Alphabet, policy: OnCorruption) -> ReadOptions {
     }
 }
 
-/// The whole file, under each policy.
+/// Reads the whole file under each policy.
 pub(crate) fn policies(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     for policy in POLICIES {
         let options = options(alphabet, policy);
@@ -34,10 +34,10 @@ pub(crate) fn policies(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     }
 }
 
-/// Two ranges that meet at each byte, under each policy.
+/// Reads the two ranges that meet at each byte, under each policy.
 pub(crate) fn splits(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     let skip = options(alphabet, OnCorruption::Skip);
-    // How much of a log that is refused a range reads is not stated.
+    // If a log is refused, the format does not define how much of it a range reads.
     if read(file, &skip).1.is_err() {
         return;
     }
@@ -52,7 +52,7 @@ pub(crate) fn splits(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     }
 }
 
-/// One byte at a time, in batches, by `verify`, and without verified checksums.
+/// Reads one byte at a time, in batches, by `verify`, and without verifying checksums.
 pub(crate) fn ways(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     for policy in POLICIES {
         let options = options(alphabet, policy);
@@ -79,7 +79,7 @@ pub(crate) fn ways(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     }
 }
 
-/// Each limit of the length of a record, up to the length of the file.
+/// Reads with each record length limit up to the length of the file.
 pub(crate) fn limits(tally: &mut Tally, alphabet: Alphabet, file: &[u8]) {
     for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
         for limit in 0..=file.len() as u64 {

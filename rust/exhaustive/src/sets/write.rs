@@ -1,4 +1,4 @@
-//! Writing sequences of records.
+//! Tests that write sequences of records.
 
 use cordwood::codec::Encoder;
 use cordwood::{
@@ -96,7 +96,7 @@ fn by_log_file(records: &[Vec<u8>], format: LogFormat) -> Written {
     (storage.bytes(), offsets)
 }
 
-/// The bytes and the offsets are those of the model's encoder.
+/// Checks that the bytes and the offsets are the same as from the model's encoder.
 fn all_ways(tally: &mut Tally, records: &[Vec<u8>], format: LogFormat, expected: &Written) {
     let how = (lens(records), format);
     tally.files += 1;
@@ -130,8 +130,8 @@ fn with_number(tally: &mut Tally, records: &[Vec<u8>]) {
     all_ways(tally, records, format, &(file, offsets));
 }
 
-/// How records are gathered is the writer's choice. The model must read each record, at the offset
-/// that the writer states, and nothing else but the mark.
+/// Writes packed logs. A writer may choose how to group records into containers. The model must
+/// find each record at the offset that the writer returned, and no other event except the mark.
 fn packed(tally: &mut Tally, written: &[Vec<u8>]) {
     for format in [
         LogFormat::new(Dialect::PACKED),
@@ -165,8 +165,8 @@ fn packed(tally: &mut Tally, written: &[Vec<u8>]) {
             bytes = file;
             Ok(())
         });
-        // Containers are the same if the records are given at once. An encoder writes the mark
-        // with the first record only.
+        // If all records are passed at once, the containers must be the same. Without a record, the
+        // encoder does not write the mark.
         if !written.is_empty() {
             tally.compare(&bytes, &how, || by_extend(written, format), &bytes);
         }
@@ -179,8 +179,8 @@ fn packed(tally: &mut Tally, written: &[Vec<u8>]) {
     }
 }
 
-/// Whether a container of this whole log starts in one block and ends in another. A stored one
-/// never does.
+/// Checks whether a container in this whole log starts in one block and ends in another. An
+/// uncompressed container never does.
 fn has_parted_container(file: &[u8]) -> bool {
     let mut at = 0;
     while at + 7 <= file.len() {
