@@ -98,7 +98,7 @@ class Record:
     """A record and its place in the file, as returned by `Reader.records` and `Follower.poll`.
 
     A record is immutable. Two records are equal if their offsets, their data and `salvaged` are
-    equal. The constructor takes the attributes as keywords.
+    equal. The constructor takes the attributes as keyword arguments.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -113,19 +113,22 @@ class Record:
     def __new__(cls, *, offset: int, end_offset: int, data: ReadableBuffer, salvaged: bool = False) -> Self: ...
     @property
     def offset(self) -> int:
-        """File offset of the first fragment's header, in bytes. `Reader.seek` accepts it."""
+        """File offset of the header of the record's first fragment, in bytes. `Reader.seek` accepts
+        it.
+        """
     @property
     def end_offset(self) -> int:
-        """File offset after the last fragment's data, in bytes."""
+        """File offset after the data of the record's last fragment, in bytes."""
     @property
     def data(self) -> bytes:
-        """The bytes that were written."""
+        """The contents of the record."""
     @property
     def salvaged(self) -> bool:
-        """Whether the record starts after damage in the same block. Only under the policy `"salvage"`.
+        """Whether the record starts after damage in the same block. This can be true only under the
+        policy `"salvage"`.
 
-        The checksums of such a record are valid, but its start had to be searched for. A log inside
-        the data of a record can look the same.
+        The checksums of a salvaged record are valid, but its start had to be searched for. If the
+        data of a record contains another log, a record of that log can look the same.
         """
     __match_args__ = ("offset", "end_offset", "data")
     def __eq__(self, other: object, /) -> bool: ...
@@ -135,21 +138,22 @@ class Record:
 class Position:
     """An offset in a log, with marks that identify the log. `Follower.position` returns one.
 
-    An offset is valid in one log only, so a position also keeps checksums of some bytes before the
-    offset: in the first block of the log and in the block before the offset. In a segmented log, it
-    also keeps a checksum of the end of the previous segment. The checksums are compared when
-    reading or following starts at a position, and another log is a `LogChangedError`. The log may
-    have grown, been copied, been renamed or lost its oldest segments in the meantime. A block that
-    contains damage is not compared. A position at offset 0 fits any log.
+    An offset is valid in one log only. A position therefore also keeps checksums of some bytes
+    before the offset: some in the first block of the log, and some in the block before the offset.
+    In a segmented log, it also keeps a checksum of the end of the previous segment. When reading or
+    following starts at a position, these checksums are compared. If they differ, the log is not the
+    same, and `LogChangedError` is raised. The same log may have grown, been copied, been renamed or
+    lost its oldest segments in the meantime. A block that contains damage is not compared. A
+    position at offset 0 fits any log.
 
-    `str` returns the text of a position, which is short and has no line break. `Position(text)` is
-    the same position again. Positions can be pickled and compared.
+    `str(position)` is a short text without a line break. `Position(text)` restores the position
+    from that text. Positions can be pickled and compared.
 
     Args:
         text: The text of a position.
 
     Raises:
-        ValueError: The text is not that of a position, or it comes from a later release.
+        ValueError: The text is not the text of a position, or a later release wrote it.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -760,14 +764,10 @@ class Follower:
         """The dialect of the log, which is `"leveldb"` until another one is detected."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, or `None` if the dialect has no numbers or the number is not known
-        yet.
-        """
+        """The number of the log, or `None` if it has none or the number is not known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it is not compressed or this is not
-        known yet.
-        """
+        """The compression of each record: `"zstd"`, or `None` for no compression or if not known yet."""
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -801,29 +801,29 @@ class FollowerRecords:
 class Writer:
     """Writes records to a log, byte for byte as LevelDB does.
 
-    To create a writer, call `cordwood.open(sink, "w")` or the class.
+    To create a writer, call `cordwood.open(sink, "w")` or `cordwood.Writer(sink)`.
 
-    By default, a record survives a crash of this process once `append` has returned, and it
-    survives if the process is killed. Synced records also survive a crash of the machine. A `with`
-    statement closes the writer.
+    By default, a record survives if this process crashes or is killed after `append` has returned.
+    Synced records also survive a crash of the machine. A `with` statement closes the writer.
 
     Threads may share a writer, and each record is written whole. A file is locked until its writer
     is closed. The lock keeps out a second writer in this process and in every process that checks
-    the lock, as all that use cordwood do. A writer belongs to the process that opened it. In a
-    forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and closing or dropping
-    the writer has no effect.
+    the lock. Every program that uses cordwood checks it. A writer belongs to the process that
+    opened it. In a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
+    closing or dropping the writer has no effect.
 
     If a write to a file fails, it is undone: the file is truncated to the end of its last complete
-    record, and the writer stays usable. If the write cannot be undone, or if a sync has failed,
-    every later call fails. It is then not known which bytes after `durable_offset` are on the disk,
-    and a second sync would not reveal it. To recover, close the log and reopen it with `"a"` in
-    this process, which rewrites the uncertain part. An object with `write` is not used again after
-    a failure.
+    record, and the writer stays usable. If the write cannot be undone, or if a sync fails, every
+    later call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a
+    second sync would not reveal it. To recover, close the log and reopen it with `"a"` in this
+    process, which rewrites the uncertain part. If a write to an object fails, the object is not
+    used again.
 
     An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
     the garbage collector finds it in a cycle. A failure at that point is reported through
-    `sys.unraisablehook`. An exception that is already being raised is kept. At the end of the
-    program, each unclosed writer does the same and is closed, even if a running thread is using it.
+    `sys.unraisablehook`, and does not replace an exception that is already being raised. At the end
+    of the program, each unclosed writer also writes its buffer, warns and is closed, even if a
+    running thread is using it.
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
@@ -837,7 +837,7 @@ class Writer:
             is the dialect of the file, as `Reader` detects it.
         log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each
             fragment carries it. You cannot append to a log with a number. Default: `None`: the
-            fragments carry no number and have the form of `"leveldb"`, even if the file's name
+            fragments carry no number and are laid out as in `"leveldb"`, even if the file's name
             contains a number.
         compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
             cannot append to a compressed log. Default: `None`: records are not compressed.
@@ -845,56 +845,58 @@ class Writer:
             process ends. `"append"`: before each `append` returns, in one write. A record longer
             than 256 KiB takes one write for every 256 KiB, and `extend` makes one write for every
             1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until
-            `flush`, `sync` or `close`. An object is always written to as with `"close"`, and you
-            cannot pass `flush` for it. Default: `None`, which is `"append"`.
+            `flush`, `sync` or `close`. For an object, records are always buffered as with
+            `"close"`, and you cannot pass `flush`. Default: `None`, which is `"append"`.
         sync: When to wait until records are on the disk, in addition to `sync()` and
             `append(..., sync=True)`. `"never"`: at no other time. `"close"`: when the writer is
-            closed. `"append"`: before each `append` returns. Every setting except `"never"` also
-            syncs on close, and so does `sync_interval`. Default: `"never"`.
-        sync_interval: Use this instead of `sync`. The first `append` that comes at least this many
-            seconds after the last sync also syncs. Without an `append` there is no sync, because no
-            thread runs in the background. Default: `None`.
+            closed. `"append"`: before each `append` returns, and when the writer is closed.
+            Default: `"never"`.
+        sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
+            long ago. Closing the writer syncs as well. Without an `append` there is no sync,
+            because no thread runs in the background. You cannot combine this with `sync`. Default:
+            `None`.
         on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
             `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash can have left after the
-            last complete record. Other damage raises, and so does damage that one flipped bit
-            explains, or a file without any valid fragment. `"pad"`: keep every byte, damaged or
-            not, and continue in the next block. Readers keep reporting the skipped bytes. A damaged
-            file without any valid fragment raises, unless a crash can have left it like this and
-            you pass `dialect`. Default: `"refuse"`.
+            last complete record. Other damage raises. Damage that one flipped bit explains also
+            raises, and so does a file without any valid fragment. `"pad"`: keep every byte, damaged
+            or not, and continue in the next block. Readers keep reporting the skipped bytes. A
+            damaged file without any valid fragment raises, unless you pass `dialect` and a crash
+            can have left the file in this state. Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
-            `durable_offset`. Everything before it must be on the disk. The writer reads the file
-            from there to find its end, and rewrites the bytes after the checkpoint so that the next
-            sync covers them. If the checkpoint is greater than 0, the file must exist. Default:
-            `None`: the file is read from the start, and no byte is rewritten unless a sync of this
-            file has failed in this process.
-        segment_len: For `"a"`: write a segmented log, which is a directory of files. This is the
-            maximum length of a segment in bytes. A segment is longer only if its first record is.
-            `sink` is the directory, which is created if it does not exist. All offsets, including
-            `checkpoint`, are log offsets: they keep rising from one segment to the next. The
-            dialect is `"leveldb"` or `"packed"`. Only the last segment is read. Default: `None`:
-            the log is one file.
-        retention_bytes: For a segmented log: each time a segment is started, the oldest segments
-            are removed, as long as this many bytes are left before the new one. Only closed and
-            synced segments are removed, even if no reader has read them. Default: `None`: all
-            segments are kept.
-        retention_time: For a segmented log: each time a segment is started, the oldest segments are
-            removed, as long as their files were last changed more than this many seconds ago. If a
-            file's time is in the future by the system's clock, that segment and all later ones are
-            kept. Default: `None`: all segments are kept.
+            `durable_offset`. Everything before the checkpoint must be on the disk. To find the end
+            of the file, the writer reads it from the checkpoint. It then rewrites the bytes after
+            the checkpoint, so that the next sync covers them. If the checkpoint is greater than 0,
+            the file must exist. Default: `None`: the file is read from the start, and no byte is
+            rewritten unless a sync of this file has failed in this process.
+        segment_len: For `"a"`: the maximum length of a segment in bytes. Pass it to write a
+            segmented log, which is a directory of files. A segment is longer only if its first
+            record is. `sink` is the directory, which is created if it does not exist. All offsets,
+            including `checkpoint`, are log offsets: they keep rising from one segment to the next.
+            The dialect is `"leveldb"` or `"packed"`. Only the last segment is read. Default:
+            `None`: the log is one file.
+        retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
+            time a segment is started, the oldest segments are removed as long as at least this many
+            bytes remain before the new one. Only closed and synced segments are removed, even if no
+            reader has read them. Default: `None`: all segments are kept.
+        retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
+            segment is started, the oldest segments are removed if their files were last changed
+            longer ago than this. If a file's time is in the future by the system's clock, that
+            segment and all later ones are kept. Default: `None`: all segments are kept.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
             decompressed to find its end, by the rules for readers. Default: 1 GiB, as for `Reader`.
             A `Reader` reads longer records only if its own `record_len_max` allows them.
 
     Raises:
-        OSError: The file cannot be opened, its name (such as `000012.log`) states another log
-            number than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, an
+        OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
+            other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, an
             existing file raises `FileExistsError`. With a `checkpoint`, a missing file raises
             `FileNotFoundError`.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
             `on_torn_tail` is `"refuse"`.
-        CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow that.
+        CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
+            damage.
         DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log
             that you cannot append to, because it has a log number or is compressed.
         OverflowError: An integer is negative or too large for its option.
@@ -944,13 +946,13 @@ class Writer:
         Raises:
             OSError: A write or a sync failed. The message says how many bytes are on the disk and
                 whether the writer can still be used. If the write was undone, the record is not in
-                the log. If only the sync failed, it may be.
+                the log. If only the sync failed, the record may be in the log.
             TypeError: `record` is not bytes-like.
             ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
             MemoryError: There is not enough memory for the record, which is then not in the log. If
                 only the returned offset cannot be allocated, the record is in the log, and `tell()`
-                is after it.
+                returns the offset after it.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -962,9 +964,9 @@ class Writer:
         For a column of pyarrow, polars or another library, no Python object is created for each
         record.
 
-        If this raises, the records before that point are in the log. After a failed write, however,
-        the records that had not reached the file are not in the log, which may be all of them.
-        `tell` returns where the log ends.
+        If this raises, the records before the error are in the log. After a failed write, however,
+        the log lacks the records that had not reached the file, which may be all of them. `tell`
+        returns where the log ends.
 
         Args:
             records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -1002,7 +1004,7 @@ class Writer:
     def flush(self) -> None:
         """Writes all records so far to the operating system, or to the sink.
 
-        They then survive the end of this process, but not a crash of the machine.
+        The written records survive the end of this process, but not a crash of the machine.
 
         Raises:
             OSError: As for `append`.
@@ -1017,7 +1019,7 @@ class Writer:
     def sync(self) -> None:
         """Flushes and waits until the records are on the disk.
 
-        For a new file, this also makes its name durable.
+        For a new file, this also makes its directory entry durable.
 
         Raises:
             OSError: The records may not be on the disk. A failed sync cannot be repeated, so the
@@ -1032,10 +1034,10 @@ class Writer:
         10
         """
     def rotate(self) -> int:
-        """Starts a new segment of a segmented log now, unless the last one has no record.
+        """Starts a new segment of a segmented log now, unless the last segment has no record.
 
-        Without this call, a new segment starts when a record would make the last one longer than
-        `segment_len`.
+        Without this call, a new segment starts when a record would make the last segment longer
+        than `segment_len`.
 
         Returns:
             The log offset at which the last segment starts, in bytes.
@@ -1053,13 +1055,14 @@ class Writer:
         """
 
     def prune_before(self, offset: int, /) -> int:
-        """Removes the segments that end at or before an offset, the oldest first, and never the last.
+        """Removes the segments that end at or before an offset, starting with the oldest. The last
+        segment is never removed.
 
         Other threads can append during this call. After a crash, some of these segments may still
-        exist, but never one without the next.
+        exist, but the remaining segments have no gap.
 
         Args:
-            offset: A log offset, in bytes. No record at or after it is removed.
+            offset: A log offset, in bytes. Records at or after it are kept.
 
         Returns:
             The new `first_offset`.
@@ -1080,18 +1083,21 @@ class Writer:
 
     @property
     def first_offset(self) -> int:
-        """The log offset of the first byte not yet removed, or 0 if the log is not in segments."""
+        """The log offset of the first byte that has not been removed, or 0 if the log is not
+        segmented.
+        """
 
     def wait_durable(self, offset: int, /) -> None:
         """Waits until every byte before an offset is on the disk, without appending a record.
 
         One thread can append, and another can wait for the offset that `tell()` returns after the
-        append. If another thread's sync covers the offset, this call shares it. Otherwise, it
-        syncs. Ctrl-C raises after the sync.
+        append. If a running sync of another thread covers the offset, this call waits for that
+        sync. Otherwise, this call syncs. Ctrl-C raises after the sync.
 
         Args:
-            offset: A file offset, in bytes. A record ends at the offset that `tell()` returns after
-                its `append`, not at the one that `append` returns.
+            offset: A file offset, in bytes. To wait for a record, pass the offset that `tell()`
+                returns after its `append`. The offset that `append` returns is the start of the
+                record.
 
         Raises:
             OSError: `offset` is after the end of the log (`errno.EINVAL`), or a write or a sync
@@ -1108,16 +1114,16 @@ class Writer:
         """
     @property
     def durable_offset(self) -> int:
-        """Everything before this file offset is on the disk, and survives a crash of the machine.
+        """The file offset before which everything is on the disk and survives a crash of the machine.
 
-        Before the first sync of this writer, this is 0, or the offset at which the last segment
-        starts. You can still read it after the writer is closed.
+        Before the first sync of this writer, this is 0, or for a segmented log the offset at which
+        the last segment starts. You can still read this attribute after the writer is closed.
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:
         """The region after the last complete record when the log was opened with `"a"`, or `None`.
 
-        `on_torn_tail` decides whether it was cut off or kept.
+        `on_torn_tail` decides whether the region was cut off or kept.
         """
     @property
     def dialect(self) -> DialectName:
@@ -1127,7 +1133,7 @@ class Writer:
         """The number of the log, which each fragment carries, or `None` if the fragments carry none."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it is not."""
+        """How each record is compressed: `"zstd"`, or `None` for no compression."""
     @property
     def path(self) -> str | None:
         """The path, or `None` if the sink is an object."""
@@ -1137,11 +1143,11 @@ class Writer:
     def close(self) -> None:
         """Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
 
-        If other threads are waiting for a sync, this call waits until the sync is done. After
-        closing, another writer may open the file. In a forked child, this only closes the child's
-        copy of the descriptor.
+        If other threads are waiting for a sync, this call waits until the sync is done. Another
+        writer can then open the file. In a forked child, this only closes the child's copy of the
+        descriptor.
 
-        An object that was passed in is flushed but not closed.
+        If the sink is an object, it is flushed but not closed.
 
         Raises:
             OSError: A write or a sync failed. The writer is closed anyway.
@@ -1349,14 +1355,14 @@ def verify(
     the damage itself and not the rest of its block. `Report.salvaged_count` is the number of
     records that LevelDB and the policy `"skip"` would drop.
 
-    If a log has a log number and damage is found in it, it is read a second time, provided that the
+    If damage is found in a log with a log number, the log is read a second time, provided that the
     source can seek. The report then describes the second reading. This matters while RocksDB or
-    Pebble writes a log over an older one: a reader may see the bytes of the older log where a
-    record was written a moment later.
+    Pebble writes a log over an older one. A reader may see bytes of the older log at a place where
+    a record is written a moment later.
 
     Args:
-        source: As for `Reader`, or a `Split`. Many logs can be given as a directory, for all logs
-            in it and in its subdirectories; as a pattern, such as `"*.log"`; or as a list of paths,
+        source: As for `Reader`, or a `Split`. To pass many logs, use a directory, which means all
+            logs in it and in its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
             URLs, directories, patterns and splits.
         threads: The number of threads to read with, 1 to 256. The report does not depend on it.
             Only one thread is used for an object with `read`, for a log with log numbers, and for a
@@ -1370,14 +1376,14 @@ def verify(
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         storage_options: As for `Reader`. Default: `None`.
-        progress: A function that is called after each read, by the thread that read, with the
+        progress: A function to call after each read. The thread that did the read calls it with the
             number of bytes by which reading has advanced. The number is at most a few MiB, and 0 if
             bytes were only read again. If the length of the source is known, the numbers add up to
             at most that length. If the function raises, so does this function. Default: `None`.
 
     Returns:
-        The report. `ok` is true if there is no damage. For many logs, a `Results`, which maps the
-        name of each log to its report.
+        The report. `ok` is true if there is no damage. For many logs, the result is a `Results`,
+        which maps the name of each log to its report.
 
     Raises:
         DialectError: The source is not a log.
@@ -1436,12 +1442,12 @@ def salvage(
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
     The source is not changed. The new log is written under a temporary name in the directory of
-    `destination`, then synced, and renamed last. A file with the final name is therefore complete.
-    If the source is a path, the new log has its permissions, as with `cp`. After a failure, the
-    unfinished log is removed.
+    `destination`, then synced, and finally renamed. A file with the final name is therefore
+    complete. If the source is a path, the new log has the permissions of the source, as with `cp`.
+    After a failure, the unfinished log is removed.
 
     Args:
-        source: As for `Reader`. Or many logs, as for `verify`, except splits.
+        source: As for `Reader`. You can also pass many logs, as for `verify`, but not splits.
         destination: The path of the new log, which must not exist. For many logs, a directory,
             which is created if it does not exist. Each log then keeps its path below the directory
             or pattern that `source` names. The new log has the dialect, the log number and the
@@ -1453,22 +1459,22 @@ def salvage(
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         repair_bit_flips: Also write each record whose damage can be explained by one flipped bit,
             with that bit flipped back. `repaired_count` of the report counts these records, and
-            `repaired` lists the repaired fragments. The checksum of such a record confirms its
-            contents, assuming that only one bit was flipped. Default: `False`.
+            `repaired` lists the repaired fragments. If only one bit was flipped, the checksum of a
+            repaired record confirms its contents. Default: `False`.
         storage_options: As for `Reader`. Default: `None`.
         progress: As for `verify`. Default: `None`.
 
     Returns:
-        The report on `source`. For many logs, a `Results`, as for `verify`.
+        The report on `source`. For many logs, the result is a `Results`, as for `verify`.
 
     Raises:
         DialectError: `source` is not a log.
         FileExistsError: A file already exists at `destination`. It is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, `destination`
-            has the name of a segment, or the number in its name differs from the one in the
+            has the name of a segment, or the number in its name differs from the number in the
             records.
-        OtherLogError: All of `source` belongs to a different log than its name or `log_number`
-            states. No log is written.
+        OtherLogError: All of `source` belongs to another log than its name or `log_number` states.
+            No log is written.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
@@ -1547,13 +1553,14 @@ class Scan:
 
 @final
 class RecordIndex:
-    """The records of logs by their indices, from 0. `cordwood.index` returns it.
+    """Reads the records of logs by index. `cordwood.index` returns this class.
 
-    `index[i]` is a record, and `i` may be negative. `index[i:j]` is a list of records. Any number
-    of threads may use an index at a time, and so may a forked process. An index can be pickled. The
-    files are then opened again by their absolute paths. A log may grow after it was indexed. If the
-    path names another log when its file is opened again, that raises `LogChangedError`. A record
-    that no longer starts at its old offset raises it too.
+    `index[i]` is a record. Indices start at 0, and negative ones count from the end. `index[i:j]`
+    is a list of records. Any number of threads can use an index at the same time, and so can a
+    forked process. An index can be pickled. A restored index opens the files again by their
+    absolute paths. A log may grow after it was indexed. If the path names another log when its file
+    is opened again, reading raises `LogChangedError`. It also raises this error if a record no
+    longer starts at its old offset.
     """
 
     def __len__(self) -> int: ...
@@ -1588,9 +1595,9 @@ class RecordIndex:
         """
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Does the same as `read`. torch and other loaders call this method to get a batch."""
+        """Does the same as `read`. PyTorch and other loaders call this method to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
-        """Returns where a record is. This reads the record.
+        """Returns the log and the offset of a record. This reads the record.
 
         Args:
             index: The index of the record, which may be negative.
@@ -1628,12 +1635,12 @@ def index(
     compression: CompressionName | None = None,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
 ) -> RecordIndex:
-    """Indexes the records of one or more logs, so that each can be read by its number.
+    """Indexes the records of one or more logs, so that you can read each record by its number.
 
     The logs are read once. The index keeps 8 bytes for every 16 records, and 8 bytes for each
-    record near damage. It opens files when they are needed. At most 64 stay open, each with 264 KiB
-    of memory. To return a record, the index reads and checks the group of 16 records that contains
-    it. In a packed log, it reads and checks a block of 32 KiB or more.
+    record near damage. It opens files when they are needed. At most 64 files stay open, each with
+    264 KiB of memory. To return a record, the index reads and checks the group of 16 records that
+    contains the record. In a packed log, it reads and checks a block of 32 KiB or more.
 
     If you read all records in order, a `Reader` is faster.
 
@@ -1645,11 +1652,11 @@ def index(
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
-        on_corruption: As for `Reader`. With a policy other than `"raise"`, lost records have no
-            index. Default: `"raise"`.
+        on_corruption: As for `Reader`. With a policy other than `"raise"`, lost records are not
+            counted. Default: `"raise"`.
 
     Returns:
-        A `RecordIndex`, which any number of threads may use and which can be pickled.
+        A `RecordIndex`. Any number of threads can use it, and it can be pickled.
 
     Raises:
         CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.
@@ -1798,22 +1805,23 @@ def pack(
     """Copies all records of a closed log to a new log, for example to a packed log or back.
 
     The copy is strict: it contains all records, or no copy is made. Damage, an incomplete record at
-    the end, and zeros are errors because each of them may have been a record. There is one
+    the end, and zeros are errors, because a record may have been lost there. There is one
     exception. If the file consists of whole blocks, zeros that fill the block of the last record
     are treated as padding and left out.
 
-    The same function unpacks a log. Copy a packed log to the dialect of the original log to get the
-    same records back. The bytes are also the same if the original consisted of whole records only.
-    Logs that could not be restored are refused: logs with a log number, with compression of each
-    record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of `"swanlab"`.
+    This function also unpacks a log. Copy a packed log to the dialect of the original log to get
+    the same records back. If the original consisted of whole records only, the bytes are the same
+    too. Logs that could not be restored are refused. These are logs with a log number, with
+    compression of each record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of
+    `"swanlab"`.
 
     The source is not changed. The new log is written as by `salvage`: a file with the final name is
     complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
     database has to read.
 
     Args:
-        source: As for `Reader`. It should be closed, because records that are appended during the
-            copy may be missing from it.
+        source: As for `Reader`. The log should be closed. Records that are appended during the copy
+            may be missing from the new log.
         destination: The path of the new log, which must not exist.
         dialect: The dialect of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`.
             Default: `"packed"`.
@@ -1829,7 +1837,8 @@ def pack(
     Raises:
         CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
             than padding. No log is written.
-        DialectError: `source` is not a log, or is one that could not be restored from the new log.
+        DialectError: `source` is not a log, or is a log that could not be restored from the new
+            log.
         FileExistsError: A file already exists at `destination`. It is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, or
             `destination` has the name of a segment.
@@ -1899,7 +1908,7 @@ def stat(
 ) -> Results[Stat]:
     """Reads a log to its end, and counts its contents.
 
-    Damage is not an error here. It is handled as by `verify`.
+    Damage is not an error here. It is handled as in `verify`.
 
     Args:
         source: As for `verify`.
@@ -1915,7 +1924,7 @@ def stat(
         progress: As for `verify`. Default: `None`.
 
     Returns:
-        The counts. For many logs, a `Results`, as for `verify`.
+        The counts. For many logs, the result is a `Results`, as for `verify`.
 
     Raises:
         DialectError: The source is not a log.
@@ -1936,15 +1945,15 @@ def detect(source: Source, /) -> LogFormat | None:
     """Detects the format of a log from the start of the file.
 
     Args:
-        source: As for `Reader`. Its first 96 KiB are read. If they do not show that it is a log and
-            the file is longer, its end and the starts of its blocks are read as well.
+        source: As for `Reader`. Only its first 96 KiB are read if they show that it is a log.
+            Otherwise, if the file is longer, its end and the starts of its blocks are read as well.
 
     Returns:
         A `LogFormat` with the dialect, the log number and the compression. The log number is set if
-        logs of that dialect have one. It is the number in the name of the file, or else that of the
-        first fragment. The result is `None` if the format cannot be detected: the file is empty, or
-        its start contains no complete fragment with a valid checksum. `Reader` then reads it as
-        `"leveldb"`.
+        logs of that dialect have one. It is the number in the name of the file, or else the number
+        in the first fragment. The result is `None` if the format cannot be detected, because the
+        file is empty or its start contains no complete fragment with a valid checksum. `Reader`
+        then reads the file as `"leveldb"`.
 
     Raises:
         DialectError: The source is not a log.
@@ -1960,22 +1969,21 @@ def detect(source: Source, /) -> LogFormat | None:
 def segment_offset(name: str, /) -> int | None:
     """Returns the log offset at which the segment with this name starts.
 
-    The result is `None` if no segment can have this name.
+    The result is `None` if the name is not the name of a segment.
     """
 
 def marks_of(position: Position) -> tuple[list[tuple[int, int, int]], str | None]:
-    """Returns the marks of a position, for a log that Python reads.
+    """Returns the marks of a position, for a log that is read by Python code.
 
     Args:
         position: The position.
 
-    Returns:
-        The start, the length and the checksum of the bytes of each mark, and the version that a
-        store has given to the log.
+        The start, the length and the checksum of each mark, and the version that the object store
+        has given to the log.
     """
 
 def moved_to(position: Position, offset: int) -> Position:
-    """Returns another offset in the same log.
+    """Returns the position at another offset in the same log.
 
     Args:
         position: A position in the log.
@@ -1995,11 +2003,11 @@ def start_of(
     """Returns the position at the start of a log.
 
     Args:
-        start: The first block of the log, or all of it.
-        dialect: As for `Reader`. If it is `None`, the start is not compared.
+        start: The first block of the log, or the whole log if it is shorter.
+        dialect: As for `Reader`. If it is `None`, the start of the log is not compared.
         log_number: As for `Reader`.
         compression: As for `Reader`.
-        version: The version that a store has given to the log.
+        version: The version that the object store has given to the log.
 
     Returns:
         A `Position` with the offset 0.
@@ -2011,7 +2019,7 @@ def start_at(
     log_number: int | None,
     compression: CompressionName | None,
 ) -> Position:
-    """Returns the position at the start of a log on a disk.
+    """Returns the position at the start of a log on disk.
 
     Args:
         path: The path of a file or of a segmented log.
@@ -2027,15 +2035,15 @@ def start_at(
     """
 
 def is_log_name(path: str | PathLike[str], /) -> bool:
-    """Checks whether a file has the name of a log or of a copy of one."""
+    """Checks whether the name of a file is the name of a log, or of a copy of a log."""
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """Returns the CRC-32C of some bytes.
 
     Args:
         data: `bytes` or any other buffer.
-        crc: The CRC-32C of the bytes before `data`, from which to continue. Default: 0, which is
-            the CRC-32C of no bytes.
+        crc: The CRC-32C of the bytes before `data`. The result then covers those bytes as well.
+            Default: 0, which is the CRC-32C of no bytes.
 
     Returns:
         An unsigned 32-bit integer.
@@ -2334,19 +2342,19 @@ class Fragments:
     def next_run(self) -> tuple[int, int, str, str | None, str | None, int] | None:
         """Merges the next fragments that have the same kind and reason and are in the same block.
 
-        Use it for pictures of long logs.
+        Use this method to draw pictures of long logs.
 
         Returns:
-            A tuple: the offset, the end offset, the kind, the reason, its severity and the number
-            of fragments. `None` at the end of the log.
+            A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
+            and the number of fragments. `None` at the end of the log.
         """
     @property
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
         """Returns the findings in the log so far.
 
         The result is a tuple: the dialect, the log number, the compression, the number of the other
-        log if this whole log belongs to another, and the number of records that start after damage
-        in the same block.
+        log if this whole log belongs to another log, and the number of records that start after
+        damage in the same block.
         """
 
 def fragments(
@@ -2356,16 +2364,18 @@ def fragments(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> Fragments:
-    """Lists every fragment and every gap of a log, with the reason for each one that was not returned.
+    """Lists every fragment and every gap of a log, with a reason for each one that is not part of a
+    returned record.
 
-    Together they cover the file. Each starts where the previous one ends, and none crosses the end
-    of a block. Damage is not an error here. The list matches the records and regions of `Reader`
-    under the policy `"salvage"`: each fragment in a skipped region has the reason of that region.
-    Memory use does not grow with the log.
+    The fragments and gaps together cover the file. Each starts where the previous one ends, and
+    none crosses the end of a block. Damage is not an error here. The list matches the records and
+    regions of `Reader` under the policy `"salvage"`: each fragment in a skipped region has the
+    reason of that region. Memory use does not grow with the log.
 
     Args:
-        source: As for `Reader`, but it must be possible to read it twice: the path of a file, a URL
-            or another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+        source: As for `Reader`, but it must be possible to read the source twice. It can be the
+            path of a file, a URL or another source that is read in ranges, a buffer, or an object
+            with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -2374,7 +2384,7 @@ def fragments(
         An iterator of `Fragment`.
 
     Raises:
-        DialectError: The source is not a log. Raised by the first step.
+        DialectError: The source is not a log. The first step of the iterator raises this.
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
         OverflowError: An integer is negative or too large for its option.
@@ -2418,7 +2428,7 @@ def restored_index(
     compression: CompressionName | None,
     on_corruption: str,
 ) -> RecordIndex:
-    """Restores an index that was pickled.
+    """Restores a pickled index.
 
     Args:
         logs: For each log, the path, the position after the last record, the number of records, and
@@ -2433,16 +2443,17 @@ def restored_index(
     """
 
 def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
-    """Describes the reason of a region in words. This is the result of `SkippedRegion.description`.
+    """Describes the reason of a skipped region in words. `SkippedRegion.description` returns this
+    text.
 
     Args:
         reason: The reason.
-        region: The region whose attributes are the details of the reason. Attributes that this
+        region: The region. Its attributes are the details of the reason. Attributes that this
             reason does not have are ignored.
 
     Returns:
         The text.
 
     Raises:
-        ValueError: No such reason exists.
+        ValueError: The reason is unknown.
     """

@@ -344,15 +344,13 @@ impl Follower {
         dialect_name(py, self.seen(py)?.format.dialect)
     }
 
-    /// The number of the log, or `None` if the dialect has no numbers or the number is not known
-    /// yet.
+    /// The number of the log, or `None` if it has none or the number is not known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it is not compressed or this is not
-    /// known yet.
+    /// The compression of each record: `"zstd"`, or `None` for no compression or if not known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
