@@ -12,6 +12,7 @@ from pathlib import Path
 import archive
 import cordwood_python
 import foreign
+import mutants
 import pure_python
 import pytest
 import suite
@@ -278,6 +279,15 @@ for line in sys.stdin:
     assert done.returncode == 1, done.stderr
     assert not done.stderr
     assert re.search(r"^suite 2: \d+ equal, \d+ different$", done.stdout, re.MULTILINE)
+
+
+def test_the_cases_notice_nearly_all_changes_of_a_reader_and_the_rest_has_reasons():
+    files = [(mutants.ROOT / file).read_text(encoding="utf-8") for file in [*mutants.JAVASCRIPT, *mutants.PYTHON]]
+    lines = {line.strip() for text in files for line in text.splitlines()}
+    changed = {old for old, _ in mutants.reasons()}
+    assert changed <= lines, "a line of a reader has changed: run conformance/mutants.py"
+    shares = re.findall(r" ([\d.]+)% \|$", mutants.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [float(share) >= 95 for share in shares] == [True, True]
 
 
 def test_each_known_difference_names_a_case():
