@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::common;
+use crate::common::{self, assert_error};
 use crate::double::{Double, EIO, ENOSPC, Fault, Op, until};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::Reason;
@@ -29,6 +29,10 @@ fn log_of<const N: usize>(dialect: LogFormat, records: [&[u8]; N]) -> Vec<u8> {
         encoder.encode(record, &mut file);
     }
     file
+}
+
+fn leveldb_log<const N: usize>(records: [&[u8]; N]) -> Vec<u8> {
+    log_of(LogFormat::new(Dialect::LEVELDB), records)
 }
 
 /// Returns the records of a file as a reader with default options returns them.
@@ -82,13 +86,7 @@ fn append_names_the_dialect_that_cannot_read_the_file() {
         let file = log_of(dialect, [&[0; 1200], b"two"]);
         for policy in POLICIES {
             let (_, log) = open(&file, options().with_on_torn_tail(policy).with_dialect(named));
-            match log {
-                Err(Error {
-                    kind: ErrorKind::WrongDialect { named: shown, .. },
-                    ..
-                }) => assert_eq!(shown, named),
-                other => panic!("{dialect:?} as {named:?}: {other:?}"),
-            }
+            assert_error!(log, ErrorKind::WrongDialect { named: shown, .. } if *shown == named, "{dialect:?} as {named:?}");
         }
     }
 }
@@ -96,15 +94,11 @@ fn append_names_the_dialect_that_cannot_read_the_file() {
 /// A RocksDB log that is not recycled is detected as a LevelDB log.
 #[test]
 fn append_accepts_a_dialect_with_identical_fragments() {
-    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let file = leveldb_log([b"one"]);
     for named in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE, Dialect::LEVELDB] {
         let (double, log) = open(&file, options().with_dialect(named));
         log.expect("a plain log").append(b"two").expect("nothing fails");
-        assert_eq!(
-            double.bytes(),
-            log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two"]),
-            "{named:?}"
-        );
+        assert_eq!(double.bytes(), leveldb_log([b"one", b"two"]), "{named:?}");
     }
 }
 
@@ -114,7 +108,7 @@ fn logs_with_log_numbers_or_compression_are_never_appended_to() {
         LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
         [b"one", &[0; 1200]],
     );
-    let plain = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let plain = leveldb_log([b"one"]);
     let cases = [
         (&numbered, None),
         (&numbered, Some(LogFormat::new(Dialect::PEBBLE))),
@@ -134,16 +128,7 @@ fn logs_with_log_numbers_or_compression_are_never_appended_to() {
                 None => options,
             };
             let (_, log) = open(file, options);
-            assert!(
-                matches!(
-                    log,
-                    Err(Error {
-                        kind: ErrorKind::NeverAppended { .. },
-                        ..
-                    })
-                ),
-                "{named:?}: {log:?}"
-            );
+            assert_error!(log, ErrorKind::NeverAppended { .. }, "{named:?}");
         }
     }
 }
@@ -159,32 +144,14 @@ fn a_file_without_a_valid_fragment_is_not_truncated() {
     for file in [&text[..], &text[..50], &elf] {
         for policy in POLICIES {
             let (_, log) = open(file, options().with_on_torn_tail(policy));
-            assert!(
-                matches!(
-                    log,
-                    Err(Error {
-                        kind: ErrorKind::Foreign { .. },
-                        ..
-                    })
-                ),
-                "{policy:?}: {log:?}"
-            );
+            assert_error!(log, ErrorKind::Foreign { .. }, "{policy:?}");
         }
     }
     let (_, log) = open(
         b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
         options().with_on_torn_tail(OnTornTail::PadToBlock),
     );
-    assert!(
-        matches!(
-            log,
-            Err(Error {
-                kind: ErrorKind::Foreign { .. },
-                ..
-            })
-        ),
-        "{log:?}"
-    );
+    assert_error!(log, ErrorKind::Foreign { .. });
 }
 
 /// The first blocks are damaged, so neither the dialect nor the number of the log can be detected.
@@ -198,16 +165,7 @@ fn a_log_that_cannot_be_recognised_is_not_padded() {
     }
     file[..3 * BLOCK_LEN].fill(b'?');
     let (_, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
-    assert!(
-        matches!(
-            log,
-            Err(Error {
-                kind: ErrorKind::Corruption { .. },
-                ..
-            })
-        ),
-        "{log:?}"
-    );
+    assert_error!(log, ErrorKind::Corruption { .. });
 }
 
 /// The torn record may be completed by the first bytes of the padding.
@@ -215,7 +173,7 @@ fn a_log_that_cannot_be_recognised_is_not_padded() {
 fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
     for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0], &[1]] {
         let record = [b"lost", end].concat();
-        let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", &record]);
+        let whole = leveldb_log([b"one", &record]);
         for missing in 1..=end.len() {
             let torn = &whole[..whole.len() - missing];
             let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -229,8 +187,8 @@ fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
 /// left.
 #[test]
 fn padding_does_not_complete_the_first_record() {
-    let zeros = log_of(LogFormat::new(Dialect::LEVELDB), [&[0; 3]]);
-    let block = log_of(LogFormat::new(Dialect::LEVELDB), [&[0xff; BLOCK_LEN - 7]]);
+    let zeros = leveldb_log([&[0; 3]]);
+    let block = leveldb_log([&[0xff; BLOCK_LEN - 7]]);
     for torn in [&zeros[..7], &zeros[..9], &block[..BLOCK_LEN - 1]] {
         let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::PadToBlock));
         log.expect("torn").append(b"two").expect("nothing fails");
@@ -247,7 +205,7 @@ fn a_fragment_or_a_checkpoint_proves_a_log() {
     let (double, log) = open(&middle, pad());
     log.expect("a log").append(b"two").expect("nothing fails");
     assert_eq!(records(&double.bytes()), [b"two"]);
-    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [&[1; BLOCK_LEN - 7]]);
+    let mut file = leveldb_log([&[1; BLOCK_LEN - 7]]);
     file.extend([0xff; 50]);
     let (double, log) = open(&file, pad().with_checkpoint(Some(BLOCK_LEN as u64)));
     log.expect("a log").append(b"two").expect("nothing fails");
@@ -287,40 +245,13 @@ fn append_names_the_format_of_a_foreign_file() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
     for policy in POLICIES {
         let (_, log) = open(&text, options().with_on_torn_tail(policy));
-        assert!(
-            matches!(
-                log,
-                Err(Error {
-                    kind: ErrorKind::Foreign { .. },
-                    ..
-                })
-            ),
-            "{policy:?}: {log:?}"
-        );
+        assert_error!(log, ErrorKind::Foreign { .. }, "{policy:?}");
         let leveldb = options().with_on_torn_tail(policy).with_dialect(Dialect::LEVELDB);
         let (_, log) = open(&text[..50], leveldb);
-        assert!(
-            matches!(
-                log,
-                Err(Error {
-                    kind: ErrorKind::Foreign { .. },
-                    ..
-                })
-            ),
-            "{policy:?}: {log:?}"
-        );
+        assert_error!(log, ErrorKind::Foreign { .. }, "{policy:?}");
         let recyclable = log_of(LogFormat::new(Dialect::RECYCLABLE).with_log_number(7), [&[b'x'; 100]]);
         let (_, log) = open(&recyclable[..50], options().with_on_torn_tail(policy));
-        assert!(
-            matches!(
-                log,
-                Err(Error {
-                    kind: ErrorKind::NeverAppended { .. },
-                    ..
-                })
-            ),
-            "{policy:?}: {log:?}"
-        );
+        assert_error!(log, ErrorKind::NeverAppended { .. }, "{policy:?}");
     }
 }
 
@@ -340,7 +271,7 @@ fn append_rejects_a_visibly_different_block_grid() {
             })
         );
         assert_eq!(is_refused, len > BLOCK_LEN, "{len}: {log:?}");
-        let file = log_of(LogFormat::new(Dialect::LEVELDB), [&vec![b'x'; len]]);
+        let file = leveldb_log([&vec![b'x'; len]]);
         let (_, log) = open(&file, options().with_dialect(Dialect::ROCKSDB));
         assert!(log.is_ok(), "{len}: {log:?}");
     }
@@ -349,7 +280,7 @@ fn append_rejects_a_visibly_different_block_grid() {
 /// The reason of the tail is the first reason of the worst severity, wherever it is in the tail.
 #[test]
 fn the_worst_damage_in_the_tail_is_reported() {
-    let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let one = leveldb_log([b"one"]);
     let mut damaged = common::fragment(1, &[b'x'; 40]);
     damaged[20..30].fill(b'?');
     let zero_header = [[0; 20], [1; 20]].concat();
@@ -368,7 +299,7 @@ fn the_worst_damage_in_the_tail_is_reported() {
 /// A torn record after zeros is worse than the zeros, so it is reported.
 #[test]
 fn a_torn_record_after_zeros_is_reported_as_torn() {
-    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let mut file = leveldb_log([b"one"]);
     let start = file.len() as u64;
     file.resize(BLOCK_LEN, 0);
     file.extend(&common::fragment(1, b"torn")[..10]);
@@ -384,7 +315,7 @@ fn a_torn_record_after_zeros_is_reported_as_torn() {
 /// the padding are not a torn record.
 #[test]
 fn padding_after_damage_and_zeros_is_zeros_alone() {
-    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let mut file = leveldb_log([b"one"]);
     file.resize(BLOCK_LEN, 0xff);
     file.resize(BLOCK_LEN + 600, 0);
     let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -396,7 +327,7 @@ fn padding_after_damage_and_zeros_is_zeros_alone() {
 /// The first fragment is valid, so it proves a log although the record is torn.
 #[test]
 fn a_torn_two_block_record_is_truncated_if_alone() {
-    let whole = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 40_000]]);
+    let whole = leveldb_log([&[b'x'; 40_000]]);
     for len in [BLOCK_LEN, BLOCK_LEN + 3, BLOCK_LEN + 5_000] {
         let (double, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::Truncate));
         drop(log.expect("torn"));
@@ -407,8 +338,8 @@ fn a_torn_two_block_record_is_truncated_if_alone() {
 /// Of two blocks, the disk wrote a part of the first and none of the second.
 #[test]
 fn zeros_in_the_next_block_reveal_a_torn_write() {
-    let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
-    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one".as_slice(), &[b'x'; 40_000]]);
+    let one = leveldb_log([b"one"]);
+    let mut file = leveldb_log([b"one".as_slice(), &[b'x'; 40_000]]);
     file[100..200].fill(b'?');
     file.truncate(BLOCK_LEN);
     file.resize(BLOCK_LEN + 600, 0);
@@ -421,7 +352,7 @@ fn zeros_in_the_next_block_reveal_a_torn_write() {
 /// file. If a bit was flipped, it suggests the option that keeps the bytes.
 #[test]
 fn append_refuses_damage_and_suggests_an_option() {
-    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one".as_slice(), &[b'x'; 3000]]);
+    let file = leveldb_log([b"one".as_slice(), &[b'x'; 3000]]);
     let (mut unwritten, mut flipped) = (file.clone(), file);
     unwritten[512..].fill(0);
     flipped[600] ^= 1;
@@ -439,7 +370,7 @@ fn append_refuses_damage_and_suggests_an_option() {
 /// A crash may happen after the padding and before the next record.
 #[test]
 fn a_padded_first_header_still_proves_a_log() {
-    let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let whole = leveldb_log([b"one"]);
     for len in 1..7 {
         let (padded, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::PadToBlock));
         drop(log.expect("torn"));
@@ -455,7 +386,7 @@ fn a_padded_first_header_still_proves_a_log() {
 /// if more bytes follow its record.
 #[test]
 fn damage_is_padded_after_a_valid_fragment_only() {
-    let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let whole = leveldb_log([b"one"]);
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
     let (double, log) = open(&[&whole[..], &[0xff; 50]].concat(), pad());
     log.expect("a log").append(b"two").expect("nothing fails");
@@ -463,19 +394,7 @@ fn damage_is_padded_after_a_valid_fragment_only() {
     let mut damaged = [&whole[..], &[0xff; 50]].concat();
     damaged[8] ^= 0xff;
     let (_, log) = open(&damaged, pad());
-    assert!(
-        matches!(
-            log,
-            Err(Error {
-                kind: ErrorKind::Corruption { .. },
-                ..
-            } | Error {
-                kind: ErrorKind::Foreign { .. },
-                ..
-            })
-        ),
-        "{log:?}"
-    );
+    assert_error!(log, ErrorKind::Corruption { .. } | ErrorKind::Foreign { .. });
 }
 
 /// If the first record is torn, it must extend to the end of the file.
@@ -513,47 +432,17 @@ fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
     table.extend(0xdb47_7524_8b80_fb57_u64.to_le_bytes());
     for file in [&elf, &table, &vec![b'x'; 5000]] {
         let (_, log) = open(file, pad());
-        assert!(
-            matches!(
-                log,
-                Err(Error {
-                    kind: ErrorKind::Corruption { .. },
-                    ..
-                } | Error {
-                    kind: ErrorKind::Foreign { .. },
-                    ..
-                })
-            ),
-            "{log:?}"
-        );
+        assert_error!(log, ErrorKind::Corruption { .. } | ErrorKind::Foreign { .. });
     }
-    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 3000]]);
+    let mut file = leveldb_log([&[b'x'; 3000]]);
     file[..512].fill(0);
     for policy in POLICIES {
         let (_, log) = open(&file, options().with_on_torn_tail(policy));
-        assert!(
-            matches!(
-                log,
-                Err(Error {
-                    kind: ErrorKind::Foreign { .. },
-                    ..
-                })
-            ),
-            "{policy:?}: {log:?}"
-        );
+        assert_error!(log, ErrorKind::Foreign { .. }, "{policy:?}");
         let named = options().with_on_torn_tail(policy).with_dialect(Dialect::LEVELDB);
         let (double, log) = open(&file, named);
         if policy != OnTornTail::PadToBlock {
-            assert!(
-                matches!(
-                    log,
-                    Err(Error {
-                        kind: ErrorKind::Corruption { .. },
-                        ..
-                    })
-                ),
-                "{policy:?}: {log:?}"
-            );
+            assert_error!(log, ErrorKind::Corruption { .. }, "{policy:?}");
             continue;
         }
         assert_eq!(
@@ -571,10 +460,7 @@ fn a_log_with_a_checkpoint_is_not_created() -> Result<(), Box<dyn std::error::Er
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("example.log");
     let log = LogFile::append_to(&path, options().with_checkpoint(10));
-    assert!(
-        matches!(&log, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound),
-        "{log:?}"
-    );
+    assert_error!(log, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
     assert!(!path.exists());
     LogFile::append_to(&path, options().with_checkpoint(0))?.close()?;
     assert!(path.exists());
@@ -599,10 +485,10 @@ fn a_run_file_without_a_whole_record_is_appended_to() {
 
 #[test]
 fn zeros_and_a_torn_first_record_are_truncated() {
-    let file = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 40_000]]);
+    let file = leveldb_log([&[b'x'; 40_000]]);
     let mut unwritten = file[..3000].to_vec();
     unwritten[600..].fill(0);
-    let mut whole = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 3000]]);
+    let mut whole = leveldb_log([&[b'x'; 3000]]);
     whole[512..].fill(0);
     let torn_later = &file[..35_000];
     for torn in [
@@ -616,7 +502,7 @@ fn zeros_and_a_torn_first_record_are_truncated() {
     ] {
         let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::Truncate));
         log.expect("torn").append(b"one").expect("nothing fails");
-        assert_eq!(double.bytes(), log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]));
+        assert_eq!(double.bytes(), leveldb_log([b"one"]));
     }
 }
 
@@ -625,18 +511,12 @@ fn zeros_and_a_torn_first_record_are_truncated() {
 fn damage_explained_by_one_flipped_bit_is_not_truncated() {
     let half = [[1; 750], [0; 750]].concat();
     for record in [&[0; 600][..], &[0; 2000], &half, b"\x55"] {
-        let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"before", record]);
+        let file = leveldb_log([b"before", record]);
         for bit in 13 * 8..file.len() * 8 {
             let mut flipped = file.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let (_, log) = open(&flipped, options().with_on_torn_tail(OnTornTail::Truncate));
-            match log {
-                Err(Error {
-                    kind: ErrorKind::Corruption { region, .. },
-                    ..
-                }) => assert_eq!(region.start, 13, "bit {bit}"),
-                other => panic!("{} bytes, bit {bit}: {other:?}", record.len()),
-            }
+            assert_error!(log, ErrorKind::Corruption { region, .. } if region.start == 13, "{} bytes, bit {bit}", record.len());
         }
     }
 }
@@ -644,17 +524,11 @@ fn damage_explained_by_one_flipped_bit_is_not_truncated() {
 /// With the flipped type, the header is longer than the rest of the file.
 #[test]
 fn a_flipped_type_bit_does_not_truncate_the_last_record() {
-    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"before", b"foo"]);
+    let mut file = leveldb_log([b"before", b"foo"]);
     file[13 + 6] ^= 4;
     let cutting = options().with_on_torn_tail(OnTornTail::Truncate);
     let (_, log) = open(&file, cutting.with_dialect(Dialect::ROCKSDB));
-    match log {
-        Err(Error {
-            kind: ErrorKind::Corruption { region, .. },
-            ..
-        }) => assert_eq!((region.start, region.end), (13, 23)),
-        other => panic!("{other:?}"),
-    }
+    assert_error!(log, ErrorKind::Corruption { region, .. } if (region.start, region.end) == (13, 23));
 }
 
 // A sync that failed ----------------------------------------------------------------------------
@@ -667,13 +541,19 @@ fn file_id(inode: u64) -> Option<FileId> {
     })
 }
 
+/// A new log in a file whose failed syncs are remembered.
+fn create_known(inode: u64) -> (Double, LogFile) {
+    let double = Double::default();
+    double.state().identity = file_id(inode);
+    let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+    (double, log)
+}
+
 /// After a failed sync, Linux marks the pages as clean. The bytes can still be read, but are not on
 /// the disk, and another sync succeeds.
 #[test]
 fn bytes_of_a_failed_sync_are_rewritten() -> Result<(), Error> {
-    let double = Double::default();
-    double.state().identity = file_id(1);
-    let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+    let (double, log) = create_known(1);
     log.append_sync(b"one")?;
     log.append(b"two")?;
     double.state().sync_faults = [Fault::Error(EIO)].into();
@@ -710,9 +590,7 @@ fn bytes_of_a_failed_sync_are_rewritten() -> Result<(), Error> {
 #[test]
 fn a_shorter_or_new_file_forgets_the_failed_sync() -> Result<(), Error> {
     for is_new in [false, true] {
-        let double = Double::default();
-        double.state().identity = file_id(2);
-        let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+        let (double, log) = create_known(2);
         log.append_sync(&[7; 100])?;
         double.state().sync_faults = [Fault::Error(EIO)].into();
         assert!(log.append_sync(b"two").is_err());
@@ -721,7 +599,7 @@ fn a_shorter_or_new_file_forgets_the_failed_sync() -> Result<(), Error> {
             let log = LogFile::create_in(double.boxed(), options()).expect("a file that can be emptied");
             log.append(&[8; 200])?;
         } else {
-            double.state().bytes = log_of(LogFormat::new(Dialect::LEVELDB), [b"other"]);
+            double.state().bytes = leveldb_log([b"other"]);
         }
         double.state().ops.clear();
         let log = LogFile::append_in(double.boxed(), options())?;
@@ -742,7 +620,7 @@ fn a_shorter_or_new_file_forgets_the_failed_sync() -> Result<(), Error> {
 /// Another process knows only from its checkpoint which bytes are on the disk.
 #[test]
 fn the_bytes_after_a_checkpoint_are_rewritten() -> Result<(), Error> {
-    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two", b"three"]);
+    let file = leveldb_log([b"one", b"two", b"three"]);
     let (double, log) = open(&file, options().with_checkpoint(Some(10)));
     let log = log?;
     let [Op::Write { offset: 10, bytes }] = &double.ops()[..] else {
@@ -757,7 +635,7 @@ fn the_bytes_after_a_checkpoint_are_rewritten() -> Result<(), Error> {
 /// A checkpoint after the end of the file is refused, however large it is.
 #[test]
 fn a_checkpoint_after_the_end_is_refused() {
-    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let file = leveldb_log([b"one"]);
     for checkpoint in [
         11,
         BLOCK_LEN as u64 - 1,
@@ -766,16 +644,7 @@ fn a_checkpoint_after_the_end_is_refused() {
         u64::MAX,
     ] {
         let (_, log) = open(&file, options().with_checkpoint(checkpoint));
-        assert!(
-            matches!(
-                log,
-                Err(Error {
-                    kind: ErrorKind::Io { .. },
-                    ..
-                })
-            ),
-            "{checkpoint}: {log:?}"
-        );
+        assert_error!(log, ErrorKind::Io { .. }, "{checkpoint}");
     }
 }
 
@@ -811,16 +680,7 @@ fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
             assert_eq!(found.last().map(Vec::as_slice), Some(&b"new"[..]));
             // This offset is inside a record, so it is not a record boundary.
             let (_, log) = open(&file, options.with_checkpoint(Some(durable_offset - 8)));
-            assert!(
-                matches!(
-                    log,
-                    Err(Error {
-                        kind: ErrorKind::Io { .. },
-                        ..
-                    })
-                ),
-                "{first_len} {tail} {is_torn}: {log:?}"
-            );
+            assert_error!(log, ErrorKind::Io { .. }, "{first_len} {tail} {is_torn}");
         }
     }
     Ok(())
@@ -829,7 +689,7 @@ fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
 /// Only 0 is always a valid checkpoint. No record starts or ends within the first header.
 #[test]
 fn a_checkpoint_inside_the_first_header_is_rejected() {
-    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let file = leveldb_log([b"one"]);
     for checkpoint in 1..HEADER_LEN as u64 {
         let (_, log) = open(&file, options().with_checkpoint(Some(checkpoint)));
         assert!(log.is_err(), "{checkpoint}: {log:?}");
@@ -844,23 +704,14 @@ fn a_later_version_is_rejected_with_every_checkpoint() {
     let file = [mark, rest, common::fragment(1, b"one")].concat();
     for checkpoint in [0, BLOCK_LEN as u64, file.len() as u64] {
         let (_, log) = open(&file, options().with_checkpoint(Some(checkpoint)));
-        assert!(
-            matches!(
-                log,
-                Err(Error {
-                    kind: ErrorKind::Unsupported { .. },
-                    ..
-                })
-            ),
-            "{checkpoint}: {log:?}"
-        );
+        assert_error!(log, ErrorKind::Unsupported { .. }, "{checkpoint}");
     }
 }
 
 /// If a tail ends with its block, the next record follows without any padding.
 #[test]
 fn a_tail_that_fills_its_block_is_left_alone() {
-    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let mut file = leveldb_log([b"one"]);
     file.resize(BLOCK_LEN, 0);
     let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
     assert!(log.expect("a log").discarded_tail().is_some());
@@ -870,7 +721,7 @@ fn a_tail_that_fills_its_block_is_left_alone() {
 /// The padding must not complete the torn fragment. A valid fragment before it does not matter.
 #[test]
 fn only_the_torn_fragment_decides_the_padding_byte() {
-    let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let one = leveldb_log([b"one"]);
     let torn = common::fragment(4, b"the end");
     let file = [one, common::fragment(2, b"start"), torn[..9].to_vec()].concat();
     let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -881,9 +732,7 @@ fn only_the_torn_fragment_decides_the_padding_byte() {
 /// The earlier of the two offsets counts, and every byte of a long file after it is written again.
 #[test]
 fn all_uncertain_bytes_are_rewritten() -> Result<(), Error> {
-    let double = Double::default();
-    double.state().identity = file_id(3);
-    let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+    let (double, log) = create_known(3);
     log.append_sync(b"one")?;
     for _ in 0..3 {
         log.append(&[7; 1 << 20])?;
@@ -910,7 +759,7 @@ fn all_uncertain_bytes_are_rewritten() -> Result<(), Error> {
 /// A failed sync of a truncation is treated like any other failed sync.
 #[test]
 fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
-    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two"]);
+    let mut file = leveldb_log([b"one", b"two"]);
     file.pop();
     let double = Double::with_bytes(&file);
     double.state().identity = file_id(4);
@@ -932,10 +781,8 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
 /// the disk.
 #[test]
 fn a_sync_proves_nothing_if_a_truncation_took_its_error() -> Result<(), Error> {
-    let double = Double::default();
-    double.state().identity = file_id(5);
+    let (double, log) = create_known(5);
     double.state().held_sync = Some(1);
-    let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| log.append_sync(b"one"));
         until(|| double.state().started_syncs == 1);

@@ -3,6 +3,7 @@
 
 use std::io::Read;
 
+use crate::common::assert_error;
 use crate::wire::Wire;
 use cordwood_log::ops::{DETECT_LEN, Detection, Foreign, detect};
 use cordwood_log::{Compression, Dialect, Error, ErrorKind, LogFormat, ReadOptions, Reader};
@@ -114,13 +115,7 @@ fn other_formats_are_named() {
                 "{message}"
             );
         }
-        assert!(matches!(
-            reader.format(),
-            Err(Error {
-                kind: ErrorKind::Foreign { .. },
-                ..
-            })
-        ));
+        assert_error!(reader.format(), ErrorKind::Foreign { .. });
     }
 }
 
@@ -154,13 +149,7 @@ fn a_named_dialect_wins() {
     }
     let run_file = [b":W&B\xe1\xbe\x00".as_slice(), &Wire::Ieee.full(b"foo")].concat();
     let mut reader = Reader::from_slice(&run_file, ReadOptions::default().with_dialect(Dialect::LEVELDB));
-    assert!(matches!(
-        reader.next_record(),
-        Err(Error {
-            kind: ErrorKind::Corruption { .. },
-            ..
-        })
-    ));
+    assert_error!(reader.next_record(), ErrorKind::Corruption { .. });
 }
 
 #[test]
@@ -515,13 +504,10 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     }
     // A source that starts later cannot return earlier bytes.
     let source = cordwood_log::read::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
-    assert!(matches!(
+    assert_error!(
         Reader::with_source(source, options).next_record(),
-        Err(Error {
-            kind: ErrorKind::Corruption { .. },
-            ..
-        })
-    ));
+        ErrorKind::Corruption { .. }
+    );
     Ok(())
 }
 
@@ -825,16 +811,7 @@ fn a_valid_fragment_outranks_the_bytes_before_it() {
             assert!(Reader::open(&path).unwrap().format().is_ok());
             std::fs::write(&path, &file[..file.len() - 1]).unwrap();
             let dialect = Reader::open(&path).unwrap().format();
-            assert!(
-                matches!(
-                    dialect,
-                    Err(Error {
-                        kind: ErrorKind::Foreign { .. },
-                        ..
-                    })
-                ),
-                "{dialect:?}"
-            );
+            assert_error!(dialect, ErrorKind::Foreign { .. });
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{Found, read_all};
+use crate::common::{Found, assert_error, read_all};
 use crate::double::{Double, EINTR, EIO, ENOSPC, Fault, HANG, Op, until};
 use cordwood_log::codec::{Decoder, Encoder, RECORD_LEN_MAX};
 use cordwood_log::damage::Severity;
@@ -19,8 +19,14 @@ use cordwood_log::{
     OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy, Unsupported, Writer, WriterOptions,
 };
 
-fn create(double: &Double, options: LogFileOptions) -> LogFile {
+fn create_in(double: &Double, options: LogFileOptions) -> LogFile {
     LogFile::create_in(double.boxed(), options).expect("a file that can be emptied")
+}
+
+fn create(options: LogFileOptions) -> (Double, LogFile) {
+    let double = Double::default();
+    let log = create_in(&double, options);
+    (double, log)
 }
 
 /// Records are buffered, so that the test decides when they are written.
@@ -28,8 +34,8 @@ fn buffered() -> LogFileOptions {
     LogFileOptions::default().with_flush(FlushPolicy::OnClose)
 }
 
-fn plain(double: &Double) -> LogFile {
-    create(double, buffered())
+fn plain() -> (Double, LogFile) {
+    create(buffered())
 }
 
 fn records(file: &[u8]) -> Vec<Vec<u8>> {
@@ -61,8 +67,7 @@ fn write_error<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<i32>, u6
 
 #[test]
 fn a_flush_is_one_write() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     for len in [0, 10, 40_000, 100_000] {
         log.append(&vec![7; len])?;
     }
@@ -80,8 +85,7 @@ fn a_flush_is_one_write() -> Result<(), Error> {
 
 #[test]
 fn a_full_buffer_is_written() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     for _ in 0..3000 {
         log.append(&[7; 1000])?;
     }
@@ -91,8 +95,7 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
     assert_eq!(records(&double.bytes()), vec![vec![7; 1000]; 3000]);
 
     // Containers of four such records are buffered as well.
-    let double = Double::default();
-    let log = create(&double, buffered().with_dialect(Dialect::PACKED));
+    let (double, log) = create(buffered().with_dialect(Dialect::PACKED));
     for _ in 0..3000 {
         log.append(&[7; 1000])?;
     }
@@ -103,8 +106,7 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
 /// `try_append` does no I/O, so it leaves a record that would fill the buffer to `append`.
 #[test]
 fn try_append_returns_if_the_buffer_is_full() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     for _ in 0..260 {
         assert!(log.try_append(&[7; 1000])?.is_some());
     }
@@ -120,8 +122,7 @@ fn try_append_returns_if_the_buffer_is_full() -> Result<(), Error> {
 #[test]
 fn try_append_returns_if_the_record_is_too_long() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
-        let double = Double::default();
-        let log = create(&double, buffered().with_dialect(dialect).with_record_len_max(3));
+        let (double, log) = create(buffered().with_dialect(dialect).with_record_len_max(3));
         log.append(b"one")?;
         assert!(log.try_append(b"two")?.is_some());
         assert_eq!(log.try_append(b"four")?, None);
@@ -149,14 +150,14 @@ fn try_append_returns_if_the_record_needs_a_sync() -> Result<(), Error> {
         for len in 0..40 {
             let options = buffered().with_format(format).with_sync(SyncPolicy::EveryBytes(20));
             let record = vec![7; len];
-            let log = create(&Double::default(), options.clone());
+            let (_, log) = create(options.clone());
             log.append(&record)?;
             let is_due = log.durable_offset() > 0;
-            let appended = create(&Double::default(), options).try_append(&record)?;
+            let appended = create(options).1.try_append(&record)?;
             assert!(!(is_due && appended.is_some()), "{format:?}, {len}");
         }
         let options = buffered().with_format(format).with_sync(SyncPolicy::EveryBytes(1000));
-        let log = create(&Double::default(), options);
+        let (_, log) = create(options);
         assert!(log.try_append(b"short")?.is_some(), "{format:?}");
     }
     Ok(())
@@ -164,8 +165,7 @@ fn try_append_returns_if_the_record_needs_a_sync() -> Result<(), Error> {
 
 #[test]
 fn short_and_interrupted_writes_are_continued() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     log.append(&[1; 1000])?;
     double.state().write_faults = [
         Fault::Short(1),
@@ -191,8 +191,7 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
         // A write of no bytes without an error would be repeated forever.
         (vec![Fault::Short(3), Fault::Short(0)], None),
     ] {
-        let double = Double::default();
-        let log = plain(&double);
+        let (double, log) = plain();
         log.append_sync(b"one")?;
         log.append(b"two")?;
         double.state().write_faults = faults.into();
@@ -213,8 +212,7 @@ fn a_failed_write_rolls_back_its_append() -> Result<(), Error> {
         log.extend([b"part of extend", record])
     }];
     for append in appends {
-        let double = Double::default();
-        let log = plain(&double);
+        let (double, log) = plain();
         log.append(b"one")?;
         double.state().write_faults = [Fault::Short(100), Fault::Error(ENOSPC)].into();
         assert_eq!(write_error(append(&log, &[9; 2 << 20])), (Some(ENOSPC), 0, true));
@@ -252,8 +250,7 @@ fn a_failed_call_changes_nothing_or_fails_the_log() {
             for (write, cut, sync) in (0..=writes.len()).flat_map(|write| {
                 [(false, false), (true, false), (false, true), (true, true)].map(|(cut, sync)| (write, cut, sync))
             }) {
-                let double = Double::default();
-                let log = create(&double, options.clone());
+                let (double, log) = create(options.clone());
                 log.append(b"one").expect("a record");
                 let (offset, bytes) = (log.offset(), double.bytes());
                 let mut state = double.state();
@@ -329,8 +326,7 @@ fn check_each_piece(
 ) -> Result<(), Error> {
     let long: Vec<u8> = (0..1_u32 << 20).map(|i| (i / 251) as u8).collect();
     let start = || -> Result<_, Error> {
-        let double = Double::default();
-        let log = create(&double, options.clone());
+        let (double, log) = create(options.clone());
         for record in before {
             log.append(record)?;
         }
@@ -380,8 +376,7 @@ fn check_each_piece(
 fn a_failed_rollback_of_a_long_record_fails_the_log() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
         for failing in 0..4 {
-            let double = Double::default();
-            let log = create(&double, options.clone());
+            let (double, log) = create(options.clone());
             log.append(b"one")?;
             let mut faults = vec![Fault::None; failing];
             faults.push(Fault::ErrorAfter(50, ENOSPC));
@@ -447,8 +442,7 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
             let whole = &pieces[..pieces.len() - 1];
             assert!(whole.iter().all(|piece| piece.len() >= 256 << 10), "{format:?}");
         }
-        let double = Double::default();
-        let log = create(&double, buffered().with_format(format));
+        let (double, log) = create(buffered().with_format(format));
         log.append(&written[0])?;
         log.append(&written[1])?;
         log.extend(&written[2..])?;
@@ -463,8 +457,7 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
 #[test]
 fn a_failed_write_is_truncated_and_synced() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
-        let double = Double::default();
-        let log = create(&double, options);
+        let (double, log) = create(options);
         log.append(b"one")?;
         log.flush()?;
         double.state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
@@ -482,8 +475,7 @@ fn a_failed_write_is_truncated_and_synced() -> Result<(), Error> {
 
 #[test]
 fn a_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     log.append_sync(b"one")?;
     log.append(b"two")?;
     double.state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
@@ -527,8 +519,7 @@ fn a_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
 /// record, and the records of an `extend`, take one write for every 256 KiB.
 #[test]
 fn by_default_each_append_is_one_write() -> Result<(), Error> {
-    let double = Double::default();
-    let log = create(&double, LogFileOptions::default());
+    let (double, log) = create(LogFileOptions::default());
     let mut lens = Vec::new();
     for len in [0, 10, 40_000, (256 << 10) - 1] {
         assert_eq!(log.try_append(b"would have to be written")?, None);
@@ -559,8 +550,7 @@ fn by_default_each_append_is_one_write() -> Result<(), Error> {
 /// If the write fails, the record is not in the log, and the log remains usable.
 #[test]
 fn by_default_a_failed_write_rolls_back_its_append() -> Result<(), Error> {
-    let double = Double::default();
-    let log = create(&double, LogFileOptions::default());
+    let (double, log) = create(LogFileOptions::default());
     log.append(b"one")?;
     double.state().write_faults = [Fault::Short(4), Fault::Error(ENOSPC)].into();
     assert_eq!(write_error(log.append(b"two")), (Some(ENOSPC), 0, true));
@@ -576,8 +566,7 @@ fn by_default_a_failed_write_rolls_back_its_append() -> Result<(), Error> {
 /// part of the interrupted batch is in the file.
 #[test]
 fn a_panic_during_append_fails_the_log() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     log.append_sync(b"one")?;
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         log.extend((0..3).map(|number| {
@@ -604,8 +593,7 @@ fn a_panic_during_append_fails_the_log() -> Result<(), Error> {
 
 #[test]
 fn a_failed_sync_fails_the_log() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     log.append_sync(b"one")?;
     log.append(b"two")?;
     double.state().sync_faults = [Fault::Error(EIO)].into();
@@ -624,16 +612,14 @@ fn a_failed_sync_fails_the_log() -> Result<(), Error> {
 /// If its name is not on the disk, the bytes of a new file are useless.
 #[test]
 fn only_the_first_sync_syncs_the_directory() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     log.append_sync(b"one")?;
     log.append_sync(b"two")?;
     let writes_out = |op: &Op| !matches!(op, Op::Write { .. });
     let syncs: Vec<Op> = double.ops().into_iter().filter(writes_out).collect();
     assert_eq!(syncs, [Op::SyncData, Op::SyncDirectory, Op::SyncData]);
 
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     double.state().directory_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.append_sync(b"one")), (Some(EIO), 0, false));
     assert_eq!(log.durable_offset(), 0);
@@ -653,8 +639,7 @@ fn each_sync_policy_syncs_on_schedule() -> Result<(), Error> {
         (SyncPolicy::EveryInterval(Duration::ZERO), [1, 2, 3, 4], 4),
         (SyncPolicy::EveryInterval(hour), [0, 0, 0, 0], 1),
     ] {
-        let double = Double::default();
-        let log = create(&double, buffered().with_sync(policy));
+        let (double, log) = create(buffered().with_sync(policy));
         for count in after_each {
             log.append(&[7; 100])?;
             assert_eq!(sync_count(&double), count, "{policy:?}");
@@ -678,8 +663,7 @@ fn an_extend_without_records_does_not_sync() -> Result<(), Error> {
         SyncPolicy::EveryBytes(0),
         SyncPolicy::EveryInterval(Duration::ZERO),
     ] {
-        let double = Double::default();
-        let log = create(&double, buffered().with_sync(policy));
+        let (double, log) = create(buffered().with_sync(policy));
         assert_eq!(log.extend(none)?, 0);
         log.append(b"one")?;
         assert_eq!(log.extend(none)?, 0);
@@ -693,7 +677,7 @@ fn an_append_after_the_interval_syncs() -> Result<(), Error> {
     let double = Double::default();
     let interval = Duration::from_millis(30);
     let options = buffered().with_sync(SyncPolicy::EveryInterval(interval));
-    let log = create(&double, options);
+    let log = create_in(&double, options);
     std::thread::sleep(interval);
     log.append(b"one")?;
     assert_eq!(log.durable_offset(), 10);
@@ -710,7 +694,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
     const LEN: usize = 7 + 5;
     let double = Double::default();
     double.state().held_sync = Some(1);
-    let log = plain(&double);
+    let log = create_in(&double, buffered());
     let (returned, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -760,7 +744,7 @@ fn threads_share_a_failed_sync() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     double.state().sync_faults = [Fault::Error(EIO)].into();
-    let log = plain(&double);
+    let log = create_in(&double, buffered());
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|thread| {
@@ -780,8 +764,7 @@ fn threads_share_a_failed_sync() {
 /// Waiting writes buffered records, but syncs only if the bytes are not on the disk yet.
 #[test]
 fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     log.append(b"one")?;
     log.append(b"two")?;
     log.wait_durable(10)?;
@@ -810,8 +793,7 @@ fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
 /// container.
 #[test]
 fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
-    let double = Double::default();
-    let log = create(&double, buffered().with_dialect(Dialect::PACKED));
+    let (double, log) = create(buffered().with_dialect(Dialect::PACKED));
     log.append(b"one")?;
     log.append(b"two")?;
     let end = log.offset();
@@ -827,7 +809,7 @@ fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
 fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
     let double = Double::default();
     double.state().held_sync = Some(1);
-    let log = plain(&double);
+    let log = create_in(&double, buffered());
     std::thread::scope(|scope| {
         let appends = scope.spawn(|| log.append_sync(b"one"));
         until(|| double.state().started_syncs == 1);
@@ -846,8 +828,7 @@ fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
 
 #[test]
 fn waiting_for_an_offset_fails_where_no_sync_can_cover_it() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     log.append_sync(b"one")?;
     let result = log.wait_durable(11);
     let Err(Error {
@@ -869,13 +850,7 @@ fn waiting_for_an_offset_fails_where_no_sync_can_cover_it() -> Result<(), Error>
         assert_eq!(write_error(log.wait_durable(offset)), (Some(EIO), 10, false));
     }
     assert_eq!(write_error(log.close()), (Some(EIO), 10, false));
-    assert!(matches!(
-        log.wait_durable(10),
-        Err(Error {
-            kind: ErrorKind::Closed,
-            ..
-        })
-    ));
+    assert_error!(log.wait_durable(10), ErrorKind::Closed);
     Ok(())
 }
 
@@ -890,8 +865,7 @@ fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> 
         }
     }
     for first in 0..3 {
-        let double = Double::default();
-        let log = plain(&double);
+        let (double, log) = plain();
         log.extend((0..100).map(|_| Changing(AtomicU32::new(first))))?;
         log.close()?;
         // If the file were damaged, reading it would fail the test.
@@ -909,7 +883,7 @@ fn a_panic_during_sync_fails_the_log() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     double.state().sync_faults = [Fault::Panic].into();
-    let log = Arc::new(plain(&double));
+    let log = Arc::new(create_in(&double, buffered()));
     let (sender, results) = std::sync::mpsc::channel();
     for thread in 0..4 {
         let (log, sender) = (Arc::clone(&log), sender.clone());
@@ -935,7 +909,7 @@ fn a_panic_during_sync_fails_the_log() {
 fn close_waits_for_waiting_threads() {
     let double = Double::default();
     double.state().held_sync = Some(1);
-    let log = plain(&double);
+    let log = create_in(&double, buffered());
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|_| {
@@ -944,13 +918,7 @@ fn close_waits_for_waiting_threads() {
                         .append_sync(b"one")
                         .expect("it was appended before the log was closed");
                     assert!(double.state().synced_len >= offset + 10, "it returned too early");
-                    assert!(matches!(
-                        log.append_sync(b"two"),
-                        Err(Error {
-                            kind: ErrorKind::Closed,
-                            ..
-                        })
-                    ));
+                    assert_error!(log.append_sync(b"two"), ErrorKind::Closed);
                 })
             })
             .collect();
@@ -1028,9 +996,7 @@ fn opening_that_is_interrupted_names_the_file() -> Result<(), Box<dyn std::error
 #[cfg(unix)]
 fn a_device_is_not_appended_to() {
     let refused = LogFile::append_to("/dev/null", buffered());
-    assert!(
-        matches!(refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::InvalidInput)
-    );
+    assert_error!(refused, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput);
 }
 
 /// Dropping a log writes its records. It does not sync, and does not write the bytes that close a
@@ -1039,7 +1005,7 @@ fn a_device_is_not_appended_to() {
 fn a_dropped_log_writes_its_records() -> Result<(), Error> {
     let double = Double::default();
     let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
-    let log = create(&double, buffered().with_format(format).with_sync(SyncPolicy::OnClose));
+    let log = create_in(&double, buffered().with_format(format).with_sync(SyncPolicy::OnClose));
     log.append(b"one")?;
     log.append(b"two")?;
     assert_eq!(double.bytes(), b"");
@@ -1058,16 +1024,14 @@ fn a_dropped_log_writes_its_records() -> Result<(), Error> {
 /// could not be undone, or after a failed sync or a panic, it writes nothing.
 #[test]
 fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
-    let double = Double::default();
-    let log = create(&double, buffered());
+    let (double, log) = create(buffered());
     log.append(b"one")?;
     double.state().write_faults = [Fault::Error(ENOSPC)].into();
     assert!(log.flush().is_err());
     drop(log);
     assert_eq!(records(&double.bytes()), [b"one"]);
 
-    let double = Double::default();
-    let log = create(&double, buffered());
+    let (double, log) = create(buffered());
     log.append(b"one")?;
     double.state().sync_faults = [Fault::Error(EIO)].into();
     assert!(log.sync().is_err());
@@ -1075,8 +1039,7 @@ fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
     drop(log);
     assert_eq!(double.ops(), before);
 
-    let double = Double::default();
-    let log = create(&double, buffered());
+    let (double, log) = create(buffered());
     log.append(b"one")?;
     let panics = std::iter::from_fn(|| -> Option<&[u8]> { panic!("of the test") });
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| log.extend(panics)));
@@ -1085,8 +1048,7 @@ fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
     assert_eq!(double.bytes(), b"");
 
     // If writing fails during a drop, the drop is silent and leaves no part of a record.
-    let double = Double::default();
-    let log = create(&double, buffered());
+    let (double, log) = create(buffered());
     log.append(b"one")?;
     double.state().write_faults = [Fault::ErrorAfter(4, ENOSPC)].into();
     drop(log);
@@ -1100,7 +1062,7 @@ fn a_log_that_a_forked_child_drops_does_not_write() -> Result<(), Error> {
     let double = Double::default();
     let number = Arc::new(AtomicU32::new(1));
     double.state().process = Process::simulated(Arc::clone(&number));
-    let log = create(&double, buffered());
+    let log = create_in(&double, buffered());
     log.append(b"one")?;
     number.store(2, Relaxed);
     drop(log);
@@ -1174,32 +1136,13 @@ fn a_log_is_closed_even_if_close_fails() -> Result<(), Error> {
         |double| double.state().sync_faults = [Fault::Error(EIO)].into(),
     ];
     for fault in faults {
-        let double = Double::default();
-        let log = create(&double, buffered().with_sync(SyncPolicy::OnClose));
+        let (double, log) = create(buffered().with_sync(SyncPolicy::OnClose));
         log.append(b"one")?;
         fault(&double);
-        assert!(matches!(
-            log.close(),
-            Err(Error {
-                kind: ErrorKind::Write { .. },
-                ..
-            })
-        ));
+        assert_error!(log.close(), ErrorKind::Write { .. });
         log.close()?;
-        assert!(matches!(
-            log.append(b"two"),
-            Err(Error {
-                kind: ErrorKind::Closed,
-                ..
-            })
-        ));
-        assert!(matches!(
-            log.sync(),
-            Err(Error {
-                kind: ErrorKind::Closed,
-                ..
-            })
-        ));
+        assert_error!(log.append(b"two"), ErrorKind::Closed);
+        assert_error!(log.sync(), ErrorKind::Closed);
         assert_eq!(double.holders(), 1);
         assert_eq!(log.offset(), 10);
     }
@@ -1208,8 +1151,7 @@ fn a_log_is_closed_even_if_close_fails() -> Result<(), Error> {
 
 #[test]
 fn a_closed_log_rejects_further_calls() -> Result<(), Error> {
-    let double = Double::default();
-    let log = plain(&double);
+    let (double, log) = plain();
     log.append(b"one")?;
     assert!(!log.status().is_closed);
     log.close()?;
@@ -1223,16 +1165,7 @@ fn a_closed_log_rejects_further_calls() -> Result<(), Error> {
         log.flush(),
         log.sync(),
     ] {
-        assert!(
-            matches!(
-                result,
-                Err(Error {
-                    kind: ErrorKind::Closed,
-                    ..
-                })
-            ),
-            "{result:?}"
-        );
+        assert_error!(result, ErrorKind::Closed);
     }
     assert_eq!(records(&double.bytes()), [b"one"]);
     Ok(())
@@ -1243,8 +1176,7 @@ fn a_closed_log_rejects_further_calls() -> Result<(), Error> {
 #[test]
 fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
     for len in [1, 100, 40_000] {
-        let double = Double::default();
-        let log = plain(&double);
+        let (double, log) = plain();
         log.append(b"one")?;
         log.append(&vec![0; len])?;
         log.close()?;
@@ -1282,7 +1214,7 @@ fn close_writes_the_trailer_or_header_of_the_dialect() -> Result<(), Error> {
         (LogFormat::new(Dialect::LEVELDB), b""),
     ] {
         let double = Double::default();
-        create(&double, buffered().with_format(dialect)).close()?;
+        create_in(&double, buffered().with_format(dialect)).close()?;
         assert_eq!(double.bytes(), expected, "{dialect:?}");
     }
     Ok(())
@@ -1349,13 +1281,7 @@ fn rejected_records_leave_the_log_unchanged() {
     }
     // This is also true for a detected dialect.
     let options = ReadOptions::default().with_log_number(7);
-    assert!(matches!(
-        Reader::open_with(&old, options).unwrap().next_record(),
-        Err(Error {
-            kind: ErrorKind::Unsupported { dialect, .. },
-            ..
-        }) if dialect == Dialect::LEVELDB
-    ));
+    assert_error!(Reader::open_with(&old, options).unwrap().next_record(), ErrorKind::Unsupported { dialect, .. } if *dialect == Dialect::LEVELDB);
 }
 
 // Limits ----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::num::NonZeroUsize;
 
-use crate::common::{Found, checksum, fragment, read_all};
+use crate::common::{Found, assert_error, checksum, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header, TRAILER_LEN_MAX, block_left, trailer_len};
@@ -773,20 +773,8 @@ fn every_source_rejects_a_range_past_the_end() -> Result<(), Box<dyn std::error:
             check(&mut Reader::open_with(&path, options.clone())?, start, Some(10));
             for count in 1..3 {
                 let count = NonZeroUsize::new(count).unwrap();
-                assert!(matches!(
-                    verify_file(&path, &options, count),
-                    Err(Error {
-                        kind: ErrorKind::Truncated { .. },
-                        ..
-                    })
-                ));
-                assert!(matches!(
-                    stat_file(&path, &options, count),
-                    Err(Error {
-                        kind: ErrorKind::Truncated { .. },
-                        ..
-                    })
-                ));
+                assert_error!(verify_file(&path, &options, count), ErrorKind::Truncated { .. });
+                assert_error!(stat_file(&path, &options, count), ErrorKind::Truncated { .. });
             }
         }
         // Seeks in memory, in a file, and in another source that can seek.

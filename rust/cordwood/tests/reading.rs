@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::common::{Found, fragment, read_all};
+use crate::common::{Found, assert_error, fragment, read_all};
 use crate::wire::Wire;
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity, locate_bit_flip};
@@ -267,13 +267,7 @@ fn seeking_past_the_end_does_not_change_the_file_length() -> Result<(), Box<dyn 
     let mut reader = Reader::open(&path)?;
     reader.seek(1_000_000)?;
     assert_eq!(reader.file_len(), Some(57));
-    assert!(matches!(
-        reader.next_record(),
-        Err(Error {
-            kind: ErrorKind::Truncated { .. },
-            ..
-        })
-    ));
+    assert_error!(reader.next_record(), ErrorKind::Truncated { .. });
     assert_eq!(reader.file_len(), Some(57));
     Ok(())
 }

@@ -7,8 +7,7 @@ use std::sync::{Arc, Barrier, OnceLock, Weak};
 use std::time::Duration;
 use std::{fs, io};
 
-use crate::common;
-use crate::common::{Found, read_all};
+use crate::common::{self, Found, assert_error, read_all};
 use crate::double::directory::{DirectoryDouble, DirectoryOp};
 use crate::double::{EIO, ENOSPC, Fault, HANG, Op, until};
 use crate::wire::Wire;
@@ -34,6 +33,12 @@ fn packed() -> LogFileOptions {
 
 fn open(directory: &DirectoryDouble, options: LogFileOptions) -> SegmentedLog {
     SegmentedLog::open_in(directory.arc(), options).expect("a segmented log")
+}
+
+fn create(options: LogFileOptions) -> (DirectoryDouble, SegmentedLog) {
+    let directory = DirectoryDouble::default();
+    let log = open(&directory, options);
+    (directory, log)
 }
 
 fn number(number: usize) -> Vec<u8> {
@@ -114,8 +119,7 @@ fn region(result: Result<SegmentedLog, Error>) -> (u64, u64, Reason) {
 
 #[test]
 fn a_segment_ends_before_the_record_that_would_make_it_too_long() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..25);
     assert_eq!((log.offset(), log.first_offset()), (250, 0));
     assert_eq!(starts(&directory), [0, 100, 200]);
@@ -130,8 +134,7 @@ fn a_segment_ends_before_the_record_that_would_make_it_too_long() -> Result<(), 
 
 #[test]
 fn a_record_longer_than_a_segment_has_one_to_itself() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     for (record_len, offset) in [(3, 0), (500, 10), (600, 517), (3, 1124)] {
         assert_eq!(log.append(&vec![7; record_len])?, offset);
     }
@@ -141,8 +144,7 @@ fn a_record_longer_than_a_segment_has_one_to_itself() -> Result<(), Error> {
 
 #[test]
 fn a_record_that_is_refused_starts_no_segment() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_record_len_max(50));
+    let (directory, log) = create(options().with_record_len_max(50));
     fill(&log, 0..15);
     for result in [log.append(&[7; 51]), log.extend([[7; 51]])] {
         let error = result.expect_err("a record that is too long");
@@ -164,8 +166,7 @@ fn a_record_that_is_refused_starts_no_segment() -> Result<(), Error> {
 #[test]
 fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
     for sync in [SyncPolicy::Never, SyncPolicy::EveryAppend] {
-        let directory = DirectoryDouble::default();
-        let log = open(&directory, options().with_sync(sync));
+        let (directory, log) = create(options().with_sync(sync));
         fill(&log, 0..7);
         assert_eq!(log.extend((7..35).map(number))?, 28);
         assert_eq!(log.extend::<Vec<u8>>([])?, 0);
@@ -180,8 +181,7 @@ fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
 /// When the segment was started, the records that required a sync were already synced.
 #[test]
 fn extend_syncs_no_segment_for_earlier_records() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_sync(SyncPolicy::EveryBytes(90)));
+    let (_, log) = create(options().with_sync(SyncPolicy::EveryBytes(90)));
     assert_eq!(log.extend((0..12).map(number))?, 12);
     assert_eq!((log.offset(), log.durable_offset()), (120, 100));
     Ok(())
@@ -192,8 +192,7 @@ fn extend_syncs_no_segment_for_earlier_records() -> Result<(), Error> {
 #[test]
 fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
-        let directory = DirectoryDouble::default();
-        let log = open(&directory, packed().with_flush(flush).with_segment_len(100_000));
+        let (directory, log) = create(packed().with_flush(flush).with_segment_len(100_000));
         assert_eq!(log.extend((0..30_000).map(number))?, 30_000);
         for index in 30_000..31_000 {
             log.append(&number(index))?;
@@ -211,8 +210,7 @@ fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
 #[test]
 fn rotate_starts_no_segment_after_an_empty_one() -> Result<(), Error> {
     for (options, first) in [(options(), 0), (packed(), 17)] {
-        let directory = DirectoryDouble::default();
-        let log = open(&directory, options.clone());
+        let (directory, log) = create(options.clone());
         assert_eq!(log.rotate()?, 0);
         assert_eq!(log.append(b"one")?, first);
         let next = log.offset();
@@ -235,8 +233,7 @@ fn rotate_starts_no_segment_after_an_empty_one() -> Result<(), Error> {
 
 #[test]
 fn a_segment_is_on_the_disk_before_the_next_is_created() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
+    let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..10);
     log.rotate()?;
     log.append(b"010")?;
@@ -260,8 +257,7 @@ fn a_segment_is_on_the_disk_before_the_next_is_created() -> Result<(), Error> {
 
 #[test]
 fn opening_reads_only_the_last_segment() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..75);
     log.close()?;
     let log = open(&directory, options());
@@ -274,24 +270,14 @@ fn opening_reads_only_the_last_segment() -> Result<(), Error> {
 
 #[test]
 fn a_log_that_is_opened_again_keeps_its_dialect() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, packed());
+    let (directory, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
     drop(log);
     assert_eq!(directory.files()[&next].len(), 0);
     // Only the segment before the last one shows the dialect.
     let refused = SegmentedLog::open_in(directory.arc(), options().with_dialect(Dialect::LEVELDB));
-    assert!(
-        matches!(
-            refused,
-            Err(Error {
-                kind: ErrorKind::WrongDialect { .. },
-                ..
-            })
-        ),
-        "{refused:?}"
-    );
+    assert_error!(refused, ErrorKind::WrongDialect { .. });
     let log = open(&directory, options());
     assert_eq!(log.format().dialect, Dialect::PACKED);
     assert_eq!(log.append(b"two")?, next + 17);
@@ -306,16 +292,12 @@ fn a_log_that_is_opened_again_keeps_its_dialect() -> Result<(), Error> {
 fn only_leveldb_and_packed_logs_are_in_segments() {
     for dialect in [Dialect::WANDB, Dialect::ROCKSDB, Dialect::PEBBLE] {
         let refused = SegmentedLog::open_in(DirectoryDouble::default().arc(), options().with_dialect(dialect));
-        let kind = refused.map_err(|error| error.kind);
-        assert!(
-            matches!(
-                kind,
-                Err(ErrorKind::Unsupported {
-                    unsupported: Unsupported::Segments,
-                    ..
-                })
-            ),
-            "{kind:?}"
+        assert_error!(
+            refused,
+            ErrorKind::Unsupported {
+                unsupported: Unsupported::Segments,
+                ..
+            }
         );
     }
     let numbered = cordwood_log::LogFormat::new(Dialect::LEVELDB).with_log_number(7);
@@ -334,14 +316,14 @@ fn only_leveldb_and_packed_logs_are_in_segments() {
     let mut run = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut run, 0, b"record");
     let directory = DirectoryDouble::with_files([(0, run.clone()), (run.len() as u64, Vec::new())]);
-    let error = SegmentedLog::open_in(directory.arc(), options()).expect_err("a log of W&B");
-    assert!(matches!(
-        error.kind,
+    let refused = SegmentedLog::open_in(directory.arc(), options());
+    assert_error!(
+        refused,
         ErrorKind::Unsupported {
             unsupported: Unsupported::Segments,
             ..
         }
-    ));
+    );
 }
 
 /// A file that ends after the header of a run file is as long as a torn mark of a packed log.
@@ -351,16 +333,13 @@ fn an_empty_run_file_is_not_a_segment() {
     let one = common::fragment(1, b"one");
     for files in [vec![(0, header.clone())], vec![(0, one), (10, header.clone())]] {
         let directory = DirectoryDouble::with_files(files.clone());
-        let kind = SegmentedLog::open_in(directory.arc(), options()).map_err(|error| error.kind);
-        assert!(
-            matches!(
-                kind,
-                Err(ErrorKind::Unsupported {
-                    unsupported: Unsupported::Segments,
-                    ..
-                })
-            ),
-            "{kind:?}"
+        let refused = SegmentedLog::open_in(directory.arc(), options());
+        assert_error!(
+            refused,
+            ErrorKind::Unsupported {
+                unsupported: Unsupported::Segments,
+                ..
+            }
         );
         assert_eq!(directory.files(), files.into_iter().collect());
     }
@@ -368,8 +347,7 @@ fn an_empty_run_file_is_not_a_segment() {
 
 #[test]
 fn close_fails_if_the_last_records_cannot_be_written() {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
+    let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..3);
     directory.file(0).state().write_faults = [Fault::Error(ENOSPC), Fault::Error(ENOSPC)].into();
     let error = log.close().expect_err("a full disk");
@@ -379,8 +357,7 @@ fn close_fails_if_the_last_records_cannot_be_written() {
 
 #[test]
 fn an_unfitting_longest_record_starts_a_segment() {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_record_len_max(50));
+    let (directory, log) = create(options().with_record_len_max(50));
     fill(&log, 0..9);
     assert_eq!(log.append(&[1; 50]).expect("an append"), 90);
     assert_eq!(starts(&directory), [0, 90]);
@@ -424,8 +401,7 @@ fn a_lock_file_that_cannot_be_opened_is_an_error_of_the_system() {
 
 #[test]
 fn waiting_syncs_only_offsets_in_the_last_segment() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..15);
     log.close()?;
     let log = open(&directory, options());
@@ -442,13 +418,7 @@ fn waiting_syncs_only_offsets_in_the_last_segment() -> Result<(), Error> {
     assert!(!log.status().is_closed);
     log.close()?;
     assert!(log.status().is_closed);
-    assert!(matches!(
-        log.wait_durable(10),
-        Err(Error {
-            kind: ErrorKind::Closed,
-            ..
-        })
-    ));
+    assert_error!(log.wait_durable(10), ErrorKind::Closed);
     Ok(())
 }
 
@@ -489,8 +459,7 @@ fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
 /// `try_append` does not even wait for a write in a thread that waits for records of other threads.
 #[test]
 fn try_append_waits_for_no_write() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
+    let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     log.append(b"000")?;
     let file = directory.file(0);
     let answer = std::thread::scope(|scope| {
@@ -510,8 +479,7 @@ fn try_append_waits_for_no_write() -> Result<(), Error> {
 
 #[test]
 fn try_append_starts_no_segment() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_flush(FlushPolicy::OnClose));
+    let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..12);
     assert_eq!(log.try_append(&number(12))?, Some(120));
     assert_eq!(log.try_append(&[7; 100])?, None);
@@ -525,8 +493,7 @@ fn try_append_starts_no_segment() -> Result<(), Error> {
 /// once, and the records of each thread must be in order.
 #[test]
 fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_segment_len(2000));
+    let (directory, log) = create(options().with_segment_len(2000));
     let barrier = Barrier::new(9);
     let mut acknowledged: Vec<(u64, Vec<u8>)> = Vec::new();
     std::thread::scope(|scope| {
@@ -570,8 +537,7 @@ fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
 
 #[test]
 fn pruning_removes_whole_segments_and_never_the_last() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..35);
     for (before, first) in [
         (0, 0),
@@ -593,8 +559,7 @@ fn pruning_removes_whole_segments_and_never_the_last() -> Result<(), Error> {
 
 #[test]
 fn the_next_prune_retries_a_failed_removal() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..35);
     directory.state().remove_faults = [Fault::None, Fault::Error(EIO)].into();
     assert_eq!(io_error(log.prune_before(300)), Some(EIO));
@@ -614,8 +579,7 @@ fn a_new_segment_removes_those_beyond_the_retained_bytes() {
         (101, &[100, 200, 300]),
         (201, &[0, 100, 200, 300]),
     ] {
-        let directory = DirectoryDouble::default();
-        let log = open(&directory, options().with_retention_bytes(bytes));
+        let (directory, log) = create(options().with_retention_bytes(bytes));
         fill(&log, 0..35);
         assert_eq!(starts(&directory), expected, "{bytes}");
         assert_eq!(log.first_offset(), expected[0]);
@@ -625,8 +589,7 @@ fn a_new_segment_removes_those_beyond_the_retained_bytes() {
 
 #[test]
 fn a_new_segment_removes_expired_segments() {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_retention_time(Duration::from_secs(60)));
+    let (directory, log) = create(options().with_retention_time(Duration::from_secs(60)));
     fill(&log, 0..35);
     assert_eq!(log.first_offset(), 0, "the clock says that they are of the future");
     let ages = [(0, 61), (100, 61), (200, 60), (300, 61)].map(|(offset, age)| (offset, Duration::from_secs(age)));
@@ -643,8 +606,7 @@ fn a_new_segment_removes_expired_segments() {
 
 #[test]
 fn retention_removes_segments_that_existed_at_open() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..35);
     log.close()?;
     let log = open(&directory, options().with_retention_bytes(150));
@@ -657,8 +619,7 @@ fn retention_removes_segments_that_existed_at_open() -> Result<(), Error> {
 
 #[test]
 fn the_next_rotation_retries_a_failed_removal() {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_retention_bytes(0));
+    let (directory, log) = create(options().with_retention_bytes(0));
     directory.state().remove_faults = [Fault::Error(EIO)].into();
     fill(&log, 0..15);
     assert_eq!(starts(&directory), [0, 100]);
@@ -668,8 +629,7 @@ fn the_next_rotation_retries_a_failed_removal() {
 
 #[test]
 fn sync_of_the_directory_fails_after_an_expired_segment_is_removed() {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options().with_retention_bytes(0));
+    let (directory, log) = create(options().with_retention_bytes(0));
     fill(&log, 0..10);
     // The first result is for syncing the name of the new segment.
     directory.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
@@ -682,8 +642,7 @@ fn sync_of_the_directory_fails_after_an_expired_segment_is_removed() {
 
 #[test]
 fn sync_of_the_old_segment_fails() {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..10);
     directory.file(0).state().sync_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 0, false));
@@ -697,8 +656,7 @@ fn sync_of_the_old_segment_fails() {
 /// Only a part of a record was written, and it could not be truncated.
 #[test]
 fn truncation_of_the_old_segment_fails() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..9);
     {
         let file = directory.file(0);
@@ -719,8 +677,7 @@ fn truncation_of_the_old_segment_fails() -> Result<(), Error> {
 
 #[test]
 fn creating_the_next_segment_fails() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..9);
     directory.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EMFILE), Fault::Error(ENOSPC)].into();
     assert_eq!(io_error(log.append(&[7; 40])), Some(ENOSPC));
@@ -740,8 +697,7 @@ fn creating_the_next_segment_fails() -> Result<(), Error> {
 /// The old segment must not grow past the offset in the name of an existing segment.
 #[test]
 fn the_next_segment_exists_although_creating_it_failed() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..9);
     {
         let mut state = directory.state();
@@ -759,16 +715,14 @@ fn the_next_segment_exists_although_creating_it_failed() -> Result<(), Error> {
 
 #[test]
 fn sync_of_the_directory_fails() {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..10);
     directory.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
     assert_eq!(write_error(log.append(b"010")), (Some(EIO), 100, false));
     assert_eq!(directory.files()[&100].len(), 0);
     // After a removal, a crash could bring back the removed segment, but not a later one.
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..35);
     directory.state().sync_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.prune_before(300)), (Some(EIO), 300, false));
@@ -863,8 +817,7 @@ fn crash_after_the_next_segment_is_created() -> Result<(), Error> {
 
 #[test]
 fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
-    let whole = DirectoryDouble::default();
-    let log = open(&whole, packed());
+    let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
     log.append(b"two")?;
@@ -895,8 +848,7 @@ fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
 /// A file system may keep the length of a file but lose its bytes.
 #[test]
 fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
-    let whole = DirectoryDouble::default();
-    let log = open(&whole, packed());
+    let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
     log.append(b"two")?;
@@ -906,8 +858,7 @@ fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
         let directory = DirectoryDouble::with_files([(0, files[&0].clone()), (next, vec![0; len])]);
         let leveldb = options().with_dialect(Dialect::LEVELDB);
         let refused = SegmentedLog::open_in(directory.arc(), leveldb.with_on_torn_tail(OnTornTail::Truncate));
-        let kind = refused.map_err(|error| error.kind);
-        assert!(matches!(kind, Err(ErrorKind::WrongDialect { .. })), "{kind:?}");
+        assert_error!(refused, ErrorKind::WrongDialect { .. });
         let log = open(&directory, options().with_on_torn_tail(OnTornTail::Truncate));
         assert_eq!(log.append(b"two")?, next + 17, "{len} zeros");
         log.close()?;
@@ -973,13 +924,7 @@ fn last_segment_is_torn() -> Result<(), Error> {
     };
     let directory = torn();
     let refused = SegmentedLog::open_in(directory.arc(), options());
-    assert!(matches!(
-        refused,
-        Err(Error {
-            kind: ErrorKind::TornTail { .. },
-            ..
-        })
-    ));
+    assert_error!(refused, ErrorKind::TornTail { .. });
     assert_eq!(region(refused), (120, 127, Reason::TornTail));
 
     let log = open(&directory, options().with_on_torn_tail(OnTornTail::Truncate));
@@ -1021,8 +966,7 @@ fn older_segment_has_another_length() {
 
 #[test]
 fn segment_is_missing() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..35);
     log.close()?;
     directory.state().files.remove(&0);
@@ -1038,8 +982,7 @@ fn segment_is_missing() -> Result<(), Error> {
 
 #[test]
 fn crash_within_pruning() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..45);
     let before = directory.ops().len();
     log.prune_before(400)?;
@@ -1182,8 +1125,7 @@ fn fork_while_another_thread_appends() {
 /// checkpoint is a log offset.
 #[test]
 fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..15);
     log.close()?;
     let rewritten = |checkpoint: u64| {
@@ -1207,16 +1149,13 @@ fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
         assert!(refused.is_err(), "{refused:?}");
     }
     let empty = SegmentedLog::open_in(DirectoryDouble::default().arc(), options().with_checkpoint(1));
-    assert!(
-        matches!(empty, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
-    );
+    assert_error!(empty, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
     Ok(())
 }
 
 #[test]
 fn a_write_that_fails_is_undone_in_its_segment() -> Result<(), Error> {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (directory, log) = create(options());
     fill(&log, 0..15);
     directory.file(100).state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
     assert_eq!(write_error(log.append(b"015")), (Some(ENOSPC), 100, true));
@@ -1227,8 +1166,7 @@ fn a_write_that_fails_is_undone_in_its_segment() -> Result<(), Error> {
 
 #[test]
 fn a_panicking_iterator_fails_every_later_call() {
-    let directory = DirectoryDouble::default();
-    let log = open(&directory, options());
+    let (_, log) = create(options());
     fill(&log, 0..9);
     let panics = (9..15).map(|index| {
         if index < 13 {
@@ -1318,21 +1256,15 @@ fn a_directory_with_other_files_is_left_as_it_is() {
     assert_eq!(error.path.as_deref(), Some(&*directory.path().join("LOCK")));
     assert_eq!(error.hint, Some(Hint::OwnDirectory));
     let missing = SegmentedLog::open(directory.path().join("a/b"), options());
-    assert!(
-        matches!(missing, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
-    );
+    assert_error!(missing, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
     let missing = SegmentedLog::open(directory.path().join("a"), options().with_checkpoint(1));
-    assert!(
-        matches!(missing, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound)
-    );
+    assert_error!(missing, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
     assert!(!directory.path().join("a").exists());
     if cfg!(target_os = "linux") {
         // A directory cannot be created there. The error must give the real reason, and not say
         // that the directory does not exist.
         let refused = SegmentedLog::open("/sys/log", options());
-        assert!(
-            matches!(refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() != io::ErrorKind::NotFound)
-        );
+        assert_error!(refused, ErrorKind::Io { source, .. } if source.kind() != io::ErrorKind::NotFound);
     }
 }
 
@@ -1462,10 +1394,7 @@ fn no_segment_is_created_in_another_directory_of_the_same_name() -> Result<(), E
     fs::rename(&path, directory.path().join("moved")).expect("a directory that can be moved");
     let other = SegmentedLog::open(&path, options())?;
     let refused = log.append(b"010");
-    assert!(
-        matches!(&refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound),
-        "{refused:?}"
-    );
+    assert_error!(refused, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
     fill(&other, 0..1);
     assert_eq!(list(&path)?.len(), 1);
     Ok(())
@@ -1482,10 +1411,7 @@ fn no_segment_is_removed_from_another_directory_of_the_same_name() -> Result<(),
     let other = SegmentedLog::open(&path, options())?;
     fill(&other, 0..25);
     let refused = log.prune_before(200);
-    assert!(
-        matches!(&refused, Err(Error { kind: ErrorKind::Io { source, .. }, .. }) if source.kind() == io::ErrorKind::NotFound),
-        "{refused:?}"
-    );
+    assert_error!(refused, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
     assert_eq!(list(&path)?.len(), 3);
     assert_eq!(list(&directory.path().join("moved"))?.len(), 3);
     Ok(())

@@ -1,6 +1,11 @@
-#![allow(dead_code, reason = "each test file uses a part of it")]
-//! Code that several test files share. It builds fragments of any type, and collects all events of
-//! a file as values that outlive the reader.
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "each test program uses a part of it"
+)]
+//! Code that several test files share. It builds fragments of any type, collects all events of a
+//! file as values that outlive the reader, and checks the kind of an error.
 
 use cordwood_log::crc32c::{crc32c, extend, mask};
 use cordwood_log::damage::SkippedRegion;
@@ -69,3 +74,16 @@ pub(crate) fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     bytes.extend_from_slice(payload);
     bytes
 }
+
+/// Asserts that a result is an error of this kind. If it is not, the panic shows the result, after
+/// the context.
+macro_rules! assert_error {
+    ($result:expr, $kind:pat $(if $condition:expr)? $(, $($context:tt)+)?) => {
+        // In `let`, the temporaries of the expression would be dropped.
+        match &$result {
+            Err(cordwood_log::Error { kind: $kind, .. }) $(if $condition)? => {}
+            other => panic!("{}{other:?}", String::new() $(+ &format!($($context)+) + ": ")?),
+        }
+    };
+}
+pub(crate) use assert_error;
