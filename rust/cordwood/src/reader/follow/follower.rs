@@ -14,7 +14,7 @@ use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Step};
 use crate::detect::log_number_of;
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, ErrorKind, Refused, refusal, unsupported};
+use crate::error::{Error, ErrorKind, refusal, unsupported};
 use crate::format::Header;
 use crate::fragment::stated_end;
 use crate::position::{Mark, Position};
@@ -27,26 +27,6 @@ enum Reported {
     Record(RecordSpan),
     Skipped(SkippedRegion),
     Other(Poll<'static>),
-}
-
-/// The reason why no event can be reported.
-#[derive(Debug)]
-enum Failed {
-    Io(io::Error),
-    Refused(Refused),
-    Other(Error),
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        Failed::Other(error)
-    }
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Failed::Io(error)
-    }
 }
 
 /// The state that decides the next step of a poll. `docs/format/following.md`, "States", has the
@@ -443,9 +423,11 @@ impl Follower {
             {
                 Err(Error::new(ErrorKind::Corruption { region }, Some(&self.file.path)))
             }
-            Err(Failed::Refused(refused)) => Err(refusal(refused, Some(&self.file.path))),
-            Err(Failed::Other(error)) => Err(error),
-            Err(Failed::Io(source)) => Err(self.io(source)),
+            // An error of the system, as from reading the file, has no path yet.
+            Err(mut error) => {
+                error.path.get_or_insert_with(|| self.file.path.as_path().into());
+                Err(error)
+            }
             Ok(reported) => {
                 if let Reported::Record(span) = reported {
                     self.found = Some(span);
@@ -455,7 +437,7 @@ impl Follower {
         }
     }
 
-    fn next(&mut self) -> Result<Reported, Failed> {
+    fn next(&mut self) -> Result<Reported, Error> {
         loop {
             let reported = match self.state {
                 State::Identifying | State::Reading => self.next_event()?,
@@ -470,7 +452,7 @@ impl Follower {
 
     /// Returns the next finding of the decoder, or `None` if the state or the format of the log has
     /// changed.
-    fn next_event(&mut self) -> Result<Option<Reported>, Failed> {
+    fn next_event(&mut self) -> Result<Option<Reported>, Error> {
         let mut seen: Option<Seen> = None;
         let mut is_mixed = false;
         loop {
@@ -478,7 +460,7 @@ impl Follower {
             let mut rest = None;
             if step == Step::NeedMore {
                 if let Some(refused) = self.decoder.refused() {
-                    return Err(Failed::Refused(refused));
+                    return Err(refusal(refused, Some(&self.file.path)));
                 }
                 let offset = self.decoder.offset();
                 let Some(seen) = seen.as_mut().filter(|seen| seen.at == offset) else {
@@ -585,7 +567,7 @@ impl Follower {
     /// `next` file. The follower calls this at a place where it would wait if the file could still
     /// grow. Returns `None` if there is no event to report.
     #[cold]
-    fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Failed> {
+    fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Error> {
         if !self.file.is_final() && self.position != next.origin {
             // The last bytes of the file are not a record. From now on, read them as a reader
             // would.
@@ -606,7 +588,7 @@ impl Follower {
         let range = self.position..u64::MAX;
         if let Some(region) = directory.joint.region(file_end, next_origin, has_grown, range) {
             if region.reason == Reason::MissingSegment && next.is_after_pruning {
-                return Err(directory.pruned(region.start, next_origin).into());
+                return Err(directory.pruned(region.start, next_origin));
             }
             if directory.joint.reports() {
                 return Ok(Some(Reported::Skipped(self.skip(region))));
@@ -706,7 +688,7 @@ impl Follower {
 
     /// Waits for the end of a damaged block, reports it, and continues after it. Returns `None` if
     /// there is no event to report.
-    fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Failed> {
+    fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Error> {
         let status = self.file.status()?;
         if status.file_len < self.position {
             return Ok(Some(self.truncated(status)));
@@ -758,7 +740,7 @@ impl Follower {
     /// Returns the result of a poll that has no event to report. If the path names another file,
     /// decides the format of the log from the bytes that are there, as a reader of the whole file
     /// does. Returns `None` if the format has just been decided in this way.
-    fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Failed> {
+    fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Error> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true)?;
             if self.is_reading() {
@@ -787,13 +769,13 @@ impl Follower {
     }
 
     /// Checks that the bytes before the position have not changed since the last wait.
-    fn check_unchanged(&mut self) -> Result<(), Failed> {
+    fn check_unchanged(&mut self) -> Result<(), Error> {
         let Some(mark) = self.last_wait else {
             return Ok(());
         };
         let now = mark.again(|at, to| self.file.read_at(at, to));
         if now.ok() != Some(mark) && !mark.is_damaged(&self.file.path, &self.options.read_options()) {
-            return Err(mark.changed(&self.file.path).into());
+            return Err(mark.changed(&self.file.path));
         }
         self.last_wait = None;
         Ok(())
