@@ -20,12 +20,12 @@ const BLOCK_HEADER_LEN: u64 = 3;
 #[cfg(feature = "zstd")]
 const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 
-/// The default level of zstd.
-const DEFAULT_LEVEL: i32 = 3;
+/// The level of zstd for a single record: zstd's default, as in RocksDB.
+pub(crate) const RECORD_LEVEL: i32 = 3;
 
 /// The level of zstd for containers. A higher level takes several times as long, and hardly makes
 /// containers shorter.
-const CONTAINER_LEVEL: i32 = 1;
+pub(crate) const CONTAINER_LEVEL: i32 = 1;
 
 /// The first bytes of each zstd frame. Source: RFC 8878, 3.1.1.
 #[cfg(feature = "zstd")]
@@ -193,19 +193,8 @@ pub(crate) struct Compressor {
 }
 
 impl Compressor {
-    /// Creates a compressor that compresses each record by itself. Like RocksDB, it uses zstd's
-    /// default level.
-    pub(crate) fn new(is_zstd: bool) -> Self {
-        Compressor::with_level(is_zstd, DEFAULT_LEVEL)
-    }
-
-    /// Creates a compressor for the containers of a packed log.
-    pub(crate) fn for_containers(is_zstd: bool) -> Self {
-        Compressor::with_level(is_zstd, CONTAINER_LEVEL)
-    }
-
     #[cfg(feature = "zstd")]
-    fn with_level(is_zstd: bool, level: i32) -> Self {
+    pub(crate) fn new(is_zstd: bool, level: i32) -> Self {
         let context = is_zstd.then(|| {
             let mut context = CCtx::create();
             // The checksum is set as in RocksDB. Setting a parameter fails only if zstd does not
@@ -225,7 +214,7 @@ impl Compressor {
     /// Without the feature `zstd`, the caller has already refused to compress. See
     /// [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
     #[cfg(not(feature = "zstd"))]
-    fn with_level(_is_zstd: bool, _level: i32) -> Self {
+    pub(crate) fn new(_is_zstd: bool, _level: i32) -> Self {
         Compressor::default()
     }
 
@@ -299,7 +288,7 @@ fn header_len(frame: &[u8]) -> Option<usize> {
 impl Clone for Compressor {
     fn clone(&self) -> Self {
         #[cfg(feature = "zstd")]
-        return Compressor::with_level(self.zstd.is_some(), self.level);
+        return Compressor::new(self.zstd.is_some(), self.level);
         #[cfg(not(feature = "zstd"))]
         Compressor::default()
     }

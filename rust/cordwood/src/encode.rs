@@ -10,7 +10,7 @@ pub(crate) use self::fragments::bound_of;
 use self::fragments::{Fragments, Plain, append_plain};
 use self::packing::Packing;
 use crate::checksum::{APPEND_ROOM, Job, Kernel, run};
-use crate::compression::Compressor;
+use crate::compression::{Compressor, RECORD_LEVEL};
 use crate::container::STORED_LEN_MAX;
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
@@ -90,7 +90,7 @@ impl Encoder {
         let mut encoder = Encoder {
             fragments: Fragments::new(file_len, format),
             is_leveldb: format == Dialect::LEVELDB.into(),
-            compressor: Compressor::new(format.has_zstd_records()),
+            compressor: Compressor::new(format.has_zstd_records(), RECORD_LEVEL),
             frame: Vec::new(),
             packing: Packing::of(&format),
         };

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use super::fragments::{Fragments, codec_of};
 use super::{Encoder, Stopped};
-use crate::compression::{BUDGET_BASE, BUDGET_RATIO, Compressor, lengthen};
+use crate::compression::{BUDGET_BASE, BUDGET_RATIO, CONTAINER_LEVEL, Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
 use crate::copy::{SHORT, copy_short};
@@ -101,7 +101,7 @@ impl Packing {
                 limit: 0,
                 long_body: Vec::new(),
                 frames: Frames {
-                    compressor: Compressor::for_containers(format.is_zstd()),
+                    compressor: Compressor::new(format.is_zstd(), CONTAINER_LEVEL),
                     compressed: Vec::new(),
                     end: 0,
                     used: 0,
