@@ -92,11 +92,13 @@ pub(crate) struct Assembler {
     /// payloads of a container are always joined, because it is read even if its records are not
     /// needed.
     is_container: bool,
-    /// Whether payloads of records are kept. If not, only their lengths are added up.
-    keeps: bool,
+    /// Whether to keep the payloads that are joined from now on. If not, only their lengths are
+    /// added up.
+    pub(crate) keeps: bool,
     joined: Vec<u8>,
-    /// Whether a record stays in the window if it has several fragments and they are all there.
-    leaves: bool,
+    /// Whether a record that starts from now on stays in the window if all its payloads are there.
+    /// The payloads can then be [joined](Self::join) at any time before the window changes.
+    pub(crate) leaves: bool,
     /// Whether the payloads of the pending record, or of the last one, are all in the window. If
     /// so, no part of the record is in `joined`.
     is_in_window: bool,
@@ -116,17 +118,6 @@ impl Assembler {
             limits,
             ..Assembler::default()
         }
-    }
-
-    /// Sets whether to keep the payloads that are joined from now on.
-    pub(crate) fn set_keeps(&mut self, keeps: bool) {
-        self.keeps = keeps;
-    }
-
-    /// Sets whether a record that starts from now on stays in the window if all its payloads are
-    /// there. The payloads can then be [joined](Self::join) at any time before the window changes.
-    pub(crate) fn set_leaves(&mut self, leaves: bool) {
-        self.leaves = leaves;
     }
 
     /// Checks whether the payloads of the pending record, or of the last one that had several
@@ -517,7 +508,7 @@ mod tests {
     fn memory_is_reserved_only_for_joined_payloads() {
         let reserved = |leaves, kind, is_container, len| {
             let mut assembler = limited_to(1_000);
-            assembler.set_leaves(leaves);
+            assembler.leaves = leaves;
             assembler.reserve(kind, is_container, len).unwrap();
             assembler.joined.capacity()
         };
@@ -540,7 +531,7 @@ mod tests {
         assert_eq!(assembler.joined.capacity(), capacity, "the memory is used again");
 
         let mut assembler = limited_to(1_000);
-        assembler.set_leaves(true);
+        assembler.leaves = true;
         push(&mut assembler, Kind::First, 0, &[7; 300]);
         assembler.join([[7; 300].as_slice()].into_iter(), 200).unwrap();
         assert!((500..1_000).contains(&assembler.joined.capacity()));

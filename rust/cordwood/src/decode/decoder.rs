@@ -382,12 +382,10 @@ impl Decoder {
     /// Sets which bytes the assembler keeps. The data of a compressed record is known only after
     /// decompression, which needs the whole frame.
     pub(super) fn update_assembler(&mut self) {
-        self.assembler
-            .set_keeps(self.policy.keeps_data || self.info.is_compressed());
+        self.assembler.keeps = self.policy.keeps_data || self.info.is_compressed();
         // The window contains neither the data of a compressed record nor that of a repaired
         // record.
-        let leaves = self.policy.leaves_in_window && !self.info.is_compressed() && !self.repairs.is_on;
-        self.assembler.set_leaves(leaves);
+        self.assembler.leaves = self.policy.leaves_in_window && !self.info.is_compressed() && !self.repairs.is_on;
     }
 
     /// Returns the form of the last record fragment that was read, if any.
