@@ -12,7 +12,7 @@ use super::unpack::Unpacker;
 use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored, Window};
 use crate::assemble::{Assembler, Interruption};
 use crate::damage::SkippedRegion;
-use crate::dialect::{Compression, Dialect, Form, Grid, LogFormat};
+use crate::dialect::{Compression, Form, Grid, LogFormat};
 use crate::error::{Error, Refused, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
 use crate::wal_metadata::LogInfo;
@@ -162,10 +162,7 @@ impl Decoder {
     ///
     /// Returns the same errors as [`ReadOptions::check`].
     pub fn new(options: &ReadOptions) -> Result<Self, Error> {
-        unsupported(
-            options.named().check_in(options.dialect.unwrap_or(Dialect::LEVELDB)),
-            None,
-        )?;
+        unsupported(options.named().or_leveldb().check(), None)?;
         Ok(Decoder::unchecked(options))
     }
 
