@@ -114,16 +114,9 @@ impl Decoder {
                 form,
                 payload_len,
             } = found
-                && self.bounds.contains(self.offset)
-                && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
-            {
-                self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window)
-            } else if let Found::Fragment {
-                kind,
-                form: form @ Form::Packed,
-                payload_len,
-            } = found
-                && self.is_of_early_container(kind)
+                && (self.bounds.contains(self.offset)
+                    && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
+                    || form == Form::Packed && self.is_of_early_container(kind))
             {
                 self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window)
             } else if found == Found::Incomplete
