@@ -3,7 +3,7 @@
 //! else is decided here.
 
 use super::decoder::Growth;
-use super::unpack::Unpacked;
+use super::unpack::Contents;
 use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Step, Stored, Window};
 use crate::assemble::{Interruption, Part, Pushed};
 use crate::container::Mark;
@@ -362,7 +362,6 @@ impl Decoder {
     /// Unpacks a record of a compressed log. `payload` is the payload of its last fragment.
     #[cold]
     fn unpack(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
-        let is_joined = span.data_at == DataAt::Joined;
         let frame = match span.data_at {
             DataAt::Joined => self.assembler.joined(),
             DataAt::Window { .. } => payload,
@@ -371,17 +370,12 @@ impl Decoder {
             }
         };
         match self.unpacker.unpack(span, frame) {
-            Unpacked::Record(span) => Step::Record(span),
-            Unpacked::Skipped(region) => self.skip(region),
-            Unpacked::Refused(refused) => {
-                if is_joined {
-                    self.retry.joined = Some(span);
-                } else {
-                    // The record is in the window and is read again.
-                    self.offset = span.offset;
-                }
-                self.refuse(refused)
-            }
+            Contents::Data => Step::Record(RecordSpan {
+                data_at: DataAt::Unpacked,
+                ..span
+            }),
+            Contents::Bad(reason) => self.skip(SkippedRegion::new(span.offset..span.end_offset, reason)),
+            Contents::Refused(refused) => self.refuse_again(span, refused),
         }
     }
 

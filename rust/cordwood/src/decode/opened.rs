@@ -383,13 +383,13 @@ impl Decoder {
         self.look_in_container()
     }
 
-    /// Refuses the container at `span`. The next call opens it again.
+    /// Refuses the record or the container at `span`. The next call unpacks it again.
     #[cold]
-    fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
+    pub(super) fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
         if span.data_at == DataAt::Joined {
             self.retry.joined = Some(span);
         } else {
-            // The container is in the window and is read again.
+            // It is in the window and is read again.
             self.offset = span.offset;
         }
         self.refuse(refused)

@@ -2,10 +2,10 @@
 //! that was written. It decompresses a record of a compressed log and a compressed container. It
 //! returns any other record unchanged.
 
-use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan};
+use super::{RECORD_LEN_MAX, ReadOptions, RecordSpan};
 use crate::compression::{Decompressor, Failed};
 use crate::container;
-use crate::damage::{Reason, SkippedRegion};
+use crate::damage::Reason;
 use crate::error::{OverBudget, Refused};
 
 /// The state of this stage.
@@ -16,17 +16,6 @@ pub(super) struct Unpacker {
     /// The offset at which reading started. Bytes from there on count towards the budget of a
     /// compressed log.
     read_start: u64,
-}
-
-/// The result for a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unpacked {
-    /// The record is in [`Unpacker::data`].
-    Record(RecordSpan),
-    /// The record cannot be decompressed.
-    Skipped(SkippedRegion),
-    /// The record is neither returned nor consumed.
-    Refused(Refused),
 }
 
 /// The result of decompressing a frame.
@@ -101,16 +90,9 @@ impl Unpacker {
 
     /// Decompresses the record at `span`. The file stores the record as `frame`.
     #[cold]
-    pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8]) -> Unpacked {
+    pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8]) -> Contents {
         let total_max = self.budget(span);
         let decompressed = self.decompressor.decompress(frame, self.record_len_max, total_max);
-        match self.contents(span, decompressed) {
-            Contents::Data => Unpacked::Record(RecordSpan {
-                data_at: DataAt::Unpacked,
-                ..span
-            }),
-            Contents::Refused(refused) => Unpacked::Refused(refused),
-            Contents::Bad(reason) => Unpacked::Skipped(SkippedRegion::new(span.offset..span.end_offset, reason)),
-        }
+        self.contents(span, decompressed)
     }
 }
