@@ -50,7 +50,7 @@ macro_rules! setter {
     };
 }
 
-/// Implements `with_format` and `named` for options that state the format of a log.
+/// Implements `with_format`, `with_named` and `named` for options that state the format of a log.
 macro_rules! log_options {
     ($options:ident) => {
         impl $options {
@@ -58,10 +58,14 @@ macro_rules! log_options {
             /// [`detect`](crate::ops::detect) or from a reader of the same log.
             #[must_use]
             pub fn with_format(self, format: impl Into<$crate::LogFormat>) -> Self {
-                let format = format.into();
-                self.with_dialect(format.dialect)
-                    .with_log_number(format.log_number)
-                    .with_compression(format.compression)
+                let format: $crate::LogFormat = format.into();
+                self.with_named(format.into())
+            }
+
+            pub(crate) fn with_named(self, named: $crate::dialect::GivenFormat) -> Self {
+                self.with_dialect(named.dialect)
+                    .with_log_number(named.log_number)
+                    .with_compression(named.compression)
             }
 
             pub(crate) fn named(&self) -> $crate::dialect::GivenFormat {

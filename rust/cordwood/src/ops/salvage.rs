@@ -13,7 +13,7 @@ use crate::decode::{OnCorruption, RECORD_LEN_MAX, ReadOptions, Step};
 use crate::detect::check_number;
 #[cfg(feature = "fs")]
 use crate::detect::log_number_of;
-use crate::dialect::{Compression, Dialect, Form, GivenFormat, LogFormat, Metadata, Role};
+use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role};
 use crate::error::{Error, ErrorKind, unsupported};
 use crate::options::{log_options, options};
 use crate::reader::{Reader, Source};
@@ -50,20 +50,13 @@ log_options!(SalvageOptions);
 impl SalvageOptions {
     /// Returns the options for reading the log.
     fn reading(&self) -> ReadOptions {
-        let GivenFormat {
-            dialect,
-            log_number,
-            compression,
-        } = self.named();
-        ReadOptions {
+        let options = ReadOptions {
             on_corruption: OnCorruption::Salvage,
             repairs_bit_flips: self.repair_bit_flips,
             record_len_max: self.record_len_max,
-            dialect,
-            log_number,
-            compression,
             ..ReadOptions::default()
-        }
+        };
+        options.with_named(self.named())
     }
 }
 

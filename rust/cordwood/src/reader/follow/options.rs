@@ -87,11 +87,8 @@ impl FollowOptions {
 
     /// Returns the options for a reader of the same log.
     pub(super) fn read_options(&self) -> ReadOptions {
-        let (dialect, number) = (self.dialect, self.log_number);
         ReadOptions::default()
-            .with_dialect(dialect)
-            .with_log_number(number)
-            .with_compression(self.compression)
+            .with_named(self.named())
             .with_record_len_max(self.record_len_max)
     }
 
