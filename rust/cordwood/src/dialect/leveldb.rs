@@ -14,7 +14,6 @@ pub(super) static LEVELDB: Spec = Spec {
     has_version: false,
     grid_offset: 0,
     has_end_trailer: false,
-    rank: Some(0),
 };
 
 impl Dialect {

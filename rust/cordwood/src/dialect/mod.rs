@@ -71,10 +71,6 @@ struct Spec {
     grid_offset: u64,
     /// Whether a closed log ends with a header that has no checksum.
     has_end_trailer: bool,
-    /// The position of the dialect in the order in which dialects are tried on a fragment of an
-    /// unknown log, from 0. This is `None` if another dialect has the same fragments, so that only
-    /// the file header identifies this dialect.
-    rank: Option<u8>,
 }
 
 impl Dialect {
@@ -96,23 +92,18 @@ impl Dialect {
         Dialect::PACKED,
     ];
 
-    /// The dialects that fragments identify, in the order in which they are tried on a fragment.
-    pub(crate) const BY_RANK: &'static [Dialect] = &{
-        let mut dialects = [Dialect::LEVELDB; ranked_count()];
-        let (mut rank, mut len) = (0, 0);
-        while len < dialects.len() {
-            let mut index = 0;
-            while index < Dialect::ALL.len() {
-                if matches!(Dialect::ALL[index].0.rank, Some(own) if own == rank) {
-                    dialects[len] = Dialect::ALL[index];
-                    len += 1;
-                }
-                index += 1;
-            }
-            rank += 1;
-        }
-        dialects
-    };
+    /// The dialects that fragments identify, in the order in which they are tried on a fragment of
+    /// an unknown log. Another dialect has the same fragments as one of these, so only its file
+    /// header identifies it. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`, because a fragment
+    /// of its types does not show which of the two engines wrote it.
+    pub(crate) const BY_RANK: &'static [Dialect] = &[
+        Dialect::LEVELDB,
+        Dialect::RECYCLABLE,
+        Dialect::ROCKSDB,
+        Dialect::PEBBLE,
+        Dialect::WANDB,
+        Dialect::PACKED,
+    ];
 
     /// Returns a stable name, such as `"leveldb"`. The name is part of the interface and is the
     /// same in Python and on the command line.
@@ -309,16 +300,6 @@ impl Dialect {
         let is_trailer = self.0.has_end_trailer && kind == END_TRAILER_KIND && zeros == [0; KIND_AT];
         is_trailer.then_some(next.wrapping_sub(1))
     }
-}
-
-/// Returns the number of dialects that have a rank.
-const fn ranked_count() -> usize {
-    let (mut count, mut index) = (0, 0);
-    while index < Dialect::ALL.len() {
-        count += Dialect::ALL[index].0.rank.is_some() as usize;
-        index += 1;
-    }
-    count
 }
 
 /// The default is [`Dialect::LEVELDB`].
@@ -540,11 +521,9 @@ mod tests {
         }
     }
 
-    /// If two dialects had the same rank, both could match a fragment.
+    /// A dialect is identified by its fragments or by its file header.
     #[test]
     fn the_evidence_of_a_dialect_is_its_own() {
-        let ranks: Vec<u8> = Dialect::BY_RANK.iter().filter_map(|dialect| dialect.0.rank).collect();
-        assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
         for dialect in Dialect::ALL {
             assert!(dialect.prefix().starts_with(dialect.signature()), "{dialect:?}");
             assert_eq!(
@@ -553,7 +532,7 @@ mod tests {
                 "{dialect:?}"
             );
             assert!(
-                dialect.0.rank.is_some() || !dialect.signature().is_empty(),
+                Dialect::BY_RANK.contains(dialect) || !dialect.signature().is_empty(),
                 "{dialect:?}"
             );
         }

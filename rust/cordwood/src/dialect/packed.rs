@@ -31,7 +31,6 @@ impl Kinds {
 static PACKED: Spec = Spec {
     name: "packed",
     kinds: &KINDS,
-    rank: Some(5),
     ..LEVELDB
 };
 

@@ -13,16 +13,12 @@ static PEBBLE: Spec = Spec {
     name: "pebble",
     kinds: &KINDS,
     has_end_trailer: true,
-    rank: Some(3),
     ..LEVELDB
 };
 
 pub(super) static RECYCLABLE: Spec = Spec {
     name: "recyclable",
     kinds: &RECYCLABLE_KINDS,
-    // This dialect is tried before RocksDB and Pebble, because a fragment of these types does not
-    // show which of the two engines wrote it.
-    rank: Some(1),
     ..PEBBLE
 };
 

@@ -41,7 +41,6 @@ static DETECTED_RECYCLABLE_KINDS: Kinds = Kinds::plain()
 static ROCKSDB: Spec = Spec {
     name: "rocksdb",
     kinds: &KINDS,
-    rank: Some(2),
     ..LEVELDB
 };
 

@@ -34,7 +34,6 @@ static VERSIONS: [Spec; 256] = {
         prefix: &HEADERS[PROTOBUF as usize],
         signature: b":SWL",
         has_version: true,
-        rank: None,
         ..WANDB
     };
     let mut versions = [newest; 256];

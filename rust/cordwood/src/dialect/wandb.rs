@@ -13,14 +13,12 @@ pub(super) static WANDB: Spec = Spec {
     checksum: Checksum::Crc32,
     prefix: HEADER,
     signature: b":W&B",
-    rank: Some(4),
     ..LEVELDB
 };
 
 static WANDB_OLD: Spec = Spec {
     name: "wandb_old",
     grid_offset: HEADER.len() as u64,
-    rank: None,
     ..WANDB
 };
 
