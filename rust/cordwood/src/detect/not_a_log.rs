@@ -136,18 +136,13 @@ pub(crate) fn of_rest(
     }
     let mut bytes = vec![0; BLOCK_LEN];
     let grid_offsets = grid_offsets();
-    let header_len_max = Dialect::ALL
-        .iter()
-        .map(|dialect| dialect.header_len_max())
-        .max()
-        .unwrap_or(HEADER_LEN);
     for block in (DETECT_LEN as u64..file_len).step_by(BLOCK_LEN) {
         for start in grid_offsets.iter().map(|grid_offset| block + grid_offset) {
             let mut header = [0; HEADER_LEN];
             if read_at(start, &mut header)? < HEADER_LEN || !is_written_kind(header[KIND_AT]) {
                 continue;
             }
-            let len = header_len_max + usize::from(Header::decode(&header).len);
+            let len = Form::Synced.header_len() + usize::from(Header::decode(&header).len);
             let bytes = &mut bytes[..len.min(BLOCK_LEN)];
             let len = read_at(start, bytes)?;
             let bytes = &bytes[..len];
