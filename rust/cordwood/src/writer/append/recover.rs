@@ -361,7 +361,9 @@ impl LogBefore<'_> {
             read: StorageReader { storage, offset },
             interrupted: self.interrupted,
         };
-        let source = StreamSource::new(read, offset).with_len(self.file_len);
+        let source = StreamSource::new(read, offset)
+            .with_len(self.file_len)
+            .with_path(self.path.map(Path::to_owned));
         let mut read_options = ReadOptions::default()
             .with_on_corruption(OnCorruption::Skip)
             .with_range(offset..)
@@ -383,10 +385,7 @@ impl LogBefore<'_> {
         let mut has_fragment = checkpoint > 0;
         let mut tail: Option<Tail> = None;
         loop {
-            let step = reader.step().map_err(|error| Error {
-                path: self.path.map(Box::from),
-                ..error
-            })?;
+            let step = reader.step()?;
             let (start, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
                 // Engine metadata counts as complete, like a record. A container that is too long
