@@ -641,31 +641,23 @@ pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &m
     match unsupported {
         Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),
         Unsupported::Compression => write!(f, "{dialect} logs are not compressed"),
-        Unsupported::Packing => {
-            write!(
-                f,
-                "pack writes packed, leveldb, wandb and swanlab logs, and no {dialect} logs"
-            )
-        }
-        Unsupported::Segments => {
-            write!(
-                f,
-                "{dialect} logs are not written in segments; leveldb and packed logs are"
-            )
-        }
-        Unsupported::ZstdFeature => {
-            write!(f, "this build can neither read nor write records compressed with zstd")
-        }
+        Unsupported::Packing => write!(
+            f,
+            "pack writes packed, leveldb, wandb and swanlab logs, and no {dialect} logs"
+        ),
+        Unsupported::Segments => write!(
+            f,
+            "{dialect} logs are not written in segments; leveldb and packed logs are"
+        ),
+        Unsupported::ZstdFeature => write!(f, "this build can neither read nor write records compressed with zstd"),
         Unsupported::PackedVersion { version, offset } => write!(
             f,
             "the mark at offset {offset} states version {version} of {dialect} logs, which this release does not know"
         ),
-        Unsupported::Codec { codec, offset } => {
-            write!(
-                f,
-                "at offset {offset}, the codec is {codec}, which this release does not know"
-            )
-        }
+        Unsupported::Codec { codec, offset } => write!(
+            f,
+            "at offset {offset}, the codec is {codec}, which this release does not know"
+        ),
     }
 }
 
