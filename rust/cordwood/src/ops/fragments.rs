@@ -243,13 +243,13 @@ impl<S: Source> Fragments<S> {
     /// in a container, the region is that of the container.
     fn next_event(&mut self, position: u64) -> Result<Region, Error> {
         loop {
-            let (start, end, kind) = match self.ahead.step() {
-                Ok(Step::Record(span)) => {
+            let (start, end, kind) = match self.ahead.step()? {
+                Step::Record(span) => {
                     let is_salvaged = span.is_salvaged;
                     (span.offset, span.end_offset, RegionKind::Record { is_salvaged })
                 }
-                Ok(Step::Skipped(region)) => (region.start, region.end, RegionKind::Skipped(region.reason)),
-                Ok(Step::NeedMore | Step::End(_)) => {
+                Step::Skipped(region) => (region.start, region.end, RegionKind::Skipped(region.reason)),
+                Step::NeedMore | Step::End(_) => {
                     self.has_ended = true;
                     let end = self.ahead.decoder.offset();
                     return Ok(Region {
@@ -258,7 +258,6 @@ impl<S: Source> Fragments<S> {
                         kind: RegionKind::Trailer,
                     });
                 }
-                Err(error) => return Err(error),
             };
             let (start, end) = match self.ahead.decoder.container_at(start) {
                 Some(container) if container.end <= position => continue,

@@ -225,13 +225,13 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             stat.add(reader, span);
             continue;
         }
-        let (start, end) = match reader.step() {
-            Ok(Step::Record(span)) => {
+        let (start, end) = match reader.step()? {
+            Step::Record(span) => {
                 stat.add(reader, span);
                 stat.salvaged_count += u64::from(span.is_salvaged);
                 (span.offset, span.end_offset)
             }
-            Ok(Step::Skipped(region)) => {
+            Step::Skipped(region) => {
                 stat.skipped_len += region.len();
                 if region.reason == Reason::ZeroFill {
                     stat.last_zeros.add(region);
@@ -252,8 +252,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 }
                 (region.start, region.end)
             }
-            Ok(Step::NeedMore) => continue,
-            Ok(Step::End(end)) => {
+            Step::NeedMore => continue,
+            Step::End(end) => {
                 stat.format = reader.format()?;
                 stat.trailer_len += match (end, position) {
                     // A range can end inside a container, but the last record of a container
@@ -282,7 +282,6 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 stat.other_log_number = reader.info().other_log_number;
                 return Ok(stat);
             }
-            Err(error) => return Err(error),
         };
         stat.trailer_len += start - position.unwrap_or(start);
         position = Some(end);

@@ -172,8 +172,8 @@ pub(super) fn report<S: Source>(
             report.record(span, reader.decoder.data_len(span));
             on_step(reader, Step::Record(span))?;
         }
-        match reader.step() {
-            Ok(Step::Record(span)) => {
+        match reader.step()? {
+            Step::Record(span) => {
                 report.record(span, reader.decoder.data_len(span));
                 if let Some(repaired) = reader.decoder.take_repairs() {
                     // A repair of a container applies to all records in it.
@@ -182,7 +182,7 @@ pub(super) fn report<S: Source>(
                 }
                 on_step(reader, Step::Record(span))?;
             }
-            Ok(Step::Skipped(region)) => {
+            Step::Skipped(region) => {
                 let is_listed = report.findings.lists(region);
                 let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
                 report.findings.add(Finding { region, bit_flip });
@@ -197,8 +197,8 @@ pub(super) fn report<S: Source>(
                 }
                 on_step(reader, Step::Skipped(region))?;
             }
-            Ok(Step::NeedMore) => {}
-            Ok(Step::End(end)) => {
+            Step::NeedMore => {}
+            Step::End(end) => {
                 report.format = reader.format()?;
                 report.is_dialect_known = reader.detect()?.is_some();
                 report.end = end;
@@ -206,7 +206,6 @@ pub(super) fn report<S: Source>(
                 report.file_len = reader.file_len();
                 return Ok(report);
             }
-            Err(error) => return Err(error),
         }
     }
 }
