@@ -21,7 +21,6 @@ use crate::interpreter::released;
 use crate::io::source::{Input, SourceReader, source_at};
 use crate::memory::batch_pool::Pool;
 use crate::values::error::{check_signals, check_signals_in_main_thread};
-use crate::values::options::range_of;
 
 /// The minimum and maximum length of a part in bytes, if a batch is not longer. Longer parts take
 /// less time, but need more memory, because all batches of several parts are in memory at once.
@@ -210,9 +209,10 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
     } = *reading.batches;
     let batch_len = (target_len as u64).min(4 * PART_LENS.end());
     let batch_len = batch_len.next_multiple_of(BLOCK_LEN as u64);
-    let range = range_of(reading.position, reading.options.end);
+    let mut rest = reading.options.clone();
+    rest.start = reading.position;
     let parts = Parts::for_threads(
-        &reading.options.clone().with_range(range),
+        &rest,
         reading.source.len()?,
         threads,
         batch_len.max(*PART_LENS.start())..=batch_len.max(*PART_LENS.end()),

@@ -20,7 +20,7 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::source::with_options;
 use crate::reader::skipped::Skipped;
 use crate::values::error::{note_main_thread, to_python};
-use crate::values::options::{compression_of, dialect_name, dialect_of, named, range_of, threads_of};
+use crate::values::options::{compression_of, dialect_name, dialect_of, named, threads_of};
 use crate::values::position::{Position, Start, read_options};
 
 /// The records of logs as a table, for every library that reads Arrow. `cordwood.scan` returns it.
@@ -279,10 +279,9 @@ fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<
     if split.is_none() {
         return Ok(options.clone());
     }
-    let end = split.getattr("end")?.extract()?;
-    let mut own = options
-        .clone()
-        .with_range(range_of(split.getattr("start")?.extract()?, end));
+    let mut own = options.clone();
+    own.start = split.getattr("start")?.extract()?;
+    own.end = split.getattr("end")?.extract()?;
     if let Ok(position) = split.getattr("position")?.cast::<Position>() {
         own.position = Some(position.get().0.with_offset(own.start));
     }

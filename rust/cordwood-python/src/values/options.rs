@@ -1,6 +1,5 @@
 //! Converts the values of options. An invalid value raises an error that lists the valid ones.
 
-use std::ops;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -33,14 +32,6 @@ pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr
     let or = if expected.is_empty() { "" } else { " or " };
     let others = expected.join(", ");
     PyValueError::new_err(format!("{option} must be {others}{or}{last}, not '{name}'"))
-}
-
-/// Returns the range of the arguments `start` and `end`.
-pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::Bound<u64>) {
-    (
-        ops::Bound::Included(start),
-        end.map_or(ops::Bound::Unbounded, ops::Bound::Excluded),
-    )
 }
 
 /// Checks the argument `threads`. More than 256 threads do not read faster.

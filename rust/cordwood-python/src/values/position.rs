@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::values::arguments::required_path;
 use crate::values::error::to_python;
-use crate::values::options::{compression_of, dialect_of, range_of};
+use crate::values::options::{compression_of, dialect_of};
 
 /// An offset in a log, with marks that identify the log. `Follower.position` returns one.
 ///
@@ -181,8 +181,8 @@ pub(crate) fn read_options(
     (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
     (start, end): (Start, Option<u64>),
 ) -> ReadOptions {
-    let mut options = ReadOptions::default().with_range(range_of(start.offset, end));
-    options.position = start.position;
+    let mut options = ReadOptions::default();
+    (options.start, options.position, options.end) = (start.offset, start.position, end);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     options
 }
