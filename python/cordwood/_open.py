@@ -252,16 +252,7 @@ def open(  # noqa: A001
 _DEFAULTS: dict[str, Any] = open.__kwdefaults__ or {}
 _OF_BOTH = ("dialect", "log_number", "compression", "record_len_max")
 _OF_READER = ("on_corruption", "start", "end", "storage_options", "verify_checksums")
-_OF_WRITER = (
-    "flush",
-    "sync",
-    "sync_interval",
-    "on_torn_tail",
-    "checkpoint",
-    "segment_len",
-    "retention_bytes",
-    "retention_time",
-)
+_OF_WRITER = [name for name in _DEFAULTS if name not in (*_OF_BOTH, *_OF_READER)]
 
 
 def follow(
