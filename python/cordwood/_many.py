@@ -217,8 +217,6 @@ def logs_of(
     for file, is_left_out in each_start(files, is_other_kind):
         if isinstance(file.source, Split):
             found.append((part_of(file.source, {})[0], file.source))
-        elif file.source is not None:
-            found.append((file.source, None))
         elif not file.is_in_directory:
             found.append((file.opened, None))
         elif isinstance(is_left_out, Exception):
