@@ -254,7 +254,7 @@ impl RecordIndex {
             logs.collect::<PyResult<Vec<_>>>()?,
             options.dialect.map(|dialect| dialect_name(py, dialect)).transpose()?,
             options.log_number,
-            options.compression.map(Compression::name),
+            options.compression.map(Compression::as_str),
             options.on_corruption.to_string(),
         );
         (imported!(py, "cordwood._native", "restored_index")?, arguments).into_pyobject(py)

@@ -228,7 +228,7 @@ pub(crate) fn scan<'py>(
     let reading = PyDict::new(py);
     reading.set_item("dialect", dialect.map(|dialect| dialect_name(py, dialect)).transpose()?)?;
     reading.set_item("log_number", log_number)?;
-    reading.set_item("compression", compression.map(Compression::name))?;
+    reading.set_item("compression", compression.map(Compression::as_str))?;
     let sources = &with_options(sources, storage_options)?;
     let (sources, are_several) = Source::all_of(sources, decode, &reading)?;
     if let Some(decode) = decode {

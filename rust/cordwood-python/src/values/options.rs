@@ -103,7 +103,7 @@ pub(crate) fn compression_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Compre
 
 /// Returns the name of the compression of a log.
 pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
-    format.compression.map(Compression::name)
+    format.compression.map(Compression::as_str)
 }
 
 /// Returns the sync policy that the two options define together.

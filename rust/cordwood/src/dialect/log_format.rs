@@ -1,51 +1,18 @@
 //! The format of a log: its dialect, its number and its compression.
 
-use std::fmt;
-use std::str::FromStr;
-
 use super::{Dialect, END_TRAILER_KIND, Form};
-use crate::names::{UnknownName, parse};
+use crate::names::{named, parses_name};
 
-/// The compression of the records of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Compression {
-    /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`. In a packed log, each
-    /// container is a frame instead.
-    Zstd,
-}
-
-impl Compression {
-    /// Returns a stable name, such as `"zstd"`. The name is part of the interface and is the same
-    /// in Python and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Compression::Zstd => "zstd",
-        }
+named! {
+    /// The compression of the records of a log.
+    pub enum Compression {
+        /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`. In a packed log,
+        /// each container is a frame instead.
+        Zstd = "zstd",
     }
 }
 
-/// Shows the [`name`](Compression::name).
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// Parses the [`name`](Compression::name).
-///
-/// ```
-/// use cordwood_log::Compression;
-/// assert_eq!("zstd".parse(), Ok(Compression::Zstd));
-/// assert!("gzip".parse::<Compression>().is_err());
-/// ```
-impl FromStr for Compression {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        parse("compression", &[Compression::Zstd], Compression::name, name)
-    }
-}
+parses_name!(Compression, "compression", [Zstd]);
 
 /// The format of a log: how its bytes are laid out, its number, and how its records are compressed.
 /// [`detect`](crate::ops::detect) returns the format of a log. An
