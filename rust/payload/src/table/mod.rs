@@ -63,7 +63,6 @@ mod kind;
 mod learner;
 mod misfit;
 mod names;
-mod number;
 mod print;
 mod row;
 mod tree;

@@ -5,7 +5,6 @@ use std::collections::{HashMap, TryReserveError};
 use std::iter;
 
 use super::fault::{Fault, Part};
-use super::number::{Number, plain_number};
 use crate::{Item, PayloadError, PayloadReason, Value};
 
 /// How to handle text that some programs write and most do not.
@@ -269,20 +268,6 @@ impl<'v> Parser<'v> {
     }
 
     fn number(&mut self, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
-        if let Some((number, len)) = plain_number(&self.text.as_bytes()[self.at..]) {
-            *value = match number {
-                Number::Int(number) => Value::Int(number),
-                Number::Float(number) => Value::Float(number),
-            };
-            self.at += len;
-            return Ok(());
-        }
-        self.any_number(value)
-    }
-
-    /// Parses any number. It is the naive counterpart of [`plain_number`].
-    #[inline(never)]
-    fn any_number(&mut self, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         let is_zero = self.peek() == Some(b'0');
@@ -512,43 +497,7 @@ fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) 
 
 #[cfg(test)]
 mod tests {
-    use super::{Parser, Rules, Value, plain_len};
-
-    #[test]
-    fn a_number_read_in_one_pass_is_the_number_that_the_standard_library_reads() {
-        let read = |text: &str, is_naive: bool| {
-            let (rules, surrogates, mut value) = (Rules::Document, Vec::new(), Value::Null);
-            let mut parser = Parser {
-                text,
-                at: 0,
-                rules,
-                surrogates,
-            };
-            let read = if is_naive {
-                parser.any_number(&mut value)
-            } else {
-                parser.number(&mut value)
-            };
-            // As text, -0.0 differs from 0.0.
-            read.ok().map(|()| format!("{value:?} {}", parser.at))
-        };
-        let mut parts: Vec<&str> = vec!["", "0", "00", "9007199254740993", "9223372036854775808"];
-        parts.extend((1..=21).map(|len| &"123456789012345678901"[..len]));
-        let mut read_count = 0;
-        for whole in &parts {
-            for fraction in parts.iter().flat_map(|part| [String::new(), format!(".{part}")]) {
-                for after in ["", ", 1", "e2", "E-2}", "x", "e"] {
-                    for sign in ["", "-"] {
-                        let text = format!("{sign}{whole}{fraction}{after}");
-                        let found = read(&text, false);
-                        assert_eq!(found, read(&text, true), "{text}");
-                        read_count += usize::from(found.is_some());
-                    }
-                }
-            }
-        }
-        assert!(read_count > 1_000, "{read_count}");
-    }
+    use super::plain_len;
 
     #[test]
     fn plain_text_ends_at_the_same_byte_as_if_each_is_looked_at_alone() {

@@ -240,17 +240,17 @@ impl Decode for Changes {
             let item = item?;
             let (name, text, mut value) = (joined(&item.path)?, item.value_json, Value::Null);
             let fault = match read_value(record, text.as_bytes(), &name, &mut value) {
-                Ok(None) if item.path.len() > LEVELS_MAX => Some(too_deep(record, text.as_bytes(), &name)),
+                Ok(None) if item.path.len() > LEVELS_MAX => Some(too_deep(record, text.as_bytes(), &name).into()),
                 Ok(fault) => fault,
                 // The values before this one are already set, so the record cannot be left out.
-                Err(fault) if fault.error.reason != PayloadReason::OutOfMemory => Some(Fault {
+                Err(fault) if fault.error.reason != PayloadReason::OutOfMemory => Some(Box::new(Fault {
                     part: Part::Value,
                     ..*fault
-                }),
+                })),
                 Err(fault) => return Err(fault),
             };
             match fault {
-                Some(fault) => sink.fault(fault),
+                Some(fault) => sink.fault(*fault),
                 None => values.set(&item.path, value.into_owned()?)?,
             }
         }

@@ -6,7 +6,6 @@ use std::collections::{HashSet, TryReserveError};
 
 use super::{Decode, Decoded, Record, Sink};
 use crate::table::fault::{Fault, Part};
-use crate::table::number::{Number, plain_number};
 use crate::table::row::Row;
 use crate::table::tree::{LEVELS_MAX, Refused, Rules, new_item, parse, push_item, twice, utf8};
 use crate::table::view::View;
@@ -23,17 +22,8 @@ impl Decode for History {
         let record = record.data;
         let mut found: Vec<Item<'_>> = Vec::new();
         let step = read_step::<Box<Fault>>(record, |name, value| {
-            match plain_number(value) {
-                Some((Number::Int(number), len)) if len == value.len() => {
-                    return Ok(push_item(&mut found, name, || Value::Int(number))?);
-                }
-                Some((Number::Float(number), len)) if len == value.len() => {
-                    return Ok(push_item(&mut found, name, || Value::Float(number))?);
-                }
-                _ => {}
-            }
             if let Some(fault) = read_value(record, value, &name.clone(), new_item(&mut found, name)?)? {
-                sink.fault(fault);
+                sink.fault(*fault);
                 found.pop();
             }
             Ok(())
@@ -226,7 +216,7 @@ pub(super) fn read_value<'r>(
     text: &'r [u8],
     name: &str,
     value: &mut Value<'r>,
-) -> Result<Option<Fault>, Box<Fault>> {
+) -> Result<Option<Box<Fault>>, Box<Fault>> {
     let offset = offset_in(record, text);
     let json = utf8(text, offset)?;
     let Err(refused) = parse(json, Rules::Run, value) else {
@@ -241,8 +231,8 @@ pub(super) fn read_value<'r>(
             Err(Fault { part, error, ..fault }.into())
         }
         Refused::Memory => Err(fault.into()),
-        Refused::Levels => Ok(Some(too_deep(record, text, name))),
-        _ => Ok(Some(fault)),
+        Refused::Levels => Ok(Some(too_deep(record, text, name).into())),
+        _ => Ok(Some(fault.into())),
     }
 }
 
@@ -294,10 +284,10 @@ pub(super) fn read_items<'r>(
         let mut fault = read_value(record, item.value_json.as_bytes(), &name, &mut value)?;
         if fault.is_none() {
             let twice = found.add(name, value, prefix.is_some())?;
-            fault = twice.map(|name| same_name(record, &name));
+            fault = twice.map(|name| same_name(record, &name).into());
         }
         if let Some(fault) = fault {
-            leave_out(fault);
+            leave_out(*fault);
         }
     }
     Ok(found.items)
