@@ -40,24 +40,12 @@ pub enum PathId<'a> {
     Name(&'a str),
 }
 
-/// The field numbers in an element of a path.
-struct PathNumbers {
-    kind: u32,
-    id: u32,
-    name: u32,
-}
+/// The number of the first field of an element in a `Path`. Its three fields are the kind, the
+/// number and the name.
+const PATH: u32 = 2;
 
-const PATH: PathNumbers = PathNumbers {
-    kind: 2,
-    id: 3,
-    name: 4,
-};
-
-const REFERENCE_VALUE_PATH: PathNumbers = PathNumbers {
-    kind: 15,
-    id: 16,
-    name: 17,
-};
+/// Like [`PATH`], for an element in a `ReferenceValue`.
+const REFERENCE_VALUE_PATH: u32 = 15;
 
 /// Reads a `Path`.
 fn read_path<'a>(
@@ -78,7 +66,7 @@ pub(super) fn read_path_fields<'a>(
     let mut path = Vec::new();
     while let Some(field) = message.next_field()? {
         if field.number == 1 {
-            path.push(PathElement::read(field.group()?, &PATH, other_fields)?);
+            path.push(PathElement::read(field.group()?, PATH, other_fields)?);
         } else {
             other_fields.push(field.other("Path"));
         }
@@ -137,23 +125,19 @@ pub(super) fn plain_path(mut bytes: &[u8]) -> Option<Vec<PathElement<'_>>> {
 }
 
 impl<'a> PathElement<'a> {
-    fn read(
-        mut group: Message<'a>,
-        numbers: &PathNumbers,
-        other_fields: &mut Vec<OtherField<'a>>,
-    ) -> Result<Self, PayloadError> {
+    fn read(mut group: Message<'a>, first: u32, other_fields: &mut Vec<OtherField<'a>>) -> Result<Self, PayloadError> {
         let whole = group.clone();
         let (mut kind, mut id) = (None, None);
         while let Some(field) = group.next_field()? {
-            match field.number {
-                number if number == numbers.kind => field.set(&mut kind, field.text()?)?,
-                number if number == numbers.id => field.set(&mut id, PathId::Id(field.varint()? as i64))?,
-                number if number == numbers.name => field.set(&mut id, PathId::Name(field.text()?))?,
+            match field.number.checked_sub(first) {
+                Some(0) => field.set(&mut kind, field.text()?)?,
+                Some(1) => field.set(&mut id, PathId::Id(field.varint()? as i64))?,
+                Some(2) => field.set(&mut id, PathId::Name(field.text()?))?,
                 _ => other_fields.push(field.other("Element")),
             }
         }
         Ok(PathElement {
-            kind: kind.ok_or_else(|| whole.missing(numbers.kind))?,
+            kind: kind.ok_or_else(|| whole.missing(first))?,
             id: id.unwrap_or(PathId::None),
         })
     }
@@ -169,15 +153,6 @@ pub(super) enum KeyForm {
     ReferenceValue,
 }
 
-impl KeyForm {
-    fn message(self) -> &'static str {
-        match self {
-            KeyForm::Reference => "Reference",
-            KeyForm::ReferenceValue => "ReferenceValue",
-        }
-    }
-}
-
 impl<'a> EntityKey<'a> {
     pub(super) fn read(
         mut message: Message<'a>,
@@ -185,22 +160,22 @@ impl<'a> EntityKey<'a> {
         other_fields: &mut Vec<OtherField<'a>>,
     ) -> Result<Self, PayloadError> {
         let whole = message.clone();
+        let is_value = form == KeyForm::ReferenceValue;
         let (mut app, mut database, mut namespace, mut path) = (None, None, None, None);
         while let Some(field) = message.next_field()? {
             match field.number {
                 13 => field.set(&mut app, field.text()?)?,
-                14 if form == KeyForm::Reference => {
+                14 if is_value => {
+                    let element = PathElement::read(field.group()?, REFERENCE_VALUE_PATH, other_fields)?;
+                    path.get_or_insert_with(Vec::new).push(element);
+                }
+                14 => {
                     let elements = read_path(field.message()?, other_fields)?;
                     field.set(&mut path, elements)?;
                 }
-                14 => path.get_or_insert_with(Vec::new).push(PathElement::read(
-                    field.group()?,
-                    &REFERENCE_VALUE_PATH,
-                    other_fields,
-                )?),
                 20 => field.set(&mut namespace, field.text()?)?,
                 23 => field.set(&mut database, field.text()?)?,
-                _ => other_fields.push(field.other(form.message())),
+                _ => other_fields.push(field.other(if is_value { "ReferenceValue" } else { "Reference" })),
             }
         }
         Ok(EntityKey {
