@@ -2,7 +2,7 @@
 
 use self::Engine::{Pebble, RocksDb};
 use super::error::{PayloadError, PayloadReason};
-use super::wire::{Cursor, VARINT_LEN_MAX, make_room, put_string, put_string_of, put_varint};
+use super::wire::{Cursor, VARINT_LEN_MAX, make_room, put_string, put_varint};
 
 /// The engine that wrote a batch. The tags 19 and 21 to 24 differ between RocksDB and Pebble.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -364,12 +364,12 @@ impl<'a> Operation<'a> {
             .into_iter()
             .flatten()
         {
-            put_string(out, string)?;
+            put_string(out, &[string])?;
         }
         match (parts.value, parts.write_unix_time) {
             // The value and the time are written as one string.
-            (Some(value), Some(time)) => put_string_of(out, &[value, &time.to_le_bytes()])?,
-            (Some(value), None) => put_string(out, value)?,
+            (Some(value), Some(time)) => put_string(out, &[value, &time.to_le_bytes()])?,
+            (Some(value), None) => put_string(out, &[value])?,
             (None, _) => {}
         }
         Ok(())

@@ -186,12 +186,8 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) -> Result<(), PayloadError> {
-    put_string_of(out, &[string])
-}
-
-/// Writes one string that consists of several pieces.
-pub(super) fn put_string_of(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), PayloadError> {
+/// Writes one string that consists of these pieces.
+pub(super) fn put_string(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), PayloadError> {
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
     let prefix = u32::try_from(len).map_err(|_| too_large(out, len))?;
     make_room(out, VARINT_LEN_MAX + len)?;

@@ -248,7 +248,7 @@ fn write_time(out: &mut Text, time: i64) {
 
 /// Returns the date this many days after 1970-01-01, in the Gregorian calendar. Years are counted
 /// from March, so that the leap day is the last day of a year.
-fn date_of(days: i64) -> (i64, i64, i64) {
+pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
     // Count from 0000-03-01. 400 years have 146,097 days.
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

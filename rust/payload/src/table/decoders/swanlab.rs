@@ -3,6 +3,7 @@
 use super::json::document;
 use super::{Decode, Decoded, Record, Sink};
 use crate::table::fault::{Fault, Part};
+use crate::table::json::date_of;
 use crate::table::row::Row;
 use crate::table::view::{TIMES, View};
 use crate::{PayloadReason, SwanlabScalar, Value};
@@ -107,17 +108,6 @@ fn time(text: &str) -> Option<i64> {
         None if fraction.is_empty() => 0,
         _ => return None,
     };
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let day_count = match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    let is_valid = year > 0
-        && (1..=12).contains(&month)
-        && (1..=day_count).contains(&day)
-        && hour.max(offset_hours) < 24
-        && minute.max(second).max(offset_minutes) < 60;
     // If the year starts in March, its leap day is at the end.
     let (years, months) = if month > 2 {
         (year, month - 3)
@@ -125,6 +115,8 @@ fn time(text: &str) -> Option<i64> {
         (year - 1, month + 9)
     };
     let days = years * 365 + years / 4 - years / 100 + years / 400 + (months * 153 + 2) / 5 + day - 719_469;
+    let is_date = year > 0 && date_of(days) == (year, month, day);
+    let is_time = hour.max(offset_hours) < 24 && minute.max(second).max(offset_minutes) < 60;
     let offset_micros = (offset_hours * 60 + offset_minutes) * 60_000_000;
     let local = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + micros;
     let time = local
@@ -133,7 +125,7 @@ fn time(text: &str) -> Option<i64> {
         } else {
             -offset_micros
         };
-    (is_valid && TIMES.contains(&time)).then_some(time)
+    (is_date && is_time && TIMES.contains(&time)).then_some(time)
 }
 
 /// Parses the numbers between separators. Each has as many digits as `lens` states.
