@@ -217,21 +217,24 @@ pub(super) fn read_value<'r>(
     name: &str,
     value: &mut Value<'r>,
 ) -> Result<Option<Box<Fault>>, Box<Fault>> {
-    let offset = offset_in(record, text);
-    let json = utf8(text, offset)?;
-    let Err(refused) = parse(json, Rules::Run, value) else {
-        return Ok(None);
-    };
+    let json = utf8(text, offset_in(record, text))?;
+    parse(json, Rules::Run, value).map_or_else(|refused| fault_of(record, json, name, &refused), |()| Ok(None))
+}
+
+/// Returns the fault of a value that is refused, or as an error that of its record.
+#[cold]
+fn fault_of(record: &[u8], json: &str, name: &str, refused: &Refused) -> Result<Option<Box<Fault>>, Box<Fault>> {
+    let offset = offset_in(record, json.as_bytes());
     let describe = |what: &str| format!("the value of '{name}' is not JSON: {what}");
     let fault = refused.in_text(json, offset, Part::Value, describe);
-    match *refused {
+    match refused {
         // The whole record is left out.
         Refused::Names => {
             let (part, error) = (Part::Record, PayloadError::new(0, record.len(), fault.error.reason));
             Err(Fault { part, error, ..fault }.into())
         }
         Refused::Memory => Err(fault.into()),
-        Refused::Levels => Ok(Some(too_deep(record, text, name).into())),
+        Refused::Levels => Ok(Some(too_deep(record, json.as_bytes(), name).into())),
         _ => Ok(Some(fault.into())),
     }
 }
