@@ -1,7 +1,7 @@
 //! The class `RecordDecoder`, which returns rows and values of records as Python objects or as
 //! JSON.
 
-use cordwood_payload::table::{BytesAs, Decoder, Fault, Record, Row, Sink, View};
+use cordwood_payload::table::{BytesAs, Decoder, Fault, OneRow, Record, Sink, View};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString};
@@ -145,53 +145,28 @@ impl RecordDecoder {
         errors: Option<&Bound<'py, PyList>>,
         take: impl FnOnce(&mut Decoder, &mut dyn Sink) -> Result<(), Fault>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut sink = Objects {
-            py,
-            errors,
-            row: None,
-            result: Ok(()),
+        let (mut row, mut result) = (None, Ok(()));
+        let mut sink = OneRow {
+            take: &mut |view| row = Some(object_of(py, view)),
+            fault: &mut |fault| {
+                if result.is_ok() {
+                    result = match errors {
+                        Some(errors) => payload_fault(py, &fault).and_then(|error| errors.append(error)),
+                        None => Err(raised(py, &fault)),
+                    };
+                }
+            },
         };
         let mut decoder = self.decoder.lock(py)?;
         let _owner = self.decoder.may_run_python();
         take(&mut decoder, &mut sink).map_err(|fault| raised(py, &fault))?;
-        sink.result.map(|()| sink.row)
+        result.and_then(|()| row.transpose())
     }
 }
 
 /// Returns the exception for a fault.
 fn raised(py: Python<'_>, fault: &Fault) -> PyErr {
     payload_fault(py, fault).map_or_else(|error| error, PyErr::from_value)
-}
-
-/// Takes the row of a record.
-struct Objects<'a, 'py> {
-    py: Python<'py>,
-    /// Receives the faults of values.
-    errors: Option<&'a Bound<'py, PyList>>,
-    row: Option<Bound<'py, PyAny>>,
-    /// The first error.
-    result: PyResult<()>,
-}
-
-impl Sink for Objects<'_, '_> {
-    fn row(&mut self, row: &Row<'_>) -> bool {
-        if self.result.is_ok() {
-            match object_of(self.py, View::Cells(row.cells())) {
-                Ok(object) => self.row = Some(object),
-                Err(error) => self.result = Err(error),
-            }
-        }
-        true
-    }
-
-    fn fault(&mut self, fault: Fault) {
-        if self.result.is_ok() {
-            self.result = match self.errors {
-                Some(errors) => payload_fault(self.py, &fault).and_then(|error| errors.append(error)),
-                None => Err(raised(self.py, &fault)),
-            };
-        }
-    }
 }
 
 /// Converts a value to an object of a built-in Python type, or to a `datetime` in UTC.

@@ -73,7 +73,7 @@ mod writer;
 pub use self::bits::Bits;
 pub use self::builder::{Batch, Builder};
 pub use self::column::{Column, Columns, Values};
-pub use self::decoders::{Decoder, Facts, Record, Sink};
+pub use self::decoders::{Decoder, Facts, OneRow, Record, Sink};
 pub use self::fault::{Fault, Part};
 pub use self::json::BytesAs;
 pub use self::learner::{Learner, Limits};

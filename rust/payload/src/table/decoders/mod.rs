@@ -77,24 +77,22 @@ pub trait Sink {
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// Keeps the only row of a record as an object, and the first fault.
-struct OneRow<'t> {
-    take: &'t mut dyn FnMut(View<'_>),
-    is_taken: bool,
-    fault: Option<Fault>,
+/// Passes on the only row of a record as an object, and its faults.
+pub struct OneRow<'t> {
+    /// Takes the row.
+    pub take: &'t mut dyn FnMut(View<'_>),
+    /// Takes a fault, before the row.
+    pub fault: &'t mut dyn FnMut(Fault),
 }
 
 impl Sink for OneRow<'_> {
     fn row(&mut self, row: &Row<'_>) -> bool {
-        if self.fault.is_none() {
-            (self.take)(View::Cells(row.cells()));
-            self.is_taken = true;
-        }
+        (self.take)(View::Cells(row.cells()));
         true
     }
 
     fn fault(&mut self, fault: Fault) {
-        self.fault.get_or_insert(fault);
+        (self.fault)(fault);
     }
 }
 
@@ -123,13 +121,16 @@ trait Decode: Another + fmt::Debug + Send + Sync {
     /// Passes the value of a record to `take`. Unless the decoder defines it differently, the value
     /// is the only row of the record as an object. Returns whether the record has a value.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
+        let (mut is_taken, mut first) = (false, None);
         let mut sink = OneRow {
-            take,
-            is_taken: false,
-            fault: None,
+            take: &mut |row| {
+                is_taken = true;
+                take(row);
+            },
+            fault: &mut |fault| _ = first.get_or_insert(fault),
         };
         self.record(&Record::of(record), &mut sink)?;
-        sink.fault.map_or(Ok(sink.is_taken), |fault| Err(fault.into()))
+        first.map_or(Ok(is_taken), |fault| Err(fault.into()))
     }
 }
 
