@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cordwood_payload::table::{Decoder, Facts, Fault, Record, Row, Sink};
+use cordwood_payload::table::{Decoder, Facts, OneRow, Record, View};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -93,17 +93,6 @@ impl Records {
 #[pyo3(signature = (source, /))]
 #[expect(clippy::type_complexity, reason = "a tuple of Python")]
 pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<String>, Vec<usize>)>, Vec<usize>)> {
-    struct KindOf(Option<String>);
-
-    impl Sink for KindOf {
-        fn row(&mut self, row: &Row<'_>) -> bool {
-            self.0 = row.text("__kind__").map(str::to_owned);
-            true
-        }
-
-        fn fault(&mut self, _: Fault) {}
-    }
-
     let records = Records::of(source, false)?;
     let mut decoder = decoder_of("entity", Facts::default())?;
     Ok(source.py().detach(|| {
@@ -111,12 +100,20 @@ pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<S
         let mut kinds: Vec<(Option<String>, Vec<usize>)> = Vec::new();
         let mut left_out = Vec::new();
         for (index, record) in (0..).map_while(|index| Some((index, records.get(index)?))) {
-            let mut kind = KindOf(None);
-            if decoder.record(&record, &mut kind).is_err() {
+            let mut kind = None;
+            let mut sink = OneRow {
+                take: &mut |row| {
+                    if let Some(View::Text(text)) = row.field("__kind__") {
+                        kind = Some(text.to_owned());
+                    }
+                },
+                fault: &mut drop,
+            };
+            if decoder.record(&record, &mut sink).is_err() {
                 left_out.push(index);
                 continue;
             }
-            let number = *numbers.entry(kind.0).or_insert_with_key(|kind| {
+            let number = *numbers.entry(kind).or_insert_with_key(|kind| {
                 kinds.push((kind.clone(), Vec::new()));
                 kinds.len() - 1
             });

@@ -54,14 +54,6 @@ impl<'v> Row<'v> {
         self.has(name) || inside(name, &|column| self.get(column)).is_some()
     }
 
-    /// Returns the text in a column, or `None` if it has none.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        match self.get(name)? {
-            View::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
     /// Returns the value in a column, or `None` if there is no such column.
     pub(super) fn get(&self, name: &str) -> Option<View<'_>> {
         let cell = self.0.iter().find(|&&(other, _)| other == name);

@@ -159,7 +159,7 @@ impl<'v> View<'v> {
     }
 
     /// Returns the value of a field.
-    pub(super) fn field(self, name: &str) -> Option<Self> {
+    pub fn field(self, name: &str) -> Option<Self> {
         let mut found = None;
         self.all_fields(|other, value| {
             found = (other == name).then_some(value);
