@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, check_schema
 from cordwood._tables.table import Table
@@ -12,21 +12,15 @@ if TYPE_CHECKING:
     from cordwood._tables.payloads import Payload
 
 
-class GivenTable(Table):
-    """A table with the columns of a schema. Everything else in the rows is left out.
+def given_table(payload: Payload, schema: Any) -> Table:
+    """Returns a table with the columns of a `pyarrow.Schema`. Everything else in the rows is left out.
 
     The native module makes columns of other types, which pyarrow casts. The native module takes only values that the
     cast does not change.
     """
-
-    def __new__(cls, payload: Payload, schema: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Creates a table with the columns of a `pyarrow.Schema`."""
-        table = super().__new__(cls, payload, "arrow", columns_of(schema))
-        table.schema = schema
-        return table
-
-    def _array(self, array: Any, kind: Any) -> Any:
-        return _cast(array, kind)
+    table = Table(payload, "arrow", columns_of(schema))
+    table.schema, table.cast = schema, _cast
+    return table
 
 
 def columns_of(schema: Any) -> dict[str, ColumnType]:

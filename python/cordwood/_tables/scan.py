@@ -11,7 +11,7 @@ from cordwood._native import Reader
 from cordwood._open import Split, part_of
 from cordwood._optional import imported
 from cordwood._pickling import refuse
-from cordwood._tables.given import GivenTable, columns_of
+from cordwood._tables.given import columns_of, given_table
 from cordwood._tables.payloads import PAYLOADS, Payload, origin_of
 from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name
 from cordwood._tables.table import Fault, Table
@@ -201,10 +201,8 @@ class DecodedScan:
             while kept.batches:
                 yield kept.batches.pop()
             return
-        if self._given is None:
-            table: Any = self._table(self._columns_known())
-        else:
-            table = GivenTable(self._payload, self._given)
+        given = self._given
+        table = self._table(self._columns_known()) if given is None else given_table(self._payload, given)
         logs = self._logs()
         self._latest = logs
         for log in logs:

@@ -58,9 +58,11 @@ class Table(NativeTable):
     Attributes:
         stop_offset: The offset in the last log at which reading stopped because there were enough rows. `None` if it
             did not stop.
+        cast: A function that casts an array to the type of its column. `None` if no cast is needed.
     """
 
     stop_offset: int | None = None
+    cast: Callable[[Any, Any], Any] | None = None
     _last: Record | None = None
     _payload: Payload
     _form: str
@@ -255,14 +257,11 @@ class Table(NativeTable):
             return pa.RecordBatch.from_struct_array(pa.array([{}] * row_count, pa.struct([])))
         made = dict(zip(numbers, pa.record_batch(_Capsules(capsules)).columns, strict=True))
         nulls: Callable[[Any], Any] = functools.cache(functools.partial(pa.nulls, row_count))
-        arrays = [
-            self._array(made[at], field.type) if at in made else nulls(field.type)
-            for at, field in enumerate(self.schema)
-        ]
+        arrays: list[Any] = []
+        for at, field in enumerate(self.schema):
+            array = made[at] if at in made else nulls(field.type)
+            arrays.append(self.cast(array, field.type) if self.cast and at in made else array)
         return pa.record_batch(arrays, schema=self.schema)
-
-    def _array(self, array: Any, _kind: Any) -> Any:
-        return array
 
 
 class _Capsules:
