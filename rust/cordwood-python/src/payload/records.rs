@@ -14,20 +14,10 @@ use crate::interpreter::interned;
 use crate::memory::batch_pool::PooledBatch;
 use crate::reader::record_batch::RecordBatch;
 
-/// Returns the value with this name.
-pub(super) fn named<T: Clone>(names: &[(&str, T)], name: &str) -> PyResult<T> {
-    let found = names.iter().find(|(other, _)| *other == name);
-    let value = found.map(|(_, value)| value.clone());
-    value.ok_or_else(|| unknown(name))
-}
-
-fn unknown(name: &str) -> PyErr {
-    PyValueError::new_err(format!("'{name}' is not known"))
-}
-
 /// Returns the decoder of a payload, for a log with these facts.
 pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
-    Decoder::named(payload, facts).ok_or_else(|| unknown(payload))
+    let decoder = Decoder::named(payload, facts);
+    decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
 }
 
 /// Returns the facts that the dialect of a log shows.

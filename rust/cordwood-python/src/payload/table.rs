@@ -10,12 +10,13 @@ use cordwood_payload::table::{
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-use super::records::{Records, decoder_of, facts_of, named};
+use super::records::{Records, decoder_of, facts_of};
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules, schema_capsule};
 use crate::exclusive::Exclusive;
 use crate::interpreter::python_code::{PythonCode, module};
 use crate::memory::buffer::{no_memory, try_bytes};
 use crate::values::error::payload_fault;
+use crate::values::options::chosen;
 
 const FORMS: [(&str, Form); 3] = [("arrow", Form::Columns), ("ndjson", Form::Ndjson), ("csv", Form::Csv)];
 
@@ -141,12 +142,12 @@ impl Table {
         cell_count_max: usize,
     ) -> PyResult<Self> {
         let options = Options {
-            form: named(&FORMS, form)?,
+            form: chosen("form", FORMS, form)?,
             always: types_of(always)?,
             wanted,
             row_count_max: limit,
             opens_early,
-            bytes: named(&BYTES_AS, bytes_as)?,
+            bytes: chosen("bytes_as", BYTES_AS, bytes_as)?,
             escapes_formulas,
             limits: Limits {
                 columns: column_count_max,
@@ -423,7 +424,7 @@ const TYPES: [(&str, Type, DataType); 8] = [
 fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     if let Ok(name) = kind.cast::<PyString>() {
         let types = TYPES.map(|(name, kind, _)| (name, kind));
-        return named(&types, name.to_str()?);
+        return chosen("a type", types, name.to_str()?);
     }
     if kind.hasattr("made_as")? {
         let size = kind.getattr("size")?.extract()?;
@@ -441,7 +442,7 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
         return Ok(Type::Given(Arc::new(Given {
             name: kind.getattr("name")?.extract()?,
             made_as: type_of(&kind.getattr("made_as")?)?,
-            fits: named(&fits, &kind.getattr("fits")?.extract::<String>()?)?,
+            fits: chosen("fits", fits, &kind.getattr("fits")?.extract::<String>()?)?,
             is_nullable: kind.getattr("is_nullable")?.extract()?,
         })));
     }

@@ -18,10 +18,10 @@ pub(crate) fn named<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> 
 }
 
 /// Returns the value in `choices` that has this name.
-pub(crate) fn chosen<T: Copy, const N: usize>(option: &str, choices: [(&str, T); N], name: &str) -> PyResult<T> {
+pub(crate) fn chosen<T: Clone, const N: usize>(option: &str, choices: [(&str, T); N], name: &str) -> PyResult<T> {
     let found = choices.iter().find(|(choice, _)| *choice == name);
     found
-        .map(|(_, value)| *value)
+        .map(|(_, value)| value.clone())
         .ok_or_else(|| unknown_name(option, &choices.map(|(choice, _)| choice), name))
 }
 
