@@ -449,11 +449,8 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     if kind.hasattr("item")? {
         return Ok(Type::List(Box::new(type_of(&kind.getattr("item")?)?)));
     }
-    let fields = kind.getattr("fields")?.items()?.map(|field| {
-        let (name, kind): (String, Bound<'_, PyAny>) = field?.extract()?;
-        Ok((name, type_of(&kind)?))
-    });
-    Ok(Type::Struct(Arc::new(fields.collect::<PyResult<_>>()?)))
+    let fields = types_of(kind.getattr("fields")?.extract()?)?;
+    Ok(Type::Struct(Arc::new(fields.into_iter().collect())))
 }
 
 /// Returns the `ColumnType` of `cordwood._tables.schema` for a type. For a given type, this is the
