@@ -113,8 +113,9 @@ class Record:
     def __new__(cls, *, offset: int, end_offset: int, data: ReadableBuffer, salvaged: bool = False) -> Self: ...
     @property
     def offset(self) -> int:
-        """File offset of the header of the record's first fragment, in bytes. `Reader.seek` accepts
-        it.
+        """File offset of the header of the record's first fragment, in bytes.
+
+        `Reader.seek` accepts it.
         """
     @property
     def end_offset(self) -> int:
@@ -124,8 +125,9 @@ class Record:
         """The contents of the record."""
     @property
     def salvaged(self) -> bool:
-        """Whether the record starts after damage in the same block. This can be true only under the
-        policy `"salvage"`.
+        """Whether the record starts after damage in the same block.
+
+        This can be true only under the policy `"salvage"`.
 
         The checksums of a salvaged record are valid, but its start had to be searched for. If the
         data of a record contains another log, a record of that log can look the same.
@@ -1055,8 +1057,9 @@ class Writer:
         """
 
     def prune_before(self, offset: int, /) -> int:
-        """Removes the segments that end at or before an offset, starting with the oldest. The last
-        segment is never removed.
+        """Removes the segments that end at or before an offset, starting with the oldest.
+
+        The last segment is never removed.
 
         Other threads can append during this call. After a crash, some of these segments may still
         exist, but the remaining segments have no gap.
@@ -1083,9 +1086,7 @@ class Writer:
 
     @property
     def first_offset(self) -> int:
-        """The log offset of the first byte that has not been removed, or 0 if the log is not
-        segmented.
-        """
+        """The log offset of the first byte that is left. 0 if the log is not segmented."""
 
     def wait_durable(self, offset: int, /) -> None:
         """Waits until every byte before an offset is on the disk, without appending a record.
@@ -2364,8 +2365,9 @@ def fragments(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> Fragments:
-    """Lists every fragment and every gap of a log, with a reason for each one that is not part of a
-    returned record.
+    """Lists every fragment and every gap of a log.
+
+    Each one that is not part of a returned record has a reason.
 
     The fragments and gaps together cover the file. Each starts where the previous one ends, and
     none crosses the end of a block. Damage is not an error here. The list matches the records and
@@ -2443,8 +2445,9 @@ def restored_index(
     """
 
 def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
-    """Describes the reason of a skipped region in words. `SkippedRegion.description` returns this
-    text.
+    """Describes the reason of a skipped region in words.
+
+    `SkippedRegion.description` returns this text.
 
     Args:
         reason: The reason.

@@ -521,8 +521,9 @@ impl Writer {
         py.detach(|| log.rotate()).map_err(|error| self.raised(py, error))
     }
 
-    /// Removes the segments that end at or before an offset, starting with the oldest. The last
-    /// segment is never removed.
+    /// Removes the segments that end at or before an offset, starting with the oldest.
+    ///
+    /// The last segment is never removed.
     ///
     /// Other threads can append during this call. After a crash, some of these segments may still
     /// exist, but the remaining segments have no gap.
@@ -552,8 +553,7 @@ impl Writer {
             .map_err(|error| self.raised(py, error))
     }
 
-    /// The log offset of the first byte that has not been removed, or 0 if the log is not
-    /// segmented.
+    /// The log offset of the first byte that is left. 0 if the log is not segmented.
     #[getter]
     fn first_offset(&self) -> u64 {
         match &self.sink {

@@ -21,8 +21,9 @@ use crate::values::position::{Start, read_options};
 /// The maximum number of fragments to find each time the interpreter is released.
 const BATCH_MAX: usize = 512;
 
-/// Lists every fragment and every gap of a log, with a reason for each one that is not part of a
-/// returned record.
+/// Lists every fragment and every gap of a log.
+///
+/// Each one that is not part of a returned record has a reason.
 ///
 /// The fragments and gaps together cover the file. Each starts where the previous one ends, and
 /// none crosses the end of a block. Damage is not an error here. The list matches the records and

@@ -131,8 +131,9 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(severities)
 }
 
-/// Describes the reason of a skipped region in words. `SkippedRegion.description` returns this
-/// text.
+/// Describes the reason of a skipped region in words.
+///
+/// `SkippedRegion.description` returns this text.
 ///
 /// Args:
 ///     reason: The reason.

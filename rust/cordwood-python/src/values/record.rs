@@ -22,15 +22,17 @@ use super::shown::short_repr;
 /// Record(offset=10, end_offset=20, data=b'two')
 #[pyclass(frozen, module = "cordwood", get_all)]
 pub(crate) struct Record {
-    /// File offset of the header of the record's first fragment, in bytes. `Reader.seek` accepts
-    /// it.
+    /// File offset of the header of the record's first fragment, in bytes.
+    ///
+    /// `Reader.seek` accepts it.
     pub(crate) offset: u64,
     /// File offset after the data of the record's last fragment, in bytes.
     pub(crate) end_offset: u64,
     /// The contents of the record.
     pub(crate) data: Py<PyBytes>,
-    /// Whether the record starts after damage in the same block. This can be true only under the
-    /// policy `"salvage"`.
+    /// Whether the record starts after damage in the same block.
+    ///
+    /// This can be true only under the policy `"salvage"`.
     ///
     /// The checksums of a salvaged record are valid, but its start had to be searched for. If the
     /// data of a record contains another log, a record of that log can look the same.
