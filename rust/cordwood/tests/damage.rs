@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use crate::common::fragment;
+use crate::wire::Wire;
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::{BitFlip, Finding, Findings, FragmentPart, Reason, Severity, SkippedRegion};
 use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, TRAILER_LEN_MAX};
@@ -776,4 +777,86 @@ fn a_flipped_bit_in_any_fragment_is_undone() {
         assert_eq!((report.record_count, report.repaired_count), (4, 1), "{at}");
         assert!(std::fs::read(&destination).expect("a log") == log.bytes, "{at}");
     }
+}
+
+/// The findings of repairing `file`, and the new file.
+fn repaired(file: &[u8], dialect: Dialect) -> (Vec<Finding>, Vec<u8>) {
+    let options = SalvageOptions::default()
+        .with_dialect(dialect)
+        .with_repair_bit_flips(true);
+    let mut new = Vec::new();
+    let report = ops::salvage_to(SliceSource::new(file), &mut new, &options).expect("a log");
+    (report.repaired.listed().to_vec(), new)
+}
+
+#[test]
+fn every_repaired_fragment_of_a_record_is_reported() {
+    let log = Log::new([vec![b'x'; 70_000]]);
+    let mut damaged = log.bytes.clone();
+    for &(at, _) in &log.fragments {
+        damaged[at] ^= 1;
+    }
+    let (findings, new) = repaired(&damaged, Dialect::LEVELDB);
+    let starts: Vec<u64> = findings.iter().map(|finding| finding.region.start).collect();
+    assert_eq!(starts, [0, 32_768, 65_536]);
+    assert!(new == log.bytes);
+}
+
+#[test]
+fn a_flipped_bit_in_a_file_header_is_undone() {
+    let file = [b":W&B\xe1\xbe\x00", &Wire::Ieee.full(b"one")[..]].concat();
+    for at in 0..7 {
+        for bit in 0..8 {
+            let mut damaged = file.clone();
+            damaged[at] ^= 1 << bit;
+            let (findings, new) = repaired(&damaged, Dialect::WANDB);
+            let [Finding { region, bit_flip, .. }] = findings[..] else {
+                panic!("{findings:?}");
+            };
+            assert_eq!((region.start, region.end, region.reason), (0, 7, Reason::BadFileHeader));
+            let flip = bit_flip.expect("a flipped bit");
+            assert_eq!(
+                (flip.offset, flip.bit, flip.part),
+                (at as u64, bit, FragmentPart::FileHeader)
+            );
+            assert_eq!(new, file);
+        }
+    }
+}
+
+/// It is copied as it was before the damage.
+#[test]
+fn a_flipped_bit_in_metadata_is_undone() {
+    let metadata = Wire::Plain.fragment(130, &[1; 24]);
+    let file = [Wire::Plain.full(b"one"), metadata, Wire::Plain.full(b"two")].concat();
+    let mut damaged = file.clone();
+    damaged[20] ^= 1;
+    let (findings, new) = repaired(&damaged, Dialect::ROCKSDB);
+    assert_eq!(findings.len(), 1);
+    assert_eq!(new, file);
+}
+
+/// A log of SwanLab is of an old version if its records are JSON.
+#[test]
+fn a_repaired_first_record_shows_the_version_of_the_file_header() {
+    let record = Wire::Ieee.full(b"{\"model_type\": \"run\"}");
+    let file = [b":SWL\xd6\xe1\x00", &record[..]].concat();
+    let mut damaged = file.clone();
+    damaged[6] ^= 0x40;
+    damaged[8] ^= 1;
+    let (findings, new) = repaired(&damaged, Dialect::SWANLAB);
+    let flips: Vec<_> = findings.iter().filter_map(|finding| finding.bit_flip).collect();
+    assert_eq!(
+        flips.iter().map(|flip| (flip.offset, flip.bit)).collect::<Vec<_>>(),
+        [(6, 6), (8, 0)]
+    );
+    assert_eq!(new, file);
+    // A reader that repairs no record takes the version as it is.
+    let mut reader = Reader::from_slice(&damaged, ReadOptions::default().with_dialect(Dialect::SWANLAB));
+    let event = reader.next_event().expect("an event");
+    let version = 0x40;
+    assert!(
+        matches!(event, Some(Event::Skipped(region)) if region.reason == Reason::UnknownVersion { version }),
+        "{event:?}"
+    );
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use crate::common::{Found, read_all};
 use crate::made::{body, container, frame, mark};
 use crate::wire::Wire;
-use cordwood_log::codec::Encoder;
+use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::follow::Poll;
 use cordwood_log::ops::{SalvageOptions, salvage_file, stat, verify};
-use cordwood_log::read::{RecordBatch, SliceSource};
-use cordwood_log::{Dialect, End, Error, ErrorKind, Event, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
+use cordwood_log::read::{RecordBatch, SliceSource, StreamSource};
+use cordwood_log::{
+    Dialect, End, Error, ErrorKind, Event, FollowOptions, Follower, OnCorruption, ReadOptions, Reader, Unsupported,
+};
 
 const BLOCK: usize = 32_768;
 
@@ -268,6 +270,133 @@ fn an_overlong_record_in_a_container_loses_only_itself() {
     }
 }
 
+/// Also to the last one, and to those of a container after another one.
+#[test]
+fn the_limit_applies_to_every_record_of_every_container() {
+    let last = full(&container(0, 3, &body(&[&b"a"[..], b"b", b"long"])));
+    let long = full(&container(0, 4, &body(&[&b"long"[..], b"long", b"max", b"long"])));
+    let (start, end) = (last.len() as u64, (last.len() + long.len()) as u64);
+    let parts = read(&[last, long].concat(), &options().with_record_len_max(3));
+    let too_long = Err("record_too_large");
+    assert_eq!(
+        parts[2..],
+        [
+            (2, start, too_long),
+            (start, start + 1, too_long),
+            (start + 1, start + 2, too_long),
+            (start + 2, start + 3, Ok(3)),
+            (start + 3, end, too_long),
+        ]
+    );
+}
+
+/// A container of two records with a codec that does not exist.
+fn unknown_codec() -> Vec<u8> {
+    full(&container(7, 2, &body(&[b"a", b"b"])))
+}
+
+fn is_unknown_codec(event: &Result<Option<Event<'_>>, Error>) -> bool {
+    let Err(Error {
+        kind: ErrorKind::Unsupported { unsupported, .. },
+        ..
+    }) = event
+    else {
+        return false;
+    };
+    matches!(
+        unsupported,
+        Unsupported::Codec {
+            codec: 7,
+            offset: 0,
+            ..
+        }
+    )
+}
+
+#[test]
+fn a_codec_is_refused_only_if_a_part_of_its_container_is_in_the_range() {
+    let unknown = unknown_codec();
+    let end = unknown.len() as u64;
+    let file = [unknown, Wire::Plain.full(b"ok")].concat();
+    assert_eq!(read(&file, &options().with_range(end..)), [(end, end + 9, Ok(2))]);
+    for start in 0..end {
+        let mut reader = Reader::from_slice(&file, options().with_range(start..));
+        let event = reader.next_event();
+        assert!(is_unknown_codec(&event), "{start}: {event:?}");
+    }
+}
+
+/// A stream cannot go back to the first fragment.
+#[test]
+fn a_refused_container_of_several_fragments_is_refused_again() {
+    let mut file = Vec::new();
+    Wire::Packed.append(&mut file, 0, &container(7, 1, &body(&[vec![b'x'; 4 << 20]])));
+    let mut reader = Reader::with_source(StreamSource::new(&file[..], 0), options());
+    for _ in 0..2 {
+        let event = reader.next_event();
+        assert!(is_unknown_codec(&event), "{event:?}");
+    }
+}
+
+/// Then the byte that names the codec may be wrong.
+#[test]
+fn an_unknown_codec_is_damage_after_damage_or_if_checksums_are_not_verified() {
+    let mut damaged = Wire::Plain.full(&[b'x'; 20]);
+    damaged[10] ^= 3;
+    let unknown = unknown_codec();
+    let ok = Wire::Plain.full(b"ok");
+    let (start, end) = (damaged.len() as u64, (damaged.len() + unknown.len()) as u64);
+    assert_eq!(
+        read(
+            &[&damaged[..], &unknown, &ok].concat(),
+            &options().with_on_corruption(OnCorruption::Salvage)
+        ),
+        [
+            (0, start, Err("checksum_mismatch")),
+            (start, end, Err("unsupported_compression")),
+            (end, end + 9, Ok(2))
+        ]
+    );
+    let end = end - start;
+    assert_eq!(
+        read(&[&unknown[..], &ok].concat(), &options().with_verify_checksums(false)),
+        [(0, end, Err("unsupported_compression")), (end, end + 9, Ok(2))]
+    );
+}
+
+/// A container may start before the offset, so the block is read from its start.
+#[test]
+fn damage_before_a_sought_record_does_not_cost_it() {
+    let mut damaged = Wire::Plain.full(b"damaged");
+    damaged[9] ^= 3;
+    let file = [damaged, Wire::Plain.full(b"sought")].concat();
+    let window = Window {
+        offset: 0,
+        bytes: &file,
+        is_last: true,
+    };
+    let mut decoder = Decoder::new(&options()).unwrap();
+    decoder.seek(14);
+    let step = decoder.step(window);
+    assert!(matches!(step, Step::Record(span) if span.offset == 14), "{step:?}");
+}
+
+/// The next byte to read is the offset of the next record.
+#[test]
+fn a_decoder_is_at_the_next_record_of_a_container() {
+    let file = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
+    let window = Window {
+        offset: 0,
+        bytes: &file,
+        is_last: true,
+    };
+    let mut decoder = Decoder::new(&options()).unwrap();
+    for expected in [1, 2, file.len() as u64] {
+        assert!(matches!(decoder.step(window), Step::Record(_)));
+        assert_eq!(decoder.offset(), expected);
+    }
+}
+
 #[test]
 fn a_container_longer_than_the_limit_is_not_joined() {
     let long = vec![b'x'; 2 << 20];
@@ -318,6 +447,11 @@ fn compressed_containers_have_a_budget() {
             let error = reader.next_record().unwrap_err();
             assert!(matches!(error.kind, ErrorKind::OverBudget(_)), "{error}");
             assert_eq!(error.offset(), Some(file.len() as u64 / 2));
+        }
+        // A seek starts a new count.
+        reader.seek(0).unwrap();
+        for _ in 0..2 {
+            assert_eq!(reader.next_record().unwrap().unwrap().data.len(), len);
         }
     }
 }

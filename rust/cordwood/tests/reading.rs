@@ -362,6 +362,135 @@ fn salvage() -> ReadOptions {
     ReadOptions::default().with_on_corruption(OnCorruption::Salvage)
 }
 
+/// Only before the first record of a range may a fragment continue a record of the range before.
+#[test]
+fn after_the_first_record_of_a_range_a_record_without_a_start_is_damage() {
+    let file = [
+        Wire::Plain.full(b"a"),
+        Wire::Plain.full(b"b"),
+        Wire::Plain.part(4, b"c"),
+    ]
+    .concat();
+    for (start, records) in [(8, vec![(8, b"b".to_vec())]), (16, vec![])] {
+        let missing: &[&str] = if records.is_empty() { &[] } else { &["missing_start"] };
+        assert_eq!(read(&file, &skip().with_range(start..)), (records, missing.to_vec()));
+    }
+}
+
+fn window(bytes: &[u8], is_last: bool) -> Window<'_> {
+    Window {
+        offset: 0,
+        bytes,
+        is_last,
+    }
+}
+
+/// The offsets of a region and its reason, or of a record.
+fn part(step: Step) -> (u64, u64, &'static str) {
+    match step {
+        Step::Record(span) => (span.offset, span.end_offset, "record"),
+        Step::Skipped(region) => (region.start, region.end, region.reason.as_str()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_seek_forgets_a_pending_record() {
+    let file = [
+        Wire::Plain.full(b"a"),
+        Wire::Plain.part(2, b"b"),
+        Wire::Plain.part(4, b"c"),
+        vec![0; 3],
+    ]
+    .concat();
+    let start = window(&file[..16], false);
+    let mut decoder = Decoder::new(&skip()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(part(decoder.step(start)), (0, 8, "record"));
+        assert_eq!(decoder.step(start), Step::NeedMore);
+        decoder.seek(0);
+    }
+    assert_eq!(part(decoder.step(start)), (0, 8, "record"));
+    assert_eq!(decoder.step(start), Step::NeedMore);
+    // Zeros at the end are the rest of a record only if it is pending.
+    decoder.seek(24);
+    assert_eq!(part(decoder.step(window(&file, true))), (24, 27, "zero_fill"));
+}
+
+/// Fragments at the start of a range may belong to the range before. Those at another offset do
+/// not.
+#[test]
+fn a_seek_to_a_fragment_inside_a_record_reports_it() {
+    let file = [
+        Wire::Plain.full(b"a"),
+        Wire::Plain.part(2, b"b"),
+        Wire::Plain.part(4, b"c"),
+    ]
+    .concat();
+    let mut decoder = Decoder::new(&skip().with_range(8..)).unwrap();
+    decoder.seek(16);
+    assert_eq!(part(decoder.step(window(&file, true))), (16, 24, "missing_start"));
+}
+
+#[test]
+fn after_a_seek_no_record_is_marked_as_salvaged() {
+    let mut damaged = Wire::Plain.full(b"damaged");
+    damaged[9] ^= 3;
+    let file = [damaged, Wire::Plain.full(b"b"), Wire::Plain.full(b"c")].concat();
+    let window = window(&file, true);
+    let mut decoder = Decoder::new(&salvage()).unwrap();
+    let steps: Vec<Step> = (0..3).map(|_| decoder.step(window)).collect();
+    assert!(
+        matches!(steps[1..], [Step::Record(b), Step::Record(c)] if b.is_salvaged && c.is_salvaged),
+        "{steps:?}"
+    );
+    decoder.seek(22);
+    let step = decoder.step(window);
+    assert!(
+        matches!(step, Step::Record(c) if c.offset == 22 && !c.is_salvaged),
+        "{step:?}"
+    );
+}
+
+/// The bytes after the first record are damage or an older log, which the next block decides.
+#[test]
+fn a_seek_forgets_damage_that_may_be_an_older_log() {
+    let own = Wire::Recyclable(5);
+    let mut file = own.full(b"a");
+    file.resize(32_768, 0xff);
+    let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
+    let mut decoder = Decoder::new(&skip().with_format(format)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(part(decoder.step(window(&file, false))), (0, 12, "record"));
+        assert_eq!(decoder.step(window(&file, false)), Step::NeedMore);
+        decoder.seek(0);
+    }
+}
+
+/// A trailer ends a log, and the bytes after it are an older log.
+#[test]
+fn a_seek_forgets_the_end_of_the_log() {
+    let trailer = b"\0\0\0\0\0\0\x05\x08\0\0\0";
+    let file = [&Wire::Recyclable(7).full(b"one")[..], trailer, &[1; 20]].concat();
+    let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
+    let mut decoder = Decoder::new(&skip().with_format(format)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(part(decoder.step(window(&file, true))), (0, 14, "record"));
+        assert_eq!(part(decoder.step(window(&file, true))), (14, 25, "end_trailer"));
+        decoder.seek(0);
+    }
+}
+
+#[test]
+fn a_seek_forgets_a_refused_record() {
+    let file = Wire::Packed.full(b"\x07\x01\x01a");
+    let mut decoder = Decoder::new(&skip().with_dialect(Dialect::PACKED)).unwrap();
+    assert_eq!(decoder.step(window(&file, true)), Step::NeedMore);
+    assert!(decoder.refused().is_some());
+    decoder.seek(0);
+    assert_eq!(decoder.refused(), None);
+}
+
 /// The checksum proves the real length, wherever the damaged length leads.
 #[test]
 fn a_misleading_flipped_length_bit_loses_one_record() {
@@ -1243,6 +1372,224 @@ fn a_stale_fragment_before_one_of_this_log_is_damage() {
     let expected = vec![(0, b"own".to_vec())];
     let options = skip().with_format(format);
     assert_eq!(read(&file, &options), (expected, vec!["lost_write"]));
+}
+
+/// The events of a file from the offset of the second record on.
+fn parts(file: &[u8], options: ReadOptions) -> Vec<(u64, u64, &'static str)> {
+    let mut reader = Reader::from_slice(file, options);
+    let parts = read_all(&mut reader).0.into_iter().map(|event| match event {
+        Found::Record { offset, end_offset, .. } => (offset, end_offset, "record"),
+        Found::Skipped(region) => (region.start, region.end, region.reason.as_str()),
+    });
+    parts.skip(1).collect()
+}
+
+/// A block of log 5 whose bytes after the first record are damaged, and the bytes after that block.
+/// Rules D7b to D7g of `docs/format/numbered.md`.
+#[test]
+fn the_blocks_after_damage_decide_whether_the_log_has_ended() {
+    const END: u64 = BLOCK as u64;
+    let (own, older) = (Wire::Recyclable(5), Wire::Recyclable(6));
+    let (damage, zeros) = ([0xee; BLOCK], [0; BLOCK]);
+    let unknown = Wire::Plain.fragment(0x40, b"unknown");
+    let mut flipped = own.full(b"later");
+    flipped[12] ^= 1;
+    let one = |end, reason| vec![(14, END + end, reason)];
+    let cases = [
+        (vec![], one(0, "stale")),
+        (damage[..11].to_vec(), one(11, "stale")),
+        (damage[..12].to_vec(), one(12, "bad_length")),
+        (zeros[..100].to_vec(), one(100, "stale")),
+        (zeros.to_vec(), one(END, "stale")),
+        ([&zeros[..], &damage[..11]].concat(), one(END + 11, "stale")),
+        ([&zeros[..], &damage[..12]].concat(), one(END + 12, "bad_length")),
+        (
+            [&damage[..], &zeros[..100]].concat(),
+            vec![(14, 2 * END, "bad_length"), (2 * END, 2 * END + 100, "zero_fill")],
+        ),
+        (older.full(b"older"), one(16, "stale")),
+        (older.fragment(41, b"older"), one(16, "stale")),
+        ([&damage[..20], &older.full(b"older")].concat(), one(36, "stale")),
+        ([&damage[..20], &own.full(b"later")].concat(), one(36, "bad_length")),
+        (
+            [older.full(b"older"), own.full(b"later")].concat(),
+            one(32, "bad_length"),
+        ),
+        (flipped, one(16, "bad_length")),
+        (unknown.clone(), one(14, "bad_length")),
+        (
+            own.full(b"later"),
+            vec![(14, END, "bad_length"), (END, END + 16, "record")],
+        ),
+        (
+            own.fragment(41, b"later"),
+            vec![(14, END, "bad_length"), (END, END + 16, "unknown_kind")],
+        ),
+        (
+            [unknown, own.full(b"later")].concat(),
+            vec![
+                (14, END, "bad_length"),
+                (END, END + 14, "unknown_kind"),
+                (END + 14, END + 30, "record"),
+            ],
+        ),
+    ];
+    for dialect in [Dialect::RECYCLABLE, Dialect::PEBBLE] {
+        let format = LogFormat::new(dialect).with_log_number(5);
+        for (after, expected) in &cases {
+            let mut file = own.full(b"own");
+            file.resize(BLOCK, 0xee);
+            file.extend(after);
+            let start = &after[..after.len().min(20)];
+            assert_eq!(
+                parts(&file, skip().with_format(format)),
+                *expected,
+                "{dialect:?}, {start:x?}"
+            );
+        }
+    }
+}
+
+/// The bytes at the end of a range decide whether the damage before it is the end of the log. Rule
+/// D7h.
+#[test]
+fn the_bytes_after_a_range_decide_whether_the_log_has_ended() {
+    let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
+    for (after, reason) in [
+        (Wire::Recyclable(5).full(b"later"), "bad_length"),
+        (Wire::Recyclable(6).full(b"older"), "stale"),
+        (vec![0xee; 11], "stale"),
+        (vec![0xee; 12], "bad_length"),
+    ] {
+        let mut file = Wire::Recyclable(5).full(b"own");
+        file.resize(BLOCK, 0xee);
+        file.extend(after);
+        let options = skip().with_format(format).with_range(..BLOCK as u64);
+        assert_eq!(parts(&file, options), [(14, BLOCK as u64, reason)]);
+    }
+}
+
+/// A log whose fragments state how far it had been synced ends without a stale fragment. Rule D7g.
+#[test]
+fn damage_at_the_end_of_a_log_with_synced_offsets_is_torn() {
+    let mut file = Wire::Synced(5, 0).full(b"own");
+    file.resize(BLOCK, 0xee);
+    file.resize(BLOCK + 100, 0);
+    let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
+    let (end, zeros) = (BLOCK as u64, BLOCK as u64 + 100);
+    let expected = [(22, end, "torn_tail"), (end, zeros, "zero_fill")];
+    assert_eq!(parts(&file, skip().with_format(format)), expected);
+}
+
+/// Its checksum is valid for the length before a bit was flipped, so it is not torn.
+#[test]
+fn a_last_fragment_with_a_wrong_length_was_written_whole() {
+    let mut last = Wire::Recyclable(5).full(b"last");
+    last[4] ^= 0x40;
+    let file = [Wire::Recyclable(5).full(b"own"), last].concat();
+    let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
+    assert_eq!(parts(&file, skip().with_format(format)), [(14, 29, "bad_length")]);
+}
+
+/// Its fragments without a number are of this log and have the form of all its fragments, also if
+/// there are several in a row.
+#[test]
+fn a_log_with_a_number_may_have_fragments_without_one() {
+    let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
+    let own = Wire::Plain.full(b"own").repeat(2);
+    let mut file = own.clone();
+    file.resize(BLOCK, 0xee);
+    file.extend(Wire::Recyclable(6).full(b"older"));
+    let end = BLOCK as u64;
+    assert_eq!(
+        parts(&file, skip().with_format(format)),
+        [(10, 20, "record"), (20, end, "bad_length"), (end, end + 16, "stale")]
+    );
+    // So it is not only an older log.
+    let file = [own.clone(), Wire::Recyclable(6).full(b"older")].concat();
+    let options = SalvageOptions::default()
+        .with_dialect(Dialect::RECYCLABLE)
+        .with_log_number(5);
+    let mut new = Vec::new();
+    ops::salvage_to(SliceSource::new(&file), &mut new, &options).expect("a log");
+    assert_eq!(new, own);
+}
+
+/// Unless it has a fragment of this log. A range says so only if it contains the older log.
+#[test]
+fn a_reader_says_which_older_log_a_file_contains() {
+    let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
+    let older = Wire::Recyclable(6).full(b"older");
+    let after_damage = [&[0xee; BLOCK][..], &older].concat();
+    let after_own = [Wire::Recyclable(5).full(b"own"), older.clone()].concat();
+    let all = skip().with_format(format);
+    let first_block = all.clone().with_range(..BLOCK as u64);
+    for (file, options, expected) in [
+        (&older, &all, Some(6)),
+        (&after_damage, &all, Some(6)),
+        (&after_damage, &first_block, None),
+        (&after_own, &all, None),
+    ] {
+        let mut reader = Reader::from_slice(file, options.clone());
+        read_all(&mut reader);
+        assert_eq!(reader.info().other_log_number, expected);
+    }
+}
+
+#[test]
+fn salvage_keeps_the_form_of_each_record() {
+    let plain = Wire::Plain.full(b"one");
+    let file = [plain.clone(), Wire::Recyclable(5).full(b"two"), plain].concat();
+    let options = SalvageOptions::default()
+        .with_dialect(Dialect::RECYCLABLE)
+        .with_log_number(5);
+    let mut new = Vec::new();
+    ops::salvage_to(SliceSource::new(&file), &mut new, &options).expect("a log");
+    assert_eq!(new, file);
+}
+
+/// The policy `salvage` loses only the stale fragments before a fragment of this log. One without a
+/// number is stale there, because the other fragments of this log have one.
+#[test]
+fn salvage_reads_on_after_a_stale_fragment() {
+    let (own, older) = (Wire::Recyclable(5), Wire::Recyclable(6));
+    let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
+    let options = || salvage().with_format(format);
+    let plain = Wire::Plain.full(b"plain");
+    let file = [own.full(b"own"), older.full(b"older"), plain, own.full(b"later")].concat();
+    assert_eq!(
+        parts(&file, options()),
+        [(14, 30, "lost_write"), (30, 42, "lost_write"), (42, 58, "record")]
+    );
+    let mut file = [own.full(b"own"), older.full(b"older"), own.full(b"later")].concat();
+    assert_eq!(parts(&file, skip().with_format(format)), [(14, 46, "lost_write")]);
+    assert_eq!(parts(&file, options()), [(14, 30, "lost_write"), (30, 46, "record")]);
+    for start in [0, 30] {
+        let (events, _) = read_all(&mut Reader::from_slice(&file, options().with_range(start..)));
+        let last = events.last().expect("a record");
+        assert!(
+            matches!(
+                last,
+                Found::Record {
+                    offset: 30,
+                    is_salvaged: true,
+                    ..
+                }
+            ),
+            "from {start}: {last:?}"
+        );
+    }
+    // In the block after damage.
+    file.splice(14..14, vec![0xee; BLOCK - 14]);
+    let end = BLOCK as u64;
+    assert_eq!(
+        parts(&file, options()),
+        [
+            (14, end, "bad_length"),
+            (end, end + 16, "lost_write"),
+            (end + 16, end + 32, "record")
+        ]
+    );
 }
 
 /// Without verification, a fragment with a wrong checksum shows neither the number of the log nor

@@ -422,6 +422,65 @@ fn a_missing_directory_is_an_error_until_it_returns() {
     assert_eq!(drain(&mut follower), [(10, b"two".to_vec())]);
 }
 
+/// The files of the copy are pruned as those of the directory before it. Windows renames no
+/// directory in which a file is open.
+#[cfg(unix)]
+#[test]
+fn a_copy_that_replaces_the_directory_is_followed() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let [path, copy] = ["orders", "copy"].map(|name| parent.path().join(name));
+    for directory in [&path, &copy] {
+        fs::create_dir(directory).expect("a directory");
+        write(directory, 0, &file_of(&[b"one"]));
+    }
+    let mut follower = Follower::open(&path).expect("a follower");
+    assert_eq!(drain(&mut follower), [(0, b"one".to_vec())]);
+    write(&copy, 10, &file_of(&[b"two"]));
+    fs::rename(&path, parent.path().join("old")).expect("a new name");
+    fs::rename(&copy, &path).expect("a new name");
+    assert_eq!(drain(&mut follower), [(10, b"two".to_vec())]);
+    write(&path, 20, &file_of(&[b"three"]));
+    fs::remove_file(path.join(name_of(0))).expect("a file");
+    fs::remove_file(path.join(name_of(10))).expect("a file");
+    assert_eq!(drain(&mut follower), [(20, b"three".to_vec())]);
+}
+
+/// It may not have been copied yet.
+#[cfg(unix)]
+#[test]
+fn in_a_copy_of_the_directory_the_next_file_is_looked_for_again() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let [path, copy] = ["orders", "copy"].map(|name| parent.path().join(name));
+    for directory in [&path, &copy] {
+        fs::create_dir(directory).expect("a directory");
+        write(directory, 0, &[&file_of(&[b"one"])[..], b"torn!"].concat());
+    }
+    write(&path, 15, &file_of(&[b"two"]));
+    let skipping = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+    let mut follower = Follower::open_with(&path, skipping).expect("a follower");
+    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+    let poll = follower.poll();
+    assert!(
+        matches!(poll, Ok(Poll::Skipped(region)) if (region.start, region.end) == (10, 15)),
+        "{poll:?}"
+    );
+    fs::rename(&path, parent.path().join("old")).expect("a new name");
+    fs::rename(&copy, &path).expect("a new name");
+    assert!(drain(&mut follower).is_empty());
+    write(&path, 15, &file_of(&[b"two"]));
+    assert_eq!(drain(&mut follower), [(15, b"two".to_vec())]);
+}
+
+#[cfg(unix)]
+#[test]
+fn only_a_file_or_a_directory_is_followed() {
+    let error = Follower::open("/dev/null").expect_err("a device");
+    assert!(
+        matches!(&error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput),
+        "{error:?}"
+    );
+}
+
 #[test]
 fn a_missing_segment_ends_a_follower_under_stop() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -170,7 +170,7 @@ impl Decoder {
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
         let start = Grid::new(format.dialect, options.origin).block_start(options.start);
-        let mut decoder = Decoder {
+        Decoder {
             format,
             origin: options.origin,
             info: LogInfo::new(format.compression.filter(|_| format.has_zstd_records())),
@@ -202,10 +202,7 @@ impl Decoder {
             repairs: Repairs::new(options.repairs_bit_flips),
             recycled: Recycled::default(),
             ending: Ending::default(),
-        };
-        // If the start of the log is not read, only the options can say that it is compressed.
-        decoder.update_assembler();
-        decoder
+        }
     }
 
     /// Returns the format of the log. It includes the log number and the compression once they are
@@ -332,7 +329,6 @@ impl Decoder {
         self.update_assembler();
         if keeps_data && let Some(start) = self.assembler.take_unkept() {
             self.offset = start;
-            self.is_inside = false;
         }
     }
 

@@ -13,11 +13,14 @@ follow_tests! {
         the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file,
         a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header,
         without_a_valid_fragment_three_blocks_decide_once_they_are_written,
+        after_three_blocks_without_a_dialect_containers_are_read,
+        after_three_blocks_a_first_fragment_is_not_waited_for,
     ],
     in_file_only, "No log of compressed records is segmented.": [
         metadata_before_the_first_record_is_not_waited_at,
         after_metadata_the_first_block_is_waited_for,
         a_number_is_refused_once_the_log_is_of_a_dialect_without_numbers,
+        a_named_dialect_is_not_replaced_while_the_number_is_not_known,
     ],
     in_file_only, "The segment before it shows that it is a log.": [
         a_file_of_another_format_is_an_error_once_its_signature_is_there,
@@ -66,18 +69,20 @@ fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file(place:
         for data in [&b"first"[..], &log] {
             let (_directory, path) = place.directory();
             let file = wire.full(data);
-            fs::write(&path, vec![0; 2 * BLOCK_LEN]).unwrap();
+            // The last bytes are after those that show the dialect, and are fewer than a header.
+            let len_before = DETECT_LEN + 5;
+            fs::write(&path, vec![0; len_before]).unwrap();
             let options = FollowOptions::default().with_retry(0, Duration::ZERO);
             let mut follower = Follower::open_with(&path, options).unwrap();
             for len in 1..file.len() {
                 let mut preallocated = file[..len].to_vec();
-                preallocated.resize(2 * BLOCK_LEN, 0);
+                preallocated.resize(len_before, 0);
                 fs::write(&path, preallocated).unwrap();
                 let poll = follower.poll();
                 assert!(matches!(&poll, Ok(Poll::NotYet(_))), "{wire:?}, {len} bytes: {poll:?}");
             }
             let mut preallocated = file.clone();
-            preallocated.resize(2 * BLOCK_LEN, 0);
+            preallocated.resize(len_before, 0);
             fs::write(&path, preallocated).unwrap();
             let poll = follower.poll();
             assert!(
@@ -142,6 +147,40 @@ fn without_a_valid_fragment_three_blocks_decide_once_they_are_written(place: Pla
             assert_eq!(follower.offset(), expected as u64, "{last}, {end} bytes");
         }
     }
+}
+
+/// As by a reader of the whole file.
+fn after_three_blocks_without_a_dialect_containers_are_read(place: Place) {
+    let mut file: Vec<u8> = [0x4d, 0xff].iter().copied().cycle().take(DETECT_LEN).collect();
+    file.extend(Wire::Packed.full(b"\x00\x01\x01a"));
+    let (_directory, path) = place.directory();
+    fs::write(&path, &file).unwrap();
+    let mut reported = Vec::new();
+    drain(&mut Follower::open_with(&path, skipping()).unwrap(), &mut reported);
+    let (start, end) = (DETECT_LEN as u64, file.len() as u64);
+    assert_eq!(reported.last(), Some(&Reported::Record(start, end, b"a".to_vec())));
+}
+
+/// It is damage, because the bytes after it have been written.
+fn after_three_blocks_a_first_fragment_is_not_waited_for(place: Place) {
+    let mut file = Wire::Recyclable(5).full(&[b'x'; 32_000])[..20].to_vec();
+    file.resize(BLOCK_LEN, 0);
+    file.extend([0x4d, 0xff].iter().cycle().take(DETECT_LEN));
+    let (_directory, path) = place.directory();
+    fs::write(&path, &file).unwrap();
+    let mut follower = Follower::open_with(&path, skipping()).unwrap();
+    drain(&mut follower, &mut Vec::new());
+    assert_eq!(follower.offset(), file.len() as u64);
+}
+
+/// One bit is wrong in the file header of a run file.
+fn a_named_dialect_is_not_replaced_while_the_number_is_not_known(place: Place) {
+    let (_directory, path) = place.directory();
+    fs::write(&path, b":W&B\xe1\xbe\x01").unwrap();
+    let options = skipping().with_dialect(Dialect::RECYCLABLE);
+    let mut follower = Follower::open_with(&path, options).unwrap();
+    follower.poll().unwrap();
+    assert_eq!(follower.format().dialect, Dialect::RECYCLABLE);
 }
 
 /// If the first fragment of a log is destroyed, the records after the first block are returned.

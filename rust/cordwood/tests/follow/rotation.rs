@@ -11,6 +11,7 @@ follow_tests! {
         a_rotation_decides_open_questions,
         a_path_that_cannot_be_looked_up_is_an_error,
         after_a_rotation_only_suspect_bytes_are_waited_at,
+        a_rotation_is_reported_after_the_last_of_many_blocks,
     ],
 }
 
@@ -178,5 +179,35 @@ fn after_a_rotation_only_suspect_bytes_are_waited_at(place: Place) {
                 }
             }
         }
+    }
+}
+
+/// A poll reads the starts of 256 blocks at most.
+fn a_rotation_is_reported_after_the_last_of_many_blocks(place: Place) {
+    for dialect in [None, Some(Dialect::LEVELDB)] {
+        let (directory, path) = place.directory();
+        let mut file = vec![0; 600 * BLOCK_LEN];
+        fs::write(&path, &file).unwrap();
+        let mut options = skipping();
+        options.dialect = dialect;
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        assert_eq!(drain(&mut follower, &mut Vec::new()).reason, WaitReason::Zeros);
+        let old = directory.path().join("old.log");
+        fs::rename(&path, &old).unwrap();
+        file.extend(Wire::Plain.full(b"last"));
+        fs::write(&old, &file).unwrap();
+        let mut reported = Vec::new();
+        loop {
+            match follower.poll().unwrap() {
+                Poll::Record(record) => {
+                    reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
+                }
+                Poll::Skipped(region) => push_skipped(&mut reported, region),
+                Poll::NotYet(_) => assert!(follower.is_probing()),
+                Poll::Rotated { .. } => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(reported, read(&file), "{dialect:?}");
     }
 }

@@ -94,7 +94,8 @@ impl LiveFile {
         })
     }
 
-    /// Opens the file of the log that starts at `origin`.
+    /// Opens the file of the log that starts at `origin`. The caller discards the bytes that were
+    /// read.
     pub(super) fn open_next(&mut self, origin: u64) -> Result<(), Error> {
         let Some(directory) = &mut self.directory else {
             return Ok(());
@@ -102,7 +103,6 @@ impl LiveFile {
         let path = directory.file().with_file_name(name_of(origin));
         (self.file, self.identity) = open_identified(&path).map_err(|error| directory.not_opened(error, origin))?;
         directory.go_to(origin);
-        self.forget();
         Ok(())
     }
 
@@ -115,7 +115,8 @@ impl LiveFile {
         Ok(replaced.transpose()?.flatten() == Some(true))
     }
 
-    /// Opens the segment that now has the name of this one.
+    /// Opens the segment that now has the name of this one. The caller discards the bytes that were
+    /// read.
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         let failed = |source| Error::io(source, Some(&self.path));
         let path = self.file_path();
@@ -124,7 +125,6 @@ impl LiveFile {
             directory.go_to(directory.origin);
         }
         (self.file, self.identity) = open_identified(&path).map_err(failed)?;
-        self.forget();
         Ok(())
     }
 
