@@ -2,10 +2,10 @@
 
     python conformance/mutants.py [--node NODE]
 
-Each line of a reader that has something to change gets one change: the hash of the line selects it. It belongs to the
+Each line of a reader that has something to change gets two changes: hashes of the line select them. They belong to the
 rules in the comment of its line, or else in the nearest comment above. The cases of these rules are asked first, then
 all others. Results stay in target/reader-mutants.json: a later run tries only new changes, and those that no case
-noticed. NODE needs a `zlib` with zstd, as of 22.15.
+noticed and that have no reason. NODE needs a `zlib` with zstd, as of 22.15.
 
 A change that no case notices is in mutants.md: `- LINE`, `+ LINE`, and the reason why it changes no answer, if it
 changes none. Write the reason there; a later run keeps it.
@@ -37,6 +37,8 @@ PYTHON = ["tests/helpers/reference.py", "tests/helpers/containers.py"]
 PARTS = ["FULL", "FIRST", "MIDDLE", "LAST"]
 RULE = r"\b[A-Z]\d+[a-h]?\b"
 DECLARES = re.compile(r"\s*(import|from|@|class|def|function|assert|const \[|\w+: \w+(,| = ))|.*describe")
+# One change for each of them.
+SALTS = ("", "2")
 # Only the tests call them.
 UNUSED = re.compile(r"def (record_offsets|varint)\b")
 # What is changed, and to what.
@@ -89,7 +91,7 @@ class Reader:
     comment: str
 
     def mutants(self) -> Iterator[Mutant]:
-        """One change for each line that has something to change."""
+        """Two changes for each line that has something to change, if it has two."""
         seen = Counter[str]()
         for file in self.files:
             rules, quoted, is_used = frozenset[str](), False, True
@@ -103,15 +105,19 @@ class Reader:
                 if is_text or code.rstrip().endswith(("{", ":")):
                     rules = own or rules
                 if is_used and not is_text and (own or rules) and not DECLARES.match(line):
-                    found = sorted(set(changes(code)) - {code})
-                    first = int(hashlib.sha256(line.strip().encode()).hexdigest(), 16) % max(1, len(found))
-                    for new in (found[first:] + found[:first])[:3]:
-                        old = line.strip()
-                        mutant = Mutant(file, at, old, new.strip() + line[len(code) :], own or rules, seen[old])
-                        if self.compiles(mutant):
-                            seen[old] += 1
-                            yield mutant
-                            break
+                    old = line.strip()
+                    chosen = [
+                        Mutant(file, at, old, new.strip() + line[len(code) :], own or rules, seen[old])
+                        for new in sorted(set(changes(code)) - {code})
+                    ]
+                    yield from dict.fromkeys(filter(None, (self.chosen(chosen, salt) for salt in SALTS)))
+                    seen[old] += bool(chosen)
+
+    def chosen(self, mutants: list[Mutant], salt: str) -> Mutant | None:
+        """The mutant of a line that a hash selects, or one of the next two, if that one does not compile."""
+        digest = hashlib.sha256(f"{mutants[0].old}{salt}".encode()).hexdigest() if mutants else "0"
+        first = int(digest, 16) % max(1, len(mutants))
+        return next(filter(self.compiles, (mutants[first:] + mutants[:first])[:3]), None)
 
     def text(self, mutant: Mutant) -> str:
         """The changed file."""
@@ -138,7 +144,7 @@ class Reader:
         command = [self.command[0], str(copy / self.command[1])]
         runner = suite.Runner(command)
         states = runner.describe()
-        # A reader that detects no dialect is told which one it is.
+        # A reader that detects no dialect reads the one in the request.
         known = states | {"detection"}
         tasks = [task for task in suite.tasks(suite.all_cases(), cases) if known.issuperset(task.needs)]
         tasks = [task for task in tasks if suite.judged(task, runner.answer(task.request), states)[0] == "equal"]
@@ -241,10 +247,14 @@ def main() -> None:
         Reader("reference.py", PYTHON, [sys.executable, "conformance/runners/pure_python.py"], "#"),
     ]
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    found = {}
+    found, known = {}, reasons()
     for reader in readers:
         mutants = [*reader.mutants()]
-        new = [mutant for mutant in mutants if results.get(mutant.key) is None]
+        new = [
+            one
+            for one in mutants
+            if not results.get(one.key) and not (one.key in results and known.get((one.old, one.new)))
+        ]
         with tempfile.TemporaryDirectory() as cases, tempfile.TemporaryDirectory() as copy:
             for mutant, task in reader.noticed(new, Path(cases), Path(copy)):
                 results[mutant.key] = task and [task.case["id"], task.case["rules"]]
