@@ -69,22 +69,6 @@ impl std::fmt::Debug for Run {
     }
 }
 
-impl RecordSpan {
-    /// Creates the span of a record of a run.
-    #[inline]
-    pub(crate) fn of_run(offset: u64, end_offset: u64) -> Self {
-        RecordSpan {
-            offset,
-            end_offset,
-            data_at: DataAt::Window {
-                header_len: HEADER_LEN as u8,
-            },
-            // Salvaged parts are not searched for runs.
-            is_salvaged: false,
-        }
-    }
-}
-
 impl Decoder {
     /// Takes the next record of the run and returns it, if one is left. This is the fast path of
     /// [`step`](Self::step).
@@ -105,8 +89,15 @@ impl Decoder {
     /// Returns the next record of the run without taking it, if one is left.
     #[inline]
     pub(crate) fn peek_of_run(&self) -> Option<RecordSpan> {
-        let end_offset = self.run.next_end()?;
-        Some(RecordSpan::of_run(self.offset, end_offset))
+        Some(RecordSpan {
+            offset: self.offset,
+            end_offset: self.run.next_end()?,
+            data_at: DataAt::Window {
+                header_len: HEADER_LEN as u8,
+            },
+            // Salvaged parts are not searched for runs.
+            is_salvaged: false,
+        })
     }
 
     /// Looks for a run at the start of `bytes`, which are at `offset`. Returns its first record
