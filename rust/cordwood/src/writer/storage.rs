@@ -229,14 +229,16 @@ pub(super) fn copy_of(error: &io::Error) -> io::Error {
 }
 
 /// Reads from a storage, starting at an offset.
-#[derive(Debug)]
 pub(super) struct StorageReader<'a> {
     pub(super) storage: &'a dyn Storage,
     pub(super) offset: u64,
+    /// This is called before each read. If it fails, so does the read.
+    pub(super) interrupted: &'a dyn Fn() -> io::Result<()>,
 }
 
 impl Read for StorageReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (self.interrupted)()?;
         let len = self.storage.read_at(buffer, self.offset)?;
         self.offset += len as u64;
         Ok(len)
@@ -246,7 +248,12 @@ impl Read for StorageReader<'_> {
 /// Reads `len` bytes from `offset` on, or fewer at the end of the file.
 pub(super) fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    StorageReader { storage, offset }.take(len).read_to_end(&mut bytes)?;
+    let reader = StorageReader {
+        storage,
+        offset,
+        interrupted: &|| Ok(()),
+    };
+    reader.take(len).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

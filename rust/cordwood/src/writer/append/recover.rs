@@ -1,6 +1,6 @@
 //! Finds where to append to a log, by the rules of `docs/format/writing.md`.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use super::tail::Tail;
@@ -357,8 +357,9 @@ impl LogBefore<'_> {
         // Reading starts at the start of the block, so that no bytes inside a record can be
         // mistaken for a record.
         let offset = grid.block_start(checkpoint);
-        let read = Interruptible {
-            read: StorageReader { storage, offset },
+        let read = StorageReader {
+            storage,
+            offset,
             interrupted: self.interrupted,
         };
         let source = StreamSource::new(read, offset)
@@ -435,18 +436,5 @@ impl LogBefore<'_> {
             tail.has_fragment |= has_fragment;
         }
         Ok(tail)
-    }
-}
-
-/// A reader that can be interrupted.
-struct Interruptible<'a, R> {
-    read: R,
-    interrupted: &'a dyn Fn() -> io::Result<()>,
-}
-
-impl<R: Read> Read for Interruptible<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        (self.interrupted)()?;
-        self.read.read(buffer)
     }
 }
