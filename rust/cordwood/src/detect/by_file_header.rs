@@ -20,14 +20,18 @@ pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
 /// Returns the dialect whose file header `head` starts with, if at most eight bits of it are
 /// damaged.
 pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
-    const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = |dialect: &&Dialect| !dialect.prefix().is_empty() && dialect.prefix().len() <= head.len();
-    let damaged_bits = |dialect: &&Dialect| -> u32 {
-        let bytes = dialect.magic().iter().zip(head);
-        bytes.map(|(right, byte)| (right ^ byte).count_ones()).sum()
-    };
-    let nearest = Dialect::ALL.iter().filter(may_be).min_by_key(damaged_bits)?;
-    (damaged_bits(&nearest) <= DAMAGED_BITS_MAX).then_some(*nearest)
+    let near = |dialect: &Dialect| Some((damaged_bits(head, dialect.magic())?, *dialect));
+    let all_near = Dialect::ALL.iter().filter(may_be).filter_map(near);
+    all_near.min_by_key(|(count, _)| *count).map(|(_, dialect)| dialect)
+}
+
+/// Returns in how many bits the start of `head` differs from `expected`. Returns `None` if more than
+/// eight bits differ, or if `head` is shorter.
+pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
+    let pairs = head.get(..expected.len())?.iter().zip(expected);
+    let count = pairs.map(|(byte, right)| (byte ^ right).count_ones()).sum();
+    (count <= 8).then_some(count)
 }
 
 /// Returns the dialect of a log with a damaged file header. This is the dialect whose file header

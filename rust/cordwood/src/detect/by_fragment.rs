@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::by_file_header::{nearest_file_header, of_file_header};
+use super::by_file_header::{damaged_bits, nearest_file_header, of_file_header};
 use crate::container::{Codec, Mark};
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, NO_COMPRESSION, Role, Unsupported, Valid, ZSTD};
@@ -86,18 +86,10 @@ fn of_container(format: LogFormat, kind: Kind, payload: &[u8]) -> LogFormat {
 /// Returns the format of a packed log with a damaged mark, if `head` starts with a mark that has at
 /// most eight wrong bits.
 pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
-    const DAMAGED_BITS_MAX: u32 = 8;
-    let marks = [Codec::Stored, Codec::Zstd].map(|codec| {
-        let mark = Mark::new(codec).fragment();
-        let bits = head.get(..mark.len())?.iter().zip(mark);
-        let damaged_bits: u32 = bits.map(|(byte, right)| (byte ^ right).count_ones()).sum();
-        Some((damaged_bits, codec))
-    });
-    let (damaged_bits, codec) = marks
-        .into_iter()
-        .flatten()
-        .min_by_key(|(damaged_bits, _)| *damaged_bits)?;
-    (damaged_bits <= DAMAGED_BITS_MAX).then(|| LogFormat {
+    let near = |codec| Some((damaged_bits(head, &Mark::new(codec).fragment())?, codec));
+    let all_near = [Codec::Stored, Codec::Zstd].into_iter().filter_map(near);
+    let (_, codec) = all_near.min_by_key(|(count, _)| *count)?;
+    Some(LogFormat {
         compression: codec.compression(),
         ..Dialect::PACKED.into()
     })

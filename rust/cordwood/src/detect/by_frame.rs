@@ -1,5 +1,6 @@
 //! Determines whether a RocksDB log is compressed if its start or another block is damaged.
 
+use super::by_file_header::damaged_bits;
 use super::by_fragment::after_damage;
 use super::detection::PartialDetection;
 use super::foreign::ZSTD_MAGIC;
@@ -130,16 +131,7 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
 
 /// Checks whether `head` starts like a compressed RocksDB log, except for a few bits.
 pub(super) fn is_near_first_compressed(head: &[u8]) -> bool {
-    const DAMAGED_BITS_MAX: u32 = 8;
-    let differs = |first: &[u8; FIRST_COMPRESSED.len()]| {
-        let bits = first
-            .iter()
-            .zip(FIRST_COMPRESSED)
-            .map(|(byte, right)| (byte ^ right).count_ones());
-        bits.sum::<u32>()
-    };
-    head.first_chunk()
-        .is_some_and(|first| differs(first) <= DAMAGED_BITS_MAX)
+    damaged_bits(head, &FIRST_COMPRESSED).is_some()
 }
 
 /// The start of every compressed RocksDB log.
