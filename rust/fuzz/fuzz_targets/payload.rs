@@ -9,9 +9,7 @@
 mod edits;
 
 use arbitrary::Arbitrary;
-use cordwood_payload::table::{
-    BytesAs, Decoder, Facts, Fault, Form, Limits, Made, Options, Record, Row, Sink, Table,
-};
+use cordwood_payload::table::{BytesAs, Decoder, Facts, Fault, Form, Limits, Made, Options, Record, Row, Sink, Table};
 use cordwood_payload::{
     Engine, Entity, EntityValue, PayloadError, PayloadReason, SwanlabScalar, VersionEdit, WandbItems, WandbRecord,
     WriteBatch,
