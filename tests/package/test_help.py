@@ -110,7 +110,7 @@ def test_a_class_explains_the_parameters_of_its_constructor(name):
     """Except for values, whose parameters have the names of documented attributes."""
     item = OWN[name]
     parameters = list(inspect.signature(item).parameters)
-    if "The constructor takes the attributes as keywords" in " ".join(inspect.getdoc(item).split()):
+    if "The constructor takes the attributes as keyword arguments" in " ".join(inspect.getdoc(item).split()):
         assert all(inspect.getdoc(getattr(item, parameter)) for parameter in parameters)
     else:
         assert explained(item, "Args") == parameters

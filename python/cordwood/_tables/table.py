@@ -335,9 +335,7 @@ def _family_names(path: str) -> dict[int, bytes]:
     return {0: b"default", **names} if names else {}
 
 
-# The logs of a directory share their MANIFESTs, and a MANIFEST may be longer than all these logs.
-@functools.lru_cache(maxsize=8)
-def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
+def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
     """Returns the names of the column families that a MANIFEST in this state adds. Empty if it is not a log."""
     from cordwood.payload.version_edit import FieldKind, VersionEdit
 
@@ -352,6 +350,10 @@ def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
                         number = cast("int", fields.get(FieldKind.COLUMN_FAMILY, 0))
                         names[number] = cast("bytes", fields[FieldKind.COLUMN_FAMILY_ADD])
     return names
+
+
+# The logs of a directory share their MANIFESTs, and a MANIFEST may be longer than all these logs.
+_families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 
 _ADDS_FAMILY = b"\xc9\x01"
