@@ -21,8 +21,8 @@ pub(crate) struct Part<'a> {
     /// File offset after the payload.
     pub(crate) end: u64,
     pub(crate) payload: &'a [u8],
-    /// Whether the fragment is part of a container. Fragments of records and of containers never
-    /// continue each other.
+    /// Whether the fragment is part of a container. A fragment of a record never continues a
+    /// container, and a fragment of a container never continues a record.
     pub(crate) is_container: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Pushed {
     /// The fragment starts or continues a record.
     Pending,
     /// The fragment completes the record that started at `start`. If `is_joined`, the data is in
-    /// [`Assembler::joined`]. Otherwise, it is the fragment's own payload.
+    /// [`Assembler::joined`]. Otherwise, the data is the fragment's own payload.
     Record { start: u64, is_joined: bool },
     /// The fragment is abandoned, together with the pending record.
     Skipped(SkippedRegion),
@@ -51,7 +51,7 @@ pub(crate) enum Interruption {
     NewRecord,
     /// A skipped region.
     Damage,
-    /// The end of the file, whether it is torn or not.
+    /// The end of the file, whether or not the file ends in a torn tail.
     EndOfFile,
 }
 
@@ -60,17 +60,17 @@ enum State {
     /// No record is pending.
     #[default]
     Idle,
-    /// A FIRST fragment and any MIDDLE fragments of a record have been read. Their payloads, if
-    /// kept, are in `joined` or in the window.
+    /// A FIRST fragment and any MIDDLE fragments of a record have been read. The payloads of these
+    /// fragments, if kept, are in `joined` or in the window.
     InRecord { start: u64, end: u64 },
-    /// A record was refused as too large. Some of its remaining fragments may have been read. They
-    /// are not kept.
+    /// A record was refused as too large. Some of the record's remaining fragments may have been
+    /// read, but they are not kept.
     InTooLarge { start: u64, end: u64 },
 }
 
 /// The maximum length of a record's data, in bytes, that is left in the window for the caller to
-/// copy. This is as much as a reader reads at once. Longer data would no longer be in the
-/// processor's cache by the time of the copy.
+/// copy. A reader reads this many bytes at once. Longer data would no longer be in the processor's
+/// cache by the time of the copy.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
 /// The maximum lengths of data that a decoder accepts, in bytes. There are two limits, so that a
@@ -79,8 +79,8 @@ const IN_WINDOW_MAX: u64 = 1 << 18;
 pub(crate) struct Limits {
     /// The limit for a record.
     pub(crate) record_len_max: u64,
-    /// The `record_len_max` that applies to a compressed frame and to a container. It bounds
-    /// decompression, even if the caller does not use the data.
+    /// The `record_len_max` that applies to a compressed frame and to a container. This limit
+    /// bounds decompression, even if the caller does not use the data.
     pub(crate) frame_len_max: u64,
 }
 
@@ -88,21 +88,22 @@ pub(crate) struct Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     state: State,
-    /// Whether the pending record, or the last one that had several fragments, is a container. The
-    /// payloads of a container are always joined, because it is read even if its records are not
-    /// needed.
+    /// Whether the pending record, or the last record that had several fragments, is a container.
+    /// The payloads of a container are always joined, because a container is read even if its
+    /// records are not needed.
     is_container: bool,
-    /// Whether to keep the payloads that are joined from now on. If not, only their lengths are
-    /// added up.
+    /// Whether to keep the payloads that are joined from now on. If false, only the lengths of the
+    /// payloads are added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
-    /// Whether a record that starts from now on stays in the window if all its payloads are there.
-    /// The payloads can then be [joined](Self::join) at any time before the window changes.
+    /// Whether a record that starts from now on is left in the window, provided that the window
+    /// contains all its payloads. The payloads can then be [joined](Self::join) at any time before
+    /// the window changes.
     pub(crate) leaves: bool,
-    /// Whether the payloads of the pending record, or of the last one, are all in the window. If
-    /// so, no part of the record is in `joined`.
+    /// Whether the window contains all payloads of the pending record, or of the last record. If
+    /// true, no part of the record is in `joined`.
     is_in_window: bool,
-    /// The number of bytes in the payloads of the record, kept or not.
+    /// The number of bytes in the record's payloads, whether or not they are kept.
     joined_len: u64,
     /// The number of fragments of the record.
     joined_count: u64,
@@ -120,7 +121,7 @@ impl Assembler {
         }
     }
 
-    /// Checks whether the payloads of the pending record, or of the last one that had several
+    /// Checks whether the payloads of the pending record, or of the last record that had several
     /// fragments, are in the window and not in [`joined`](Self::joined).
     pub(crate) fn is_in_window(&self) -> bool {
         self.is_in_window
@@ -142,8 +143,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Returns the file offsets from the start of the pending record to the end of its last
-    /// fragment so far, if its payloads are in the window.
+    /// If the payloads of the pending record are in the window, returns the file offsets from the
+    /// start of the record to the end of its latest fragment.
     pub(crate) fn pending_in_window(&self) -> Option<Range<u64>> {
         match self.state {
             State::InRecord { start, end } if self.is_in_window => Some(start..end),
@@ -152,13 +153,14 @@ impl Assembler {
     }
 
     /// Like [`pending_in_window`](Self::pending_in_window), but returns the file offsets only if
-    /// another payload of `payload_len` bytes makes the record too long to leave it in the window.
+    /// another payload of `payload_len` bytes would make the record too long to be left in the
+    /// window.
     pub(crate) fn outgrows_window(&self, payload_len: usize) -> Option<Range<u64>> {
         self.pending_in_window()
             .filter(|_| self.joined_len + payload_len as u64 > IN_WINDOW_MAX)
     }
 
-    /// Abandons a pending record if some of its bytes were not kept, and returns its start.
+    /// If some bytes of a pending record were not kept, abandons the record and returns its start.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
             State::InRecord { start, .. } if !self.is_in_window && self.joined.len() as u64 != self.joined_len => {
@@ -174,7 +176,7 @@ impl Assembler {
         self.keeps || self.is_container
     }
 
-    /// Returns the maximum length of data that is joined, for a container or a record.
+    /// Returns the maximum length of the data of a container or a record that is joined.
     fn joined_len_max(&self, is_container: bool) -> u64 {
         if is_container {
             container::len_max(self.limits.frame_len_max, COUNT_MAX)
@@ -183,14 +185,14 @@ impl Assembler {
         }
     }
 
-    /// Checks whether a MIDDLE or LAST fragment of a record or a container continues the pending
-    /// one.
+    /// Checks whether a MIDDLE or LAST fragment of a record or a container may continue the pending
+    /// record or container.
     #[inline]
     pub(crate) fn is_continued_by(&self, is_container: bool) -> bool {
         self.is_idle() || self.is_container == is_container
     }
 
-    /// Checks whether the pending record, or the last one that had several fragments, is a
+    /// Checks whether the pending record, or the last record that had several fragments, is a
     /// container.
     pub(crate) fn is_container(&self) -> bool {
         self.is_container
@@ -205,29 +207,30 @@ impl Assembler {
         }
     }
 
-    /// Checks whether no record is pending.
+    /// Returns true if no record is pending.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.state == State::Idle
     }
 
-    /// Checks whether the first fragments of a record are held.
+    /// Checks whether a record is pending, which means that its first fragments have been read.
     pub(crate) fn has_parts(&self) -> bool {
         matches!(self.state, State::InRecord { .. })
     }
 
-    /// Checks whether the rest of a record that was refused as too large is expected or being read.
+    /// Checks whether a record was refused as too large and the rest of it is still to be read.
     pub(crate) fn is_in_too_large(&self) -> bool {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Expects the rest of a record that was refused as too large at the file offset `start`.
+    /// Makes the assembler expect, at the file offset `start`, the rest of a record that was
+    /// refused as too large.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };
     }
 
     /// Returns the data of the last record that had several fragments. The data must have been
-    /// kept. It is available until the next fragment is pushed.
+    /// kept, and is available until the next fragment is pushed.
     pub(crate) fn joined(&self) -> &[u8] {
         debug_assert!(!self.is_in_window);
         debug_assert_eq!(self.joined.len() as u64, self.joined_len);
@@ -252,8 +255,8 @@ impl Assembler {
         self.joined_header_len
     }
 
-    /// Abandons the pending record because of the next event. Call this before every event except
-    /// MIDDLE and LAST fragments.
+    /// Abandons the pending record, if there is one, because the next event interrupts it. Call
+    /// this before every event except MIDDLE and LAST fragments.
     pub(crate) fn abandon(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
         let state = std::mem::replace(&mut self.state, State::Idle);
         let len = Some(self.joined_len);
@@ -301,8 +304,8 @@ impl Assembler {
         try_reserve(&mut self.joined, payload_len)
     }
 
-    /// Adds the next fragment. No record may be pending before a FULL or FIRST fragment, or before
-    /// a fragment that does not [continue](Self::is_continued_by) the pending record.
+    /// Adds the next fragment. No record may be pending, unless the fragment is a MIDDLE or LAST
+    /// fragment that [continues](Self::is_continued_by) the record.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Pushed {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));
@@ -366,7 +369,8 @@ impl Assembler {
         if joined_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
             if self.limits.record_len_max == u64::MAX && !is_end {
-                // Only the last fragment shows that the record ends. No payload is kept until then.
+                // The record is refused once its last fragment shows where it ends. Until then, no
+                // payload is kept.
                 self.joined_len = joined_len;
                 self.state = State::InRecord { start, end };
                 return Pushed::Pending;

@@ -1,5 +1,5 @@
-//! Compresses records. Each record becomes one zstd frame with its length and a checksum. An empty
-//! record stays empty. This module is pure and does no I/O.
+//! Compresses records. Compresses each record to one zstd frame, which contains the record's length
+//! and a checksum. An empty record stays empty. This module is pure and does no I/O.
 //!
 //! Source: RocksDB `db/log_writer.cc`, `db/log_reader.cc`, `util/compression.h`.
 
@@ -20,11 +20,11 @@ const BLOCK_HEADER_LEN: u64 = 3;
 #[cfg(feature = "zstd")]
 const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 
-/// The level of zstd for a single record: zstd's default, as in RocksDB.
+/// The zstd level for a single record, which is zstd's default, as in RocksDB.
 pub(crate) const RECORD_LEVEL: i32 = 3;
 
-/// The level of zstd for containers. A higher level takes several times as long, and hardly makes
-/// containers shorter.
+/// The zstd level for containers. A higher level takes several times as long, and makes containers
+/// hardly any shorter.
 pub(crate) const CONTAINER_LEVEL: i32 = 1;
 
 /// The first bytes of each zstd frame. Source: RFC 8878, 3.1.1.
@@ -53,11 +53,11 @@ pub(crate) enum Failed {
     OverBudget { data_len: u64, excess: u64 },
 }
 
-/// Decompresses records, and holds the data of the last one.
+/// Decompresses records, and holds the data of the last record.
 #[derive(Default)]
 pub(crate) struct Decompressor {
-    /// The state of zstd, about 100 KiB. The state is created only for the first frame, because
-    /// creating it takes as long as decompressing a short frame.
+    /// The state of zstd, which takes about 100 KiB. The state is created only for the first frame,
+    /// because creating it takes as long as decompressing a short frame.
     #[cfg(feature = "zstd")]
     zstd: Option<DCtx<'static>>,
     data: Vec<u8>,
@@ -81,9 +81,9 @@ impl Decompressor {
         self.total = 0;
     }
 
-    /// Decompresses `frame`. The result may have at most `len_max` bytes, and all frames since the
-    /// last [`reset`](Self::reset) together may have at most `total_max` bytes. An empty record has
-    /// no frame.
+    /// Decompresses `frame`. The decompressed data may have at most `len_max` bytes, and all frames
+    /// since the last [`reset`](Self::reset) together may have at most `total_max` bytes. An empty
+    /// record has no frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         if frame.is_empty() {
@@ -106,8 +106,8 @@ impl Decompressor {
         self.data.clear();
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
-        // RocksDB states the length of the data in each frame. The stated length is not trusted if
-        // a frame of this size cannot contain that much data.
+        // Each of RocksDB's frames states the length of its data. The stated length is not trusted
+        // if a frame of this size cannot contain that much data.
         let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
@@ -123,8 +123,8 @@ impl Decompressor {
                 excess: total - total_max,
             });
         }
-        // A damaged frame is also counted. A frame is not counted twice if there is not enough
-        // memory for it at first.
+        // A damaged frame is also counted. If there is not enough memory for a frame at first, the
+        // frame is not counted again later.
         if !is_right() {
             self.total = total;
             return Err(bad);
@@ -197,8 +197,8 @@ impl Compressor {
     pub(crate) fn new(is_zstd: bool, level: i32) -> Self {
         let context = is_zstd.then(|| {
             let mut context = CCtx::create();
-            // The checksum is set as in RocksDB. Setting a parameter fails only if zstd does not
-            // know the value.
+            // As in RocksDB, frames have a checksum. Setting a parameter fails only if zstd does
+            // not know the value.
             let parameters = [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)];
             for parameter in parameters {
                 assert!(

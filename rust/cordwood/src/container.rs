@@ -12,37 +12,39 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// The first bytes of the mark.
 const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
 
-/// The version of the format that is written. It is also the newest version that is read.
+/// The version of the format that is written. This is also the newest version that is read.
 pub(crate) const VERSION: u8 = 1;
 
-/// The maximum number of records in a container. Their offsets are consecutive and lie in the block
-/// in which the container starts, so more records could never be valid.
+/// The maximum number of records in a container. The records' offsets are consecutive and must lie
+/// in the block in which the container starts, so a container with more records could never be
+/// valid.
 pub(crate) const COUNT_MAX: usize = BLOCK_LEN;
 
-/// A writer closes a stored container at this length of data in bytes. The length is 4 KiB, so one
-/// flipped bit costs at most that much data.
+/// The length of data, in bytes, at which a writer closes a stored container. The length is 4 KiB,
+/// so one flipped bit costs at most that much data.
 pub(crate) const STORED_LEN_MAX: usize = BLOCK_LEN / 8;
 
-/// A writer closes a compressed container at this length of data in bytes, which is 32 KiB.
+/// The length of data, in bytes, at which a writer closes a compressed container. The length is 32
+/// KiB.
 pub(crate) const ZSTD_LEN_MAX: usize = BLOCK_LEN;
 
-/// The length of the longest varint in bytes.
+/// The length, in bytes, of the longest varint.
 pub(crate) const VARINT_LEN_MAX: usize = 5;
 
-/// The maximum number of bytes before the body of a container.
+/// The maximum number of bytes that precede the body of a container.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
 
 /// Returns the length limit, in bytes, of a reader that refuses records longer than
 /// `record_len_max`. The limit applies to a container that is joined, and to a body of `count`
 /// records that is decompressed. A container of the usual length is read even if `record_len_max`
-/// is shorter.
+/// is smaller.
 pub(crate) fn len_max(record_len_max: u64, count: usize) -> u64 {
     record_len_max
         .max(USUAL_LEN_MAX)
         .saturating_add((VARINT_LEN_MAX * count) as u64)
 }
 
-/// The length of a body that every reader accepts, in bytes. The varints are not counted.
+/// The longest body, in bytes, that every reader accepts. Varints are not counted.
 const USUAL_LEN_MAX: u64 = 1 << 20;
 
 /// How the body of a container is stored.
@@ -56,7 +58,7 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    /// Returns the codec with this number, or `None` if this version does not know it.
+    /// Returns the codec with this number, or `None` if this release does not know the number.
     pub(crate) const fn from_byte(byte: u8) -> Option<Codec> {
         match byte {
             0 => Some(Codec::Stored),
@@ -74,17 +76,18 @@ impl Codec {
     }
 }
 
-/// The mark with which a packed log starts. It identifies the log even if ordinary records follow.
-/// A program that does not know a later version fails at once.
+/// The mark with which a packed log starts. The mark identifies the log even if ordinary records
+/// follow. A program that does not know the version in the mark fails at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) version: u8,
-    /// The number of the codec that the log's writer uses. Each container also states its own.
+    /// The number of the codec that the log's writer uses. Each container also states its own
+    /// codec.
     pub(crate) codec: u8,
 }
 
 impl Mark {
-    /// The length of the mark with its header, as it is written.
+    /// The length of a newly written mark, including its header.
     pub(crate) const FRAGMENT_LEN: usize = HEADER_LEN + MARK_LEN;
 
     /// Creates the mark of a new log.
@@ -95,8 +98,8 @@ impl Mark {
         }
     }
 
-    /// Decodes the payload of a mark. Returns `None` if it is not a mark. The bytes after the codec
-    /// are reserved for later versions and are ignored.
+    /// Decodes the payload of a mark. Returns `None` if the payload is not a mark. The bytes after
+    /// the codec are reserved for later versions and are ignored.
     pub(crate) fn decode(payload: &[u8]) -> Option<Mark> {
         match payload.strip_prefix(&MAGIC)? {
             &[version, codec, ..] => Some(Mark { version, codec }),
@@ -104,8 +107,8 @@ impl Mark {
         }
     }
 
-    /// Returns why this release does not read the log with this mark. The mark is at the file
-    /// offset `offset`.
+    /// Returns the reason why this release cannot read a log with this mark, if there is one. The
+    /// mark is at the file offset `offset`.
     pub(crate) fn unsupported(self, offset: u64) -> Option<Unsupported> {
         let Mark { version, codec } = self;
         if version != VERSION {
@@ -123,7 +126,7 @@ impl Mark {
         Codec::from_byte(self.codec)?.compression()
     }
 
-    /// Encodes the mark with its header, as a writer writes it.
+    /// Encodes the mark and its header, as a writer writes them.
     pub(crate) fn fragment(self) -> [u8; Self::FRAGMENT_LEN] {
         let payload = self.encode();
         let checksum = Dialect::PACKED.checksum();
@@ -157,8 +160,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Decodes the count at the start of `container`, after the codec. Returns `None` if it is not
-    /// valid.
+    /// Decodes the count at the start of `container`, after the codec. Returns `None` if the count
+    /// is not valid.
     pub(crate) fn decode(container: &[u8]) -> Option<Head> {
         let (count, body) = read_varint(container.get(1..)?)?;
         let count = usize::try_from(count).ok()?;
@@ -184,19 +187,19 @@ impl Head {
 }
 
 /// Reads the lengths at the start of `body`. Replaces the contents of `offsets` with the start of
-/// each of the `count` records in the data, followed by the end of the last record. Returns where
-/// the data starts in `body`. Returns `None` if the lengths are not valid or do not add up to the
-/// rest of the body.
+/// each of the `count` records in the data, followed by the end of the last record. Returns the
+/// offset at which the data starts in `body`. Returns `None` if the lengths are not valid or do not
+/// add up to the rest of the body.
 ///
 /// `offsets` must have room for one more entry than there are records.
-// If this were inlined, its loop would have too few registers.
+// If this function were inlined, its loop would have too few registers.
 #[inline(never)]
 pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
     offsets.resize(count + 1, 0);
     offsets[0] = 0;
     let mut rest = body;
-    // There are at most `COUNT_MAX` lengths, none longer than 2^35 bytes. If the sum is too large
-    // for a `usize`, the bytes cannot be in memory.
+    // There are at most `COUNT_MAX` lengths, and none of them exceeds 2^35 bytes. If the sum is too
+    // large for a `usize`, the bytes cannot be in memory.
     let mut total = 0_u64;
     let mut index = 1;
     while index <= count {
@@ -221,14 +224,15 @@ pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) 
     (total == rest.len() as u64).then_some(body.len() - rest.len())
 }
 
-/// The number of lengths that are read at once if each is one byte long.
+/// The number of lengths that are read at once if each of them takes one byte.
 const SHORT_COUNT: usize = 8;
 
 /// The bits that are clear in varints of one byte.
 const SHORT_MASK: u64 = 0x8080_8080_8080_8080;
 
-/// Reads the varint at the start of `bytes`. Returns its value and the bytes after it. Returns
-/// `None` if the varint is cut off, not in the shortest form, or longer than [`VARINT_LEN_MAX`].
+/// Reads the varint at the start of `bytes`. Returns the varint's value and the bytes after the
+/// varint. Returns `None` if the varint is cut off, not in the shortest form, or longer than
+/// [`VARINT_LEN_MAX`].
 #[inline]
 pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
@@ -256,7 +260,7 @@ pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Returns the length of `value` as a varint in bytes.
+/// Returns the number of bytes that `value` takes as a varint.
 #[inline]
 pub(crate) const fn varint_len(value: u64) -> usize {
     let bits = u64::BITS as usize - (value | 1).leading_zeros() as usize;
@@ -274,7 +278,7 @@ mod tests {
             assert_eq!(&Mark::new(codec).encode(), payload);
             assert_eq!(Mark::decode(payload), Some(Mark::new(codec)));
         }
-        // These are vector 11, and the mark of a later version with more bytes.
+        // These bytes are vector 11, and the longer mark of a later version.
         let later = Mark { version: 2, codec: 9 };
         assert_eq!(Mark::decode(b"cordwood\x02\x09"), Some(later));
         assert_eq!(Mark::decode(b"cordwood\x02\x09and more"), Some(later));
@@ -353,13 +357,13 @@ mod tests {
             assert_eq!(read_offsets(body, 3, &mut offsets), None, "{body:?}");
         }
         assert_eq!(read_offsets(b"\x00\x00", 2, &mut offsets), Some(2));
-        // The offsets of another container are replaced.
+        // The offsets that another container left in the vector are replaced.
         let mut offsets = vec![9; 9];
         assert_eq!(read_offsets(b"\x01\x00\x03afoo", 3, &mut offsets), Some(3));
         assert_eq!(offsets, [0, 1, 1, 4]);
     }
 
-    /// This also covers longer lengths between short ones and at the end.
+    /// The test also covers long lengths among short ones and at the end.
     #[test]
     fn short_lengths_are_read_as_if_one_by_one() {
         for seed in 0..2000_u64 {

@@ -19,9 +19,9 @@ use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_left, encoded_len}
 /// Splits records into fragments. The encoder's only state is the length of the file so far and, in
 /// the dialect [`PACKED`](Dialect::PACKED), the open container.
 ///
-/// By default, the encoder writes the same bytes as LevelDB. With
-/// [`with_format`](Encoder::with_format), it writes the same bytes as another engine. Source:
-/// LevelDB `db/log_writer.cc`.
+/// By default, the encoder writes the same bytes as LevelDB. An encoder that was created by
+/// [`with_format`](Encoder::with_format) writes the same bytes as another engine. Source: LevelDB
+/// `db/log_writer.cc`.
 ///
 /// ```
 /// use cordwood_log::codec::Encoder;
@@ -54,12 +54,12 @@ impl Encoder {
     /// Returns an encoder for a file in another dialect, with a log number or with compression.
     ///
     /// * With a [log number](LogFormat::log_number), fragments are recyclable (types 5 to 8).
-    ///   Without a log number, they have types 1 to 4.
+    ///   Without a log number, fragments have types 1 to 4.
     /// * With a [compression](LogFormat::compression), each record is compressed, as RocksDB does
     ///   with `wal_compression`.
     /// * In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in a container, and
     ///   compression applies to containers. The bytes of a record are appended when its container
-    ///   is closed. A container is closed by a later record,
+    ///   is closed. A container is closed by a later record, by
     ///   [`end_container`](Encoder::end_container) or [`finish`](Encoder::finish).
     /// * [`start`](Encoder::start) writes the start of a file, and [`finish`](Encoder::finish)
     ///   writes its end.
@@ -110,7 +110,7 @@ impl Encoder {
         encoder
     }
 
-    /// Makes the encoder write the mark of a packed log before the next record. This is for a file
+    /// Makes the encoder write the mark of a packed log before the next record. Use this for a file
     /// that starts with padding up to the start of a block.
     pub(crate) fn start_again(&mut self) {
         if self.packs() {
@@ -118,8 +118,8 @@ impl Encoder {
         }
     }
 
-    /// Assumes that a reader has used up its decompression budget, because the earlier bytes of the
-    /// file are not known.
+    /// Makes the encoder assume that a reader has used up its decompression budget, because the
+    /// earlier bytes of the file are not known.
     pub(crate) fn use_up_budget(&mut self) {
         if let Some(packing) = &mut self.packing {
             packing.use_up_budget(self.fragments.offset);
@@ -132,7 +132,7 @@ impl Encoder {
     }
 
     /// Returns the maximum number of bytes that a record of `record_len` bytes and the open
-    /// container take in the file.
+    /// container can take in the file.
     fn bound(&self, record_len: usize) -> usize {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
         bound_of(record_len, self.fragments.form).saturating_add(open_len)
@@ -165,14 +165,14 @@ impl Encoder {
         self.fragments.format.dialect = dialect;
     }
 
-    /// Makes the encoder write the following records with this log number. Without a number, their
-    /// fragments have types 1 to 4.
+    /// Makes the encoder write the following records with this log number. Without a number, the
+    /// fragments of these records have types 1 to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.fragments.set_number(number);
     }
 
     /// Appends a complete fragment unchanged. The fragment must be in the encoder's dialect. If the
-    /// current block has no room for the fragment, the fragment goes to the next block.
+    /// current block has no room for the fragment, the fragment goes into the next block.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.start(out);
         self.end_container(out);
@@ -190,8 +190,8 @@ impl Encoder {
     }
 
     /// Returns the length of the file in bytes, including everything encoded so far. The length of
-    /// an open container is not known yet. While one is open, this is the lowest offset that the
-    /// next record can have.
+    /// an open container is not known yet. While a container is open, this is the lowest offset
+    /// that the next record can have.
     #[inline]
     pub fn offset(&self) -> u64 {
         let open_count = self.packing.as_ref().map_or(0, |packing| packing.count());
@@ -205,7 +205,7 @@ impl Encoder {
     }
 
     /// Returns the length of the file, including everything encoded so far. While a container is
-    /// open, this is an upper bound.
+    /// open, the length is an upper bound.
     #[inline]
     pub(crate) fn end_max(&self) -> u64 {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
@@ -218,8 +218,8 @@ impl Encoder {
         self.packing.is_some()
     }
 
-    /// Returns whether a record of this length shares a container with others, if the dialect has
-    /// containers.
+    /// Returns whether a record of this length shares a container with other records, if the
+    /// dialect has containers.
     pub(crate) const fn shares_container(record_len: usize) -> bool {
         record_len < STORED_LEN_MAX
     }
@@ -229,9 +229,9 @@ impl Encoder {
         self.packing.as_ref().map_or(0, |packing| packing.data_len())
     }
 
-    /// Appends the start of a file of this dialect: the header of a run file, RocksDB's record that
-    /// declares compression, or the mark of a packed log. If the file already has its start, this
-    /// appends no bytes. [`encode`](Encoder::encode) calls this first.
+    /// Appends the bytes with which a file of this dialect starts: the header of a run file,
+    /// RocksDB's record that declares compression, or the mark of a packed log. If the file already
+    /// has these bytes, appends no bytes. [`encode`](Encoder::encode) calls this method first.
     ///
     /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
     /// does.
@@ -239,7 +239,7 @@ impl Encoder {
         self.fragments.start(out);
     }
 
-    /// Ends the file and returns its length. This appends the open container, if there is one. It
+    /// Ends the file and returns its length. This appends the open container, if there is one. This
     /// also appends Pebble's end-of-log trailer, if the dialect has one and the log has a number.
     /// The encoder is consumed, because no record may follow the trailer.
     ///
@@ -273,8 +273,8 @@ impl Encoder {
 
     /// Appends the record's fragments to `out`, including the trailer of the previous block, and
     /// returns the record's offset. For most records, this is the offset of the first header. For a
-    /// record in a container, it is the offset of the container plus the record's index in the
-    /// container.
+    /// record in a container, the record's offset is the offset of the container plus the record's
+    /// index in the container.
     ///
     /// In LevelDB's dialect, `out` grows by
     /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
@@ -295,22 +295,22 @@ impl Encoder {
         }
     }
 
-    /// Returns whether the record fits in one LevelDB FULL fragment, as most do.
+    /// Returns whether the record fits in one LevelDB FULL fragment, as most records do.
     #[inline(always)]
     fn is_one_full(&self, record: &[u8]) -> bool {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.fragments.offset)
     }
 
     /// Like [`encode`](Self::encode), but for consecutive records. Returns how many records were
-    /// encoded, and why encoding stopped. If most records are short, this takes half the time of
+    /// encoded, and why encoding stopped. If most records are short, this takes half as long as
     /// separate calls.
     ///
-    /// Encoding stops when `out` contains `out_len` bytes or there are no more records. It also
-    /// stops before a record that has `out_len` bytes or more and is not one FULL fragment. A
+    /// Encoding stops when `out` contains `out_len` bytes or there are no more records. Encoding
+    /// also stops before a record that has `out_len` bytes or more and is not one FULL fragment. A
     /// container stays open at the end.
     ///
     /// Encoding fails at a record that is longer than `record_len_max` bytes or for which there is
-    /// not enough memory. The records before that record are encoded.
+    /// not enough memory. All records before that record are still encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -360,8 +360,8 @@ impl Encoder {
         Ok((count, Stopped::Full))
     }
 
-    /// The slow path of [`encode`](Self::encode), for a record that reaches the end of a block or
-    /// container and for other dialects.
+    /// The slow path of [`encode`](Self::encode), for other dialects and for a record that reaches
+    /// the end of a block or container.
     #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         let Ok(record_offset) = self.encode_in_pieces(record, out, |_| Ok::<(), Infallible>(()));
@@ -392,8 +392,8 @@ impl Encoder {
         Ok(record_offset)
     }
 
-    /// Closes the open container, if there is one, and appends it to `out`. Later records go to
-    /// another container.
+    /// Closes the open container, if there is one, and appends it to `out`. Later records go to a
+    /// new container.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -424,12 +424,12 @@ impl Encoder {
 #[derive(Debug)]
 pub(crate) enum NotEncoded {
     NoMemory(TryReserveError),
-    /// The record is too long. The value is its length in bytes.
+    /// The record is too long. The value is the length of the record in bytes.
     TooLarge(usize),
 }
 
 /// The job of encoding consecutive records in one loop. Each record is [one FULL
-/// fragment](Encoder::is_one_full), and all are in the same block.
+/// fragment](Encoder::is_one_full), and all records are in the same block.
 struct EncodeRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
@@ -445,7 +445,7 @@ pub(crate) enum Stopped<R> {
     /// `out` has reached its limit.
     Full,
     /// This record is not encoded yet, because it is not one FULL fragment. If `encode_all` returns
-    /// this, the record is also at least as long as `out` may become.
+    /// this, the record also has at least `out_len` bytes.
     At(R),
 }
 
@@ -490,8 +490,8 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
 }
 
 /// The output of a run. The run moves the output buffer here so that the compiler can keep its
-/// length in a register. Dropping this moves the buffer back and advances the encoder's offset,
-/// even if `as_ref` panics.
+/// length in a register. Dropping this value moves the buffer back and advances the encoder's
+/// offset, even if `as_ref` panics.
 struct Taken<'a> {
     out: Vec<u8>,
     len_before: usize,
@@ -562,8 +562,8 @@ mod tests {
         }
     }
 
-    /// A reader may decompress 256 MiB, plus 200 bytes for each byte that it has read. An appending
-    /// writer does not know how much of this budget the earlier records use. Source:
+    /// A reader may decompress 256 MiB, plus 200 bytes for each byte that it has read. A writer
+    /// that appends does not know how much of this budget the earlier records use. Source:
     /// `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
@@ -586,8 +586,8 @@ mod tests {
         }
     }
 
-    /// Each frame may use the budget that the bytes before it leave. A frame is lengthened only as
-    /// much as the budget requires.
+    /// Each frame may use the budget that the bytes before the frame leave. A frame is lengthened
+    /// only as much as the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
     fn a_frame_is_lengthened_only_as_the_budget_requires() {
@@ -613,7 +613,7 @@ mod tests {
             let len = appended(&mut encoder, &[0; 30_000]);
             assert!((30_003..30_003 + 3 * 200).contains(&(len * 200)), "{len}");
         }
-        // A frame that is longer than its budget requires leaves the rest of the budget to the next
+        // If a frame is longer than its budget requires, the rest of the budget is left to the next
         // frame.
         let half = [noise(10_000), vec![0; 20_000]].concat();
         assert!((10_000..11_000).contains(&appended(&mut encoder, &half)));

@@ -12,8 +12,8 @@ use crate::names::named;
 
 /// An error, with its kind, the path of the file and a hint.
 ///
-/// `Display` shows the path and the kind. It leaves out the hint, so that a program can give the
-/// advice in its own terms, such as the name of a command-line option.
+/// `Display` shows the path and the kind, but not the hint, so that a program can give the advice
+/// in its own terms, such as the name of a command-line option.
 ///
 /// ```
 /// use cordwood_log::{Error, ErrorKind, Hint, ReadOptions, Reader};
@@ -38,14 +38,14 @@ pub struct Error {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A file could not be opened or created, or the source could not be read. You may repeat the
-    /// call. An [`io::Error`] that was converted to this type also has this kind.
+    /// A file could not be opened or created, or the source could not be read. The call may be
+    /// repeated. An [`io::Error`] that was converted to this type also has this kind.
     #[non_exhaustive]
     Io {
         /// The error from the operating system.
         source: io::Error,
     },
-    /// The reader found damage, and the policy is
+    /// The reader found damage, and its policy is
     /// [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call continues after the damage.
     /// [`pack`](crate::ops::pack()) also returns this error for any region that may have been a
     /// record.
@@ -56,8 +56,8 @@ pub enum ErrorKind {
     },
     /// A compressed log decompresses to more data than the bytes read so far allow, or a single
     /// container decompresses to more data than a container may hold. See
-    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record that exceeds
-    /// the limit is neither skipped nor consumed under any policy, so every further call returns
+    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). Under any policy, the
+    /// record that exceeds the limit is neither skipped nor consumed, so every further call returns
     /// the same error.
     OverBudget(OverBudget),
     /// The record is longer than readers accept by default. No part of the record was written, and
@@ -69,24 +69,24 @@ pub enum ErrorKind {
         offset: u64,
         /// The length of the record in bytes.
         record_len: u64,
-        /// The longest record allowed.
+        /// The length in bytes of the longest record that is allowed.
         record_len_max: u64,
     },
-    /// The start of the range or the offset of a seek is after the end of the file. The file was
+    /// The start of a range, or the offset of a seek, is after the end of the file. The file was
     /// truncated, or the offset belongs to another file. Every further call returns the same error.
     #[non_exhaustive]
     Truncated {
-        /// The file offset at which reading was to start.
+        /// The file offset at which reading should have started.
         offset: u64,
         /// The length of the file in bytes, if it is known.
         file_len: Option<u64>,
     },
     /// The next bytes of the log in [`segments`](crate::segments) no longer exist. Either reading
-    /// was to start before the first offset of the log, or the oldest segments were removed before
-    /// they were read. Every further call returns the same error.
+    /// should have started before the first offset of the log, or the oldest segments were removed
+    /// before they were read. Every further call returns the same error.
     #[non_exhaustive]
     Pruned {
-        /// The log offset at which reading was to start or continue.
+        /// The log offset at which reading should have started or continued.
         offset: u64,
         /// The log offset at which the log starts.
         first_offset: u64,
@@ -100,14 +100,15 @@ pub enum ErrorKind {
         /// The file offset after the last byte that differs or is missing.
         end_offset: u64,
     },
-    /// The file is not a log of any dialect. The file has another known format, or an unknown one.
+    /// The file is not a log of any dialect. The file is in another known format, or in an unknown
+    /// format.
     #[non_exhaustive]
     Foreign {
         /// The format that the file appears to have.
         foreign: Foreign,
     },
-    /// Every fragment carries a different log number than the one that was given or is in the
-    /// file's name, so there are no records to salvage.
+    /// Every fragment carries a log number that differs from the number that was given or that is
+    /// in the file's name, so there are no records to salvage.
     #[non_exhaustive]
     OtherLog {
         /// The log number that was given or is in the file's name.
@@ -122,8 +123,8 @@ pub enum ErrorKind {
         /// The incomplete record or the zeros.
         region: SkippedRegion,
     },
-    /// The log to append to is not in the given dialect. Readers of the file would not find a
-    /// record in that dialect.
+    /// The log to append to is not in the given dialect. A reader that uses the given dialect would
+    /// not find any records in the file.
     #[non_exhaustive]
     WrongDialect {
         /// The dialect that was given.
@@ -133,7 +134,7 @@ pub enum ErrorKind {
     },
     /// The log is of a kind that is never appended to: a RocksDB or Pebble log that has a log
     /// number or is compressed. RocksDB and Pebble always create a new log instead. Readers would
-    /// mistake bytes after the end of such a log for the rest of an older log.
+    /// mistake bytes that follow the end of such a log for the rest of an older log.
     #[non_exhaustive]
     NeverAppended {
         /// The format that was detected or given.
@@ -204,14 +205,14 @@ impl std::error::Error for Cut {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
-    /// The operation that failed, such as `"sync"`, if it failed in an earlier call. Every later
-    /// call fails because of that failure.
+    /// If an earlier call failed, the operation that failed in that call, such as `"sync"`. Every
+    /// later call fails because of that failure.
     pub earlier: Option<&'static str>,
     /// Everything before this file offset is on the disk. The bytes after this offset may not be on
     /// the disk.
     pub durable_offset: u64,
-    /// Whether the write was undone. If the write was undone, the log remains usable, without the
-    /// record that was being appended. If the write was not undone, every later call fails.
+    /// Whether the write was undone. If true, the log remains usable, without the record that was
+    /// being appended. If false, every later call fails.
     pub is_undone: bool,
     /// Why the write could not be undone. To undo a write, the file is truncated to the end of its
     /// last complete record.
@@ -239,18 +240,19 @@ named! {
             "a further call tries again; a lower `record_len_max` skips such records";
         /// Name the dialect if you are sure that the file is a log.
         NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
-        /// Name the detected dialect, or do not name any.
+        /// Name the detected dialect, or do not name a dialect.
         NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
         /// Name the log number that the fragments carry.
         NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
-        /// Omit the log number, or name a dialect that has one.
+        /// Omit the log number, or name a dialect that has log numbers.
         OmitLogNumber = "omit_log_number",
             "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable";
-        /// Omit the compression, or name a dialect that has one.
+        /// Omit the compression, or name a dialect that has compression.
         OmitCompression = "omit_compression", "omit the compression, or name the dialect rocksdb or packed";
         /// Build with the feature `zstd`.
         EnableZstd = "enable_zstd", "build it with the feature `zstd`";
-        /// Choose another [`OnTornTail`](crate::OnTornTail). Both other values work here.
+        /// Choose another [`OnTornTail`](crate::OnTornTail). Both of the other values work for this
+        /// log.
         OnTornTail = "on_torn_tail",
             "`OnTornTail::Truncate` cuts it off, `PadToBlock` keeps every byte and continues in the next block";
         /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock), or salvage the log.
@@ -266,7 +268,7 @@ named! {
         CreateLog = "create_log", "create a new log";
         /// Open the log again.
         Reopen = "reopen", "to continue, open the log again in this process";
-        /// Start at the first offset of the log. The records before it were removed.
+        /// Start at the first offset of the log. The records before that offset were removed.
         StartAtFirstOffset = "start_at_first_offset",
             "start at the first offset of the log: the records before it are gone";
         /// Start at offset 0 of this log. This log is not the one that was read before.
@@ -290,7 +292,7 @@ impl fmt::Display for Hint {
 }
 
 impl Error {
-    /// Creates an error of this kind with the default hint of the kind.
+    /// Creates an error of this kind, with the kind's default hint.
     #[cold]
     pub(crate) fn new(kind: ErrorKind, path: Option<&Path>) -> Self {
         Error {
@@ -357,7 +359,7 @@ impl Error {
                     cut.end += base;
                 }
             }
-            // The offsets of this kind are already log offsets.
+            // The offsets in an error of this kind are already log offsets.
             ErrorKind::Pruned { .. } => {}
             ErrorKind::Foreign { .. }
             | ErrorKind::OtherLog { .. }
@@ -371,9 +373,9 @@ impl Error {
         self
     }
 
-    /// Returns the file offset that the error concerns, in bytes. The offset is the start of the
-    /// damage, the torn tail or the record, or it is where reading was to start. Returns `None` if
-    /// the error concerns the whole file.
+    /// Returns the file offset that the error concerns, in bytes. This is the start of the damage,
+    /// the torn tail or the record, or the offset at which reading should have started. Returns
+    /// `None` if the error concerns the whole file.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -449,7 +451,7 @@ impl ErrorKind {
             ErrorKind::Pruned { .. } => Hint::StartAtFirstOffset,
             ErrorKind::Changed { .. } => Hint::StartAgain,
             ErrorKind::NotASegment => Hint::OwnDirectory,
-            // This arm matches only the operating system's error. An error with its own message
+            // This arm matches only errors from the operating system. An error with its own message
             // already gives advice.
             ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
                 Hint::ReadDirectory
@@ -561,9 +563,9 @@ impl fmt::Display for WriteFailure {
 }
 
 impl std::error::Error for Error {
-    /// Returns the cause of the operating system's error, if it has one. The operating system's
-    /// error itself is already part of the message, so a program that prints the chain of causes
-    /// does not print any message twice.
+    /// Returns the cause of the operating system's error, if that error has a cause. The operating
+    /// system's error itself is already part of the message, so a program that prints the chain of
+    /// causes does not print any message twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.source(),
@@ -572,7 +574,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Writes the name of the dialect, then "logs", then the property that an operation does not
+/// Writes the name of the dialect, the word "logs", and the property that an operation does not
 /// support.
 fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} logs", format.dialect)?;
@@ -595,8 +597,8 @@ pub enum Refused {
     /// A compressed log would decompress to more data than the bytes read so far allow. See
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
     OverBudget(OverBudget),
-    /// A packed log or a container in it has a later version or a form that this build cannot read.
-    /// A reader never skips such a log or container.
+    /// A packed log, or one of its containers, has a later version or a form that this build cannot
+    /// read. A reader never skips such a log or container.
     Unsupported(Unsupported),
 }
 
@@ -661,7 +663,7 @@ pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &m
     }
 }
 
-/// Converts a failed check of a dialect to an error.
+/// Converts the failure of a dialect's check to an error.
 pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
     checked.map_err(|(dialect, unsupported)| Error::new(ErrorKind::Unsupported { dialect, unsupported }, path))
 }
@@ -835,7 +837,8 @@ mod tests {
         kinds.into_iter().map(|kind| Error::new(kind, None)).collect()
     }
 
-    /// In the errors above, every file offset is 10 or 20, and no other number is.
+    /// In the errors above, every file offset is 10 or 20, and every other number has another
+    /// value.
     #[test]
     fn every_error_in_a_segment_has_log_offsets() {
         let words = |error: &Error| format!("{:?}", error.kind).replace("1010", "10").replace("1020", "20");

@@ -1,4 +1,4 @@
-//! Reads and writes files of the operating system at offsets, and identifies files.
+//! Reads and writes the operating system's files at offsets, and identifies files.
 //!
 //! No function here uses the position of an open file, because a forked process shares it.
 
@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// The identity of a file, independent of its name. No other file has the same identity while this
-/// one exists or is open.
+/// file exists or is open.
 #[cfg_attr(
     not(feature = "test-storage"),
     allow(unreachable_pub, reason = "public for tests only")
@@ -27,8 +27,8 @@ impl FileId {
         Ok(FileId::in_metadata(&file.metadata()?))
     }
 
-    /// Returns the identity of the file that has this name now. The file is not opened, because
-    /// opening a pipe could block.
+    /// Returns the identity of the file that currently has this name. The file is not opened,
+    /// because opening a pipe could block.
     #[cfg(unix)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         Ok(FileId::in_metadata(&std::fs::metadata(path)?))
@@ -53,16 +53,16 @@ impl FileId {
         })
     }
 
-    /// Returns the identity of the file that has this name now. The creation time is not enough to
-    /// identify a file: Windows reuses it for a new file that is created under the same name within
-    /// 15 seconds.
+    /// Returns the identity of the file that currently has this name. The creation time is not
+    /// enough to identify a file: Windows reuses the creation time for a new file that is created
+    /// under the same name within 15 seconds.
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;
         // Without FILE_FLAG_BACKUP_SEMANTICS, a directory could not be opened.
         const FLAGS: u32 = 0x0200_0000;
-        // This requests no access to the contents of the file, which another process may have
-        // locked.
+        // No access to the contents of the file is requested, because another process may have
+        // locked them.
         let file = File::options().access_mode(0).custom_flags(FLAGS).open(path)?;
         FileId::of(&file)
     }

@@ -3,8 +3,8 @@
 //!
 //! A file is divided into **blocks** of 32 KiB, counted from offset 0. A block contains
 //! **fragments**. Each fragment is a 7-byte header and its payload. A **record** is either one FULL
-//! fragment, or a FIRST, any number of MIDDLE, and a LAST fragment. If the last bytes of a block
-//! are too few for a header, they are its **trailer**.
+//! fragment, or a FIRST fragment, any number of MIDDLE fragments, and a LAST fragment. If the last
+//! bytes of a block are too few for a header, they are its **trailer**.
 //!
 //! This module describes LevelDB's headers and blocks. In other dialects, headers are longer, or
 //! blocks are not counted from offset 0. See [`Grid`](crate::codec::Grid).
@@ -17,14 +17,15 @@ use crate::names::shows_name;
 #[cfg(not(cordwood_small_blocks))]
 pub const BLOCK_LEN: usize = 32_768;
 
-/// This length is for `rust/exhaustive`, which tries all small files. A block of 24 bytes has room
-/// for each header (7, 11 and 19 bytes) with a payload. It also has room for the mark of a packed
-/// log (17 bytes) with one header after it. A shorter block would have no room for that header.
+/// This block length is for `rust/exhaustive`, which tries all small files. A block of 24 bytes has
+/// room for each header (7, 11 and 19 bytes) with a payload. The block also has room for the mark
+/// of a packed log (17 bytes) and one header after the mark. A shorter block would have no room for
+/// the header after the mark.
 #[cfg(cordwood_small_blocks)]
 pub const BLOCK_LEN: usize = 24;
 
 /// The number of bytes in the header of a LevelDB fragment. The header contains the masked checksum
-/// (u32), the payload length (u16) and the kind (u8), in little endian.
+/// (u32), the payload length (u16) and the kind (u8), in little-endian order.
 pub const HEADER_LEN: usize = 7;
 
 /// The position of the length in a header.
@@ -39,9 +40,9 @@ pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 /// The longest trailer of a LevelDB block: 6 bytes. With one byte more, a header would fit.
 pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
-/// The position of a fragment in its record: the type byte of its header.
+/// The position of a fragment in its record, as stated by the type byte in the fragment's header.
 ///
-/// Only these four kinds exist. Any other wire byte remains a number
+/// Only these four kinds exist. Any other byte in a file remains a number
 /// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be
 /// mistaken for an internal state. LevelDB encodes "end of file" and "bad record" as types 5 and 6,
 /// so it mistakes a valid type 5 in a file for the end of the file.
@@ -59,14 +60,15 @@ pub enum Kind {
     Full = 1,
     /// The first fragment of a record that continues in the next block.
     First = 2,
-    /// A fragment between the first and the last.
+    /// A fragment between the first and the last fragment of a record.
     Middle = 3,
     /// The last fragment of a record.
     Last = 4,
 }
 
 impl Kind {
-    /// Returns the kind that the wire byte `byte` encodes, or `None` if it encodes none.
+    /// Returns the kind that the wire byte `byte` encodes, or `None` if the byte does not encode a
+    /// kind.
     pub const fn from_wire(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Full),
@@ -89,8 +91,8 @@ impl Kind {
     }
 }
 
-/// The kind of a part of a log. The kind is given by a type byte, or by the bytes themselves if
-/// they have no type.
+/// The kind of a part of a log. The kind is determined by a type byte, or by the bytes themselves
+/// if they have no type.
 ///
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,8 +102,8 @@ pub enum FragmentKind {
     Plain(Kind),
     /// Types 5 to 8, which carry the number of the log.
     Recyclable(Kind),
-    /// Types 9 to 12 of Pebble. They carry the number of the log and the offset up to which the
-    /// file had been synced.
+    /// Types 9 to 12 of Pebble. These types carry the number of the log and the offset up to which
+    /// the file had been synced.
     WalSync(Kind),
     /// Type 9, which states how the records of a RocksDB log are compressed.
     SetCompression,
@@ -113,7 +115,7 @@ pub enum FragmentKind {
     Packed(Kind),
     /// Type 0x48, the mark with which a packed log starts.
     PackedMark,
-    /// Type 0, which is space that was never written.
+    /// Type 0, which means space that was never written.
     Zero,
     /// A type that the dialect does not know.
     Unknown,
@@ -245,10 +247,10 @@ pub const fn trailer_len(offset: u64) -> usize {
 }
 
 /// Returns the number of bytes that a record of `record_len` bytes adds to a file of `offset` bytes
-/// in LevelDB's dialect. This is the length of the trailer before the record, its headers and its
-/// payload.
+/// in LevelDB's dialect. The number includes the trailer before the record, the record's headers
+/// and its payload.
 ///
-/// The result saturates at `u64::MAX`.
+/// If the number does not fit in a `u64`, the result is `u64::MAX`.
 ///
 /// ```
 /// use cordwood_log::format::encoded_len;

@@ -1,5 +1,5 @@
-//! Parses the bytes of a block as a fragment, or determines their fault. This module is pure: it
-//! does no I/O and has no state.
+//! Parses the bytes of a block as a fragment, or determines why they are not a fragment. This
+//! module is pure: it does no I/O and has no state.
 //!
 //! The checks are in LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`).
 //! `docs/format/reading.md` numbers these checks.
@@ -15,7 +15,8 @@ use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 pub(crate) enum Found {
     /// A fragment with a header of this form and `payload_len` bytes of payload.
     Fragment { kind: Kind, form: Form, payload_len: usize },
-    /// A metadata record of the engine. `len` is its length in bytes, including its header.
+    /// A metadata record of the engine. `len` is the length of the record in bytes, including the
+    /// header.
     Metadata { metadata: Metadata, form: Form, len: usize },
     /// Too few bytes are left in the block for a header.
     Trailer { is_zero: bool },
@@ -28,8 +29,8 @@ pub(crate) enum Found {
     },
     /// The end-of-log trailer. The log ends after these `len` bytes.
     EndTrailer { len: usize },
-    /// A valid fragment of another log. This log ended before it, unless this log continues in a
-    /// later block.
+    /// A valid fragment of another log. This log ended before that fragment, unless this log
+    /// continues in a later block.
     Stale,
     /// The end of the file.
     Nothing,
@@ -65,7 +66,7 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
     find_other(format, bytes, left, is_last, verify_checksums)
 }
 
-/// Like [`find`], for bytes that are neither a fragment of a record nor the end-of-log trailer.
+/// Like [`find`], but for bytes that are neither a fragment of a record nor the end-of-log trailer.
 #[cold]
 pub(crate) fn find_other(
     format: &LogFormat,
@@ -80,7 +81,8 @@ pub(crate) fn find_other(
     fault(format, bytes, left, verify_checksums)
 }
 
-/// Classifies bytes that are not a valid fragment, before the whole block is available.
+/// Classifies bytes that are not a valid fragment of a record, while only a part of the block is
+/// available.
 fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found {
     match special(format, bytes, verify_checksums) {
         Some(Found::Fault { .. } | Found::Stale) | None => Found::Incomplete,
@@ -114,9 +116,9 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
 /// The maximum number of fragments found at once.
 pub(crate) const RUN_MAX: usize = 512;
 
-/// Finds consecutive FULL fragments, which make up most files. The result is the same as from
+/// Finds consecutive FULL fragments, which make up most files. The result is the same as that of
 /// repeated calls of [`find`], but this loop is compiled with the instructions of the checksum
-/// kernel. The loop ends at bytes of any other kind.
+/// kernel. The loop stops at any bytes that are not a FULL fragment.
 pub(crate) struct FullRun<'a> {
     /// The bytes from the first header to the end of the block or of the known part of the file.
     pub(crate) bytes: &'a [u8],
@@ -168,8 +170,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     if bytes.is_empty() {
         return Found::Nothing;
     }
-    // Dialects with longer headers have longer trailers. No fragment is lost, because zeros are not
-    // a fragment.
+    // Dialects with longer headers have longer trailers. No fragment is lost, because zeros cannot
+    // be a fragment.
     if left < HEADER_LEN || (is_zero && bytes.len() == left && left <= format.dialect.trailer_len_max()) {
         return Found::Trailer { is_zero };
     }
@@ -179,8 +181,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     let bad_length = Reason::BadLength { len: header.len };
     let end = format.dialect.stated_end(header, bytes);
     let Some(covered) = bytes.get(KIND_AT..end) else {
-        // LevelDB assumes that any length that extends past the end of the file is from a torn
-        // write, and silently ends there.
+        // If a length extends past the end of the file, LevelDB assumes a torn write and silently
+        // ends the log there.
         let is_at_end = bytes.len() < left;
         return if !is_at_end {
             rest(bad_length, rest_len)
@@ -207,15 +209,16 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
 /// Checks whether a header whose length extends past the end of the file may be from a torn write.
 ///
 /// After the end of a log with a number, there may be the rest of an older log, in which any header
-/// is possible. If the type of a header is in the next sector and that sector was not written,
-/// zeros follow the header.
+/// is possible. If a header's type byte is in the next sector and that sector was not written, only
+/// zeros follow.
 fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) -> bool {
     let is_cut_before_type = || header.kind == 0 && bytes[HEADER_LEN..].iter().all(|&byte| byte == 0);
     stated_end(format, header) <= left
         && (format.log_number.is_some() || is_written(format, header, left) || is_cut_before_type())
 }
 
-/// Checks whether the dialect's writers write this header where `left` bytes of the block remain.
+/// Checks whether the dialect's writers would write this header when `left` bytes of the block
+/// remain.
 pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> bool {
     let end = stated_end(format, header);
     match format.dialect.meaning(header.kind).role {
@@ -230,8 +233,8 @@ pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> boo
     }
 }
 
-/// Returns where the fragment with this header ends, counted from its first byte. If the type has
-/// two forms, this is the end in the first form.
+/// Returns the offset of the end of the fragment with this header, relative to the fragment's first
+/// byte. If the type has two forms, this is the end in the first form.
 pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
     format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
 }
@@ -239,9 +242,9 @@ pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
 /// Checks whether the bytes after a header prove that the header is not from a torn write, although
 /// its length extends past the end of the file.
 ///
-/// (a) The checksum does not cover the length. If it is valid for a shorter payload, the length was
-/// damaged. (b) If a complete, valid fragment follows, more was written after this header, so the
-/// payload of this header had been written.
+/// (a) The checksum does not cover the length. If the checksum is valid for a shorter payload, the
+/// length was damaged. (b) If a complete, valid fragment follows, more was written after this
+/// header, so the payload of this header had been written.
 ///
 /// If a payload itself contains log fragments, (b) can report a torn tail as damage. A false alarm
 /// is better than a silent loss.
@@ -286,8 +289,8 @@ mod tests {
         }
     }
 
-    /// RocksDB writes type 11 with headers of 7 and of 11 bytes. If no bytes follow, only 7 fit
-    /// here.
+    /// RocksDB writes type 11 with headers of 7 and of 11 bytes. If no bytes follow, only a header
+    /// of 7 bytes fits here.
     #[test]
     fn a_file_may_end_with_the_shorter_of_two_forms() {
         let bytes = fragment(11, b"\x01\0\0\0\x08\0");
@@ -328,8 +331,8 @@ mod tests {
         }
     }
 
-    /// LevelDB's internal codes 5 and 6 clash with type bytes. Here, no type byte may end a read or
-    /// go unreported.
+    /// LevelDB's internal codes 5 and 6 clash with type bytes. In this crate, no type byte may end
+    /// a read or go unreported.
     #[test]
     fn each_type_byte_with_a_right_and_a_wrong_checksum() {
         for kind in 0..=255 {
@@ -380,7 +383,8 @@ mod tests {
         );
     }
 
-    /// LevelDB silently loses the records after a flipped bit in a length in the last block.
+    /// If a bit of a length in the last block is flipped, LevelDB silently loses the records after
+    /// it.
     #[test]
     fn a_length_that_the_rest_proves_wrong_is_damage() {
         let mut flipped = fragment(1, b"foo");

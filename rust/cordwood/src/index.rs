@@ -17,27 +17,27 @@ use crate::reader::{Reader, Source};
 /// The number of records in a group. The index keeps the offset of the first record of each group.
 const STRIDE: u64 = 16;
 
-/// The maximum number of readers to keep open for later calls. Each has a window of 264 KiB.
-/// Operating systems often limit a process to about 1,000 open files.
+/// The maximum number of readers to keep open for later calls. Each reader has a window of 264 KiB.
+/// Operating systems often allow a process to open only about 1,000 files.
 const IDLE_MAX: usize = 64;
 
-/// The number of records whose indices are sorted at a time, if a large part of all records is read
-/// at once.
+/// The number of records whose indices are sorted at a time when a large part of all records is
+/// read in one call.
 const PIECE_LEN: usize = 1 << 12;
 
 /// Looks up the records of logs by index, counted from 0.
 ///
 /// Creating the index reads the logs once. The index keeps 8 bytes for every 16 records. To return
-/// a record, it reads the group of 16 records that contains the record, and verifies their
-/// checksums. For records near damage, it keeps 8 bytes for each record, and reads each record on
-/// its own. In a packed log, it starts reading at the block in which the container starts. Each
-/// call to [`read`](Self::read) opens a container only once.
+/// a record, the index reads the group of 16 records that contains the record, and verifies the
+/// checksums of the group. For records near damage, the index keeps 8 bytes for each record, and
+/// reads each record on its own. In a packed log, reading starts at the block in which the
+/// container starts. Each call to [`read`](Self::read) opens a container only once.
 ///
 /// Any number of threads and forked processes can use the index at the same time, because each call
 /// reads at its own position. A log may grow, but the new records are not in the index. A log must
 /// not change in any other way. The index returns an error if the path names another log when its
-/// file is opened, or if a record does not start where it did. The index keeps files open for later
-/// calls, and does not compare an open file again.
+/// file is opened, or if a record no longer starts at its indexed offset. The index keeps files
+/// open for later calls, and does not check an open file again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -71,7 +71,7 @@ pub struct RecordIndex {
     idle: Mutex<Vec<Idle>>,
 }
 
-/// An open reader and the number of its log.
+/// An open reader and the number of the reader's log.
 struct Idle {
     log: usize,
     reader: Box<Reader>,
@@ -99,11 +99,13 @@ pub struct IndexedLog {
     pub position: Position,
     /// The number of records.
     pub record_count: u64,
-    /// The offset of the first of every 16 records, followed by the offset after the last record.
+    /// The offset of every 16th record, starting with the first record, followed by the offset
+    /// after the last record.
     pub offsets: Vec<u64>,
     /// The numbers of the groups of 16 records near damage. A group is near damage if bytes were
     /// lost in the group, since the previous group, or before a salvaged record of the group in
-    /// that record's block. Reading that starts at another place may find other records there.
+    /// that record's block. A reader that starts at another offset may find other records in such a
+    /// group.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
@@ -151,7 +153,7 @@ impl RecordIndex {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Whether the index has no records.
+    /// Returns whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -193,7 +195,7 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` once for each of these indices, with the place of the index in `indices` and
+    /// Calls `each` once for each index in `indices`, with the place of the index in that slice and
     /// with the record. The indices are visited in ascending order, so that nearby records are read
     /// together.
     ///
@@ -231,8 +233,8 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Implements [`visit`](Self::visit) for sorted indices, each with its place. `open` is the
-    /// reader that was used last, with the number of its log.
+    /// Implements [`visit`](Self::visit) for sorted indices. Each index comes with its place.
+    /// `open` is the reader that was used last and the number of the reader's log.
     fn visit_sorted<E: From<Error>>(
         &self,
         mut places: &[(u64, usize)],
@@ -250,8 +252,8 @@ impl RecordIndex {
             let (here, rest) = places.split_at(of_log);
             let is_whole = self.logs[log].near_damage.is_empty();
             let is_alone = |index: u64| self.logs[log].exact_offset(index - first_of(log)).is_some();
-            // If the next record is at most this far away, it is faster to continue reading than to
-            // seek.
+            // If the next record is at most this many bytes away, it is faster to continue reading
+            // than to seek.
             let are_near = |&(index, _): &(u64, usize), &(next, _): &(u64, usize)| {
                 next - index <= STRIDE && (is_whole || next == index || !(is_alone(index) || is_alone(next)))
             };
@@ -340,7 +342,7 @@ impl RecordIndex {
         }
     }
 
-    /// Closes the files that the index keeps open. A later call opens them again.
+    /// Closes the files that the index keeps open. A later call opens the files again.
     pub fn close_files(&self) {
         if let Some(mut idle) = self.idle() {
             idle.clear();
@@ -348,7 +350,8 @@ impl RecordIndex {
     }
 
     /// Returns the idle readers, or `None` if another thread holds the lock for too long. In a
-    /// forked process, the lock may be held forever by a thread that does not exist there.
+    /// forked process, the lock may be held forever by a thread that exists only in the parent
+    /// process.
     fn idle(&self) -> Option<MutexGuard<'_, Vec<Idle>>> {
         (0..1000).find_map(|_| {
             hint::spin_loop();
@@ -413,7 +416,7 @@ impl IndexedLog {
         Ok(log)
     }
 
-    /// Ends a group if the group is complete.
+    /// Stores the group if it is complete.
     fn end_full(&mut self, group: &mut Group) -> Result<(), Error> {
         match group.count == group.offsets.len() {
             true => self.end_group(group),
@@ -465,8 +468,8 @@ impl IndexedLog {
     }
 }
 
-/// Calls `each` with the indices in ascending order, each with its place. The indices are passed
-/// all at once or in pieces. `len` is the number of records.
+/// Calls `each` with the indices in ascending order, each with its place. All indices are passed in
+/// one call, or in pieces. `len` is the number of records.
 fn in_order<E: From<Error>>(
     indices: &[u64],
     len: u64,
@@ -484,9 +487,9 @@ fn in_order<E: From<Error>>(
         return each(&places);
     }
     // Sorting by comparison takes half as long as reading short records, so indices are not
-    // compared. Instead, the places of each index form a linked list. `firsts` has the first place
-    // of each list. `nexts` has, for each place, the next place in its list. Places count from 1,
-    // because 0 marks the end of a list.
+    // compared. Instead, the places of each index form a linked list. `firsts` contains the first
+    // place of each list. For each place, `nexts` contains the next place in the list. Places count
+    // from 1, because 0 marks the end of a list.
     let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
     firsts.try_reserve_exact(len as usize).map_err(no_memory)?;
     firsts.resize(len as usize, 0_u32);
@@ -539,7 +542,7 @@ struct Next<'a> {
     index: u64,
     /// The offset where the record starts, if it is known.
     start: Option<u64>,
-    /// All records of this reading start before this offset.
+    /// All records that are to be read start before this offset.
     end: u64,
 }
 
@@ -593,7 +596,7 @@ mod tests {
         let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
         let len = CONTAINERS * RECORDS_EACH;
         assert_eq!(index.len(), len);
-        // 7 and the length have no common divisor, so each index occurs once.
+        // The step 7 and the length have no common divisor, so each index occurs once.
         let shuffled: Vec<u64> = (0..len).map(|at| at * 7 % len).collect();
         let in_order: Vec<u64> = (0..len).collect();
         // Reads the last record of each container, in reverse order.

@@ -1,6 +1,6 @@
 //! Reads and writes the **LevelDB log format**. LevelDB and its relatives use this format for their
-//! write-ahead logs and MANIFESTs. You can use it for any file that you append records to and must
-//! still be able to read after a crash.
+//! write-ahead logs and MANIFESTs. You can use the format for any file that you append records to
+//! and must still be able to read after a crash.
 //!
 //! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, and each fragment
 //! is a 7-byte header followed by a payload. A **record** is one or more fragments. Each fragment
@@ -30,9 +30,10 @@
 //! ```
 //!
 //! [`LogFile`] documents which records survive a crash. A [`SegmentedLog`] is split into several
-//! files, and you can remove the oldest ones. [`Reader::seek`] moves to a record, a [`RecordIndex`]
-//! looks up records by index, and a [`Follower`] reads a log while it is being written. If the log
-//! is not a file on disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
+//! files, and you can remove the oldest files. [`Reader::seek`] moves to a record, a
+//! [`RecordIndex`] looks up records by index, and a [`Follower`] reads a log while it is being
+//! written. If the log is not a file on disk, use [`Writer`], [`Reader::new`] and
+//! [`Reader::from_slice`].
 //!
 //! [`Reader::record_batch`] gathers many records in one buffer. [`ops::split_ranges`] divides a
 //! file into ranges that start at block boundaries. [`Reader::another`] reads one such range. Each
@@ -53,18 +54,19 @@
 //!
 //! # Layers
 //!
-//! [`Decoder`](codec::Decoder) does no I/O. It takes a [`Window`](codec::Window) of the file and
-//! returns the next event, or asks for more bytes. [`Reader`] runs a decoder in a loop over a
-//! slice, a file or any [`std::io::Read`]. [`Follower`] does the same for a file that is still
-//! being written. [`Encoder`](codec::Encoder) and [`Writer`] are their counterparts for writing.
-//! [`LogFile`] writes a file on disk, for programs that cannot afford to lose a record. [`ops`]
-//! contains the operations on a whole log: verifying it, salvaging it, counting its contents,
-//! listing its fragments, and detecting its dialect. The crate `cordwood-payload` decodes the
-//! payloads that the engines store in the records.
+//! [`Decoder`](codec::Decoder) does no I/O. A decoder takes a [`Window`](codec::Window) of the file
+//! and returns the next event, or asks for more bytes. [`Reader`] runs a decoder in a loop over a
+//! slice, a file or any [`std::io::Read`]. [`Follower`] runs a decoder over a file that is still
+//! being written. For writing, the counterparts of `Decoder` and `Reader` are
+//! [`Encoder`](codec::Encoder) and [`Writer`]. [`LogFile`] writes a file on disk, for programs that
+//! cannot afford to lose a record. [`ops`] contains the operations on whole logs, such as verifying
+//! and salvaging them, counting their contents, listing their fragments, and detecting their
+//! dialects. The crate `cordwood-payload` decodes the payloads that the engines store in the
+//! records.
 //!
-//! The crate root contains the items that most programs need. The rest is in the modules [`codec`],
-//! [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`], [`segments`] and
-//! [`mod@write`].
+//! The crate root contains the items that most programs need. All other items are in the modules
+//! [`codec`], [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`], [`segments`]
+//! and [`mod@write`].
 //!
 //! # Features
 //!
@@ -86,8 +88,8 @@
 //! you want to wait for data yourself, use [`Reader::found`]. If you want to do the I/O yourself,
 //! use a [`Decoder`](codec::Decoder).
 
-// Without `fs`, the items that only followers and log files need are unused. Most of those items
-// have no `cfg` of their own.
+// Without `fs`, the items that only followers and log files need are unused. Most of these unused
+// items have no `cfg` of their own.
 #![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
 
 // Runs the README's examples as doc tests.

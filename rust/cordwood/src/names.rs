@@ -1,5 +1,6 @@
 //! Values with stable names, which are the same in Rust, in Python and on the command line.
-//! `Display` shows the name. If a program takes the name from its user, `FromStr` parses it.
+//! `Display` shows the name. `FromStr` parses a name, for programs that take the name from the
+//! user.
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ pub struct UnknownName {
     pub what: &'static str,
     /// The text that is not a valid name.
     pub name: String,
-    /// The names that would be valid.
+    /// The names that are valid.
     pub expected: Vec<&'static str>,
 }
 
@@ -78,7 +79,8 @@ macro_rules! parses_name {
     };
 }
 
-/// Defines an enum without fields. Each value has a stable name, and may have a description.
+/// Defines an enum without fields. Each value of the enum has a stable name, and may have a
+/// description.
 macro_rules! named {
     ($(#[$about:meta])* pub enum $type:ident { $($(#[$of:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$about])*

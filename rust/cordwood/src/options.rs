@@ -54,8 +54,9 @@ macro_rules! setter {
 macro_rules! log_options {
     ($options:ident) => {
         impl $options {
-            /// Sets the dialect, the number and the compression. You can get such a format from
-            /// [`detect`](crate::ops::detect) or from a reader of the same log.
+            /// Sets the dialect, the log number and the compression. You can get a
+            /// [`LogFormat`](crate::LogFormat) from [`detect`](crate::ops::detect) or from a reader
+            /// of the same log.
             #[must_use]
             pub fn with_format(self, format: impl Into<$crate::LogFormat>) -> Self {
                 let format: $crate::LogFormat = format.into();

@@ -2,7 +2,7 @@
 //! of the parts.
 //!
 //! Each thread takes the next part as soon as it is free, so no thread waits for the slowest one. A
-//! thread that is a few parts ahead of the consumer waits, so memory is bounded.
+//! thread that is a few parts ahead of the consumer waits, so memory use is bounded.
 
 use std::collections::VecDeque;
 use std::io;
@@ -36,10 +36,10 @@ pub struct Queue<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// One place for each part that is claimed but not yet taken. A place is `None` while a worker
+    /// One entry for each part that is claimed but not yet taken. An entry is `None` while a worker
     /// works on its part.
     results: VecDeque<Option<T>>,
-    /// The number of the part in the first place.
+    /// The number of the part to which the first entry of `results` belongs.
     first: u64,
     /// The number of parts.
     count: u64,
@@ -58,7 +58,7 @@ pub enum Next<T> {
 
 impl<T> Queue<T> {
     /// Creates a queue for the parts `0..count`. At any time, at most `window` parts are claimed
-    /// and not yet taken.
+    /// but not yet taken.
     pub fn new(count: u64, window: usize) -> Self {
         Queue {
             state: Mutex::new(State {
@@ -97,7 +97,7 @@ impl<T> Queue<T> {
     pub fn put(&self, part: u64, result: T) {
         let mut state = self.lock();
         let at = part.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
-        // If there is no place for the result, the queue was stopped. The result is then dropped.
+        // If there is no entry for the result, the queue was stopped. The result is then dropped.
         if let Some(place) = at.and_then(|at| state.results.get_mut(at)) {
             *place = Some(result);
             if at == Some(0) {
@@ -131,8 +131,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Stops the queue. No more parts can be claimed and no more results can be taken. Results that
-    /// were not taken are dropped.
+    /// Stops the queue. Stops the queue, so that no more parts can be claimed and no more results
+    /// can be taken. Results that were not taken are dropped.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.count = 0;
@@ -164,8 +164,8 @@ const fn window(worker_count: usize) -> usize {
 
 /// Threads that work on the parts of a file and return the results in order.
 ///
-/// Dropping the pipeline ends the threads and waits for them. The wait takes at most as long as the
-/// work on one part. A forked child has no copy of the threads, so
+/// Dropping the pipeline tells the threads to end and waits for them. The wait takes at most as
+/// long as the work on one part. A forked child has no copy of the threads, so
 /// [`is_of_this_process`](Self::is_of_this_process) returns false there. A forked child must not
 /// use the pipeline, except to drop it.
 #[derive(Debug)]
@@ -210,7 +210,7 @@ impl<T: Send + 'static> Pipeline<T> {
             Next::Result(Ok(result)) => Next::Result(result),
             Next::Result(Err(panic)) => {
                 // If the queue were not stopped, a caller that continues would get the part after
-                // the lost one.
+                // the lost part.
                 self.queue.stop();
                 resume_unwind(panic)
             }
@@ -254,8 +254,8 @@ impl<T> Drop for Pipeline<T> {
 ///
 /// # Errors
 ///
-/// Returns the error that `take` returned. If a thread cannot be started, returns the result of
-/// `failed` for that error.
+/// Returns the error that `take` returned. If a thread cannot be started, passes the error to
+/// `failed` and returns the result.
 pub(crate) fn in_order<T: Send, E>(
     count: u64,
     workers: Vec<impl FnMut(u64) -> T + Send>,
@@ -264,7 +264,8 @@ pub(crate) fn in_order<T: Send, E>(
 ) -> Result<(), E> {
     let queue = Queue::new(count, window(workers.len()));
     thread::scope(|scope| {
-        // Without this, the threads would wait forever for a consumer that no longer exists.
+        // If the queue were not stopped, the threads would wait forever for a consumer that no
+        // longer exists.
         let _stop = StopOnDrop(&queue);
         for worker in workers {
             let queue = &queue;
@@ -297,8 +298,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-    /// The results arrive in order, however fast each thread is. No thread gets further ahead than
-    /// the window.
+    /// The results arrive in order, however fast each thread is. No thread gets ahead of the
+    /// consumer by more than the window.
     #[test]
     fn results_come_in_order_within_the_window() {
         for worker_count in [1, 2, 3, 8] {
@@ -326,7 +327,8 @@ mod tests {
         }
     }
 
-    /// An error ends the work. Parts that have not started by then never start.
+    /// An error ends the work. Parts that have not been started when the error occurs are never
+    /// started.
     #[test]
     fn an_error_of_the_consumer_ends_the_work() {
         let started = AtomicUsize::new(0);
@@ -369,7 +371,7 @@ mod tests {
         assert_eq!(pipeline.next_within(Duration::ZERO), Next::End);
     }
 
-    /// A pipeline leaves no thread running, even if not all of its results were taken.
+    /// A dropped pipeline leaves no thread running, even if some results were not taken.
     #[test]
     fn dropping_a_pipeline_stops_its_threads() {
         let running = Arc::new(());

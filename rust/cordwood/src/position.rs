@@ -20,9 +20,9 @@ use crate::format::BLOCK_LEN;
 /// bytes before the offset: at the end of the previous segment, in the first block of the file, and
 /// in the block before the offset. A reader or follower that resumes at a position compares these
 /// checksums with the log. If the checksums differ, this is another log, and the error is
-/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log is still the same log if it has grown,
-/// or has been copied or renamed, in the meantime. A damaged log is also accepted, because a
-/// damaged block is not compared. A position at offset 0 fits any log.
+/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log still counts as the same log if it has
+/// since grown, or has been copied or renamed. A damaged log is also accepted, because damaged
+/// blocks are not compared. A position at offset 0 matches any log.
 ///
 /// To store a position, use its text form. See [`Display`](fmt::Display) and [`FromStr`].
 ///
@@ -50,7 +50,7 @@ use crate::format::BLOCK_LEN;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Position {
     offset: u64,
-    /// The marks. There are at most [`MARKS_MAX`].
+    /// The marks. There are at most [`MARKS_MAX`] marks.
     marks: Vec<Mark>,
     version: Option<String>,
 }
@@ -110,7 +110,7 @@ impl Mark {
         Mark::read(base, start..offset, read_at)
     }
 
-    /// Reads the same bytes again.
+    /// Reads the bytes of this mark again.
     pub(crate) fn again(self, read_at: impl FnMut(u64, &mut [u8]) -> io::Result<usize>) -> io::Result<Self> {
         Mark::read(self.base, self.range(), read_at)
     }
@@ -135,8 +135,8 @@ impl Position {
         Position { offset, ..self.clone() }
     }
 
-    /// If the log is an object in a store, returns the version that the store gave to it. The
-    /// version is the object's ETag or its generation.
+    /// If the log is an object in a store, returns the version that the store gave it. The version
+    /// is the object's ETag or its generation.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
@@ -153,9 +153,9 @@ impl Position {
         Position { version, ..self }
     }
 
-    /// Returns the position at the start of a log. `bytes` are the first bytes of its first file,
-    /// which starts at the log offset `base`. The mark ends before the first incomplete fragment,
-    /// because a writer may still write other bytes there.
+    /// Returns the position at the start of a log. `bytes` are the first bytes of the log's first
+    /// file, which starts at the log offset `base`. The mark ends before the first incomplete
+    /// fragment, because a writer may still overwrite that fragment.
     pub fn of_start(bytes: &[u8], base: u64, format: LogFormat) -> Self {
         let mut options = ReadOptions::default().with_format(format);
         options.origin = base;
@@ -232,14 +232,14 @@ mod files {
     enum Marked {
         /// The file, and the log offset of its first byte.
         In(File, u64),
-        /// No file has the bytes. The bytes were pruned, or a segment is missing.
+        /// No file contains the bytes of the mark. The bytes were pruned, or a segment is missing.
         Nowhere,
-        /// Another segment has the bytes.
+        /// Another segment contains the bytes of the mark.
         Elsewhere,
     }
 
     impl Position {
-        /// Returns the position at an offset of a log, which is a file or a log in
+        /// Returns the position at an offset in a log, which is a file or a log in
         /// [`segments`](crate::segments).
         ///
         /// # Errors
@@ -318,8 +318,8 @@ mod files {
                 };
                 let is_same = match mark.again(|at, to| read_full_at(&file, to, at.saturating_sub(origin))) {
                     Ok(now) => now == *mark,
-                    // A reader that starts after missing bytes detects that they are missing,
-                    // unless the next segment contains them.
+                    // A reader that starts after missing bytes detects the gap, unless the next
+                    // segment contains the bytes.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         let is_next =
                             |segment: &Segment| mark.base < segment.offset && segment.offset < mark.range().end;
@@ -339,7 +339,7 @@ mod files {
 
     impl Mark {
         /// Checks whether a reader finds damage in the bytes of this mark. Damaged bytes do not
-        /// show which log they belong to.
+        /// show which log they come from.
         pub(crate) fn is_damaged(self, path: &Path, options: &ReadOptions) -> bool {
             let range = self.range();
             let mut options = options
@@ -365,7 +365,7 @@ mod files {
                     }
                 })
             };
-            // If this fails, the reader of the log will report the error.
+            // An error here is ignored, because the reader of the log will report it.
             find().unwrap_or(true)
         }
 
@@ -414,7 +414,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// The error for text that is not a [`Position`], or that a later release wrote.
+/// The error for text that is not a [`Position`], or that was written by a later release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidPosition {

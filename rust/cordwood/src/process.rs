@@ -1,8 +1,8 @@
 //! The identity of the process. A writer uses this identity to detect that it was copied by `fork`.
 //!
 //! A forked child has a copy of every writer, with the same buffered records and the same open
-//! file. If both processes wrote, each would overwrite the other's bytes. So a writer belongs to
-//! the process that opened it.
+//! file. If both processes wrote, each would overwrite the other's bytes. So only the process that
+//! opened a writer may use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Distinguishes a process from the processes that it was forked from.
 ///
-/// The process id is not enough, because ids are reused. In addition, `getpid` takes half as long
-/// as a write, and a writer checks the process before each record. So forks are counted instead:
-/// `fork` calls the handlers that were registered with `pthread_atfork`.
+/// The process id is not enough, because ids are reused. Calling `getpid` would also be slow: it
+/// takes half as long as a write, and a writer checks the process before each record. So forks are
+/// counted instead: `fork` calls the handlers that were registered with `pthread_atfork`.
 #[derive(Clone, Default)]
 pub struct Process {
     /// A simulated process, which a test can change.
     simulated: Option<Arc<AtomicU32>>,
 }
 
-/// Shows the same text in each process. A `Process` identifies the caller, and is not part of a
-/// writer's state.
+/// Shows the same text in every process, because a `Process` identifies the caller and is not part
+/// of a writer's state.
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Process")
@@ -67,7 +67,7 @@ fn current_number() -> u64 {
 #[cold]
 fn first_number() -> u64 {
     if are_forks_counted() {
-        // Another thread may have set the counter first.
+        // Another thread may have set the counter in the meantime.
         let _ = GENERATION.compare_exchange(0, 1, Relaxed, Relaxed);
         return GENERATION.load(Relaxed);
     }
@@ -84,7 +84,8 @@ fn are_forks_counted() -> bool {
 
     type Handler = Option<extern "C" fn()>;
 
-    // `pthread_atfork` is part of POSIX. The C library that the standard library links contains it.
+    // `pthread_atfork` is part of POSIX. The C library, which the standard library links, contains
+    // this function.
     unsafe extern "C" {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     }
@@ -96,9 +97,10 @@ fn are_forks_counted() -> bool {
     static IS_REGISTERED: OnceLock<bool> = OnceLock::new();
     *IS_REGISTERED.get_or_init(|| {
         // SAFETY: the declaration is that of POSIX. The handler is a function of this library,
-        // which stays loaded (if it is unloaded, the C library removes its handlers). It runs in
-        // the child of a process that may have had other threads, where only async-signal-safe
-        // operations are allowed: an atomic addition is one. It does not unwind.
+        // which stays loaded (if it is unloaded, the C library removes its handlers). The handler
+        // runs in the child of a process that may have had other threads, where only
+        // async-signal-safe operations are allowed, such as an atomic addition. The handler does
+        // not unwind.
         unsafe { pthread_atfork(None, None, Some(count)) == 0 }
     })
 }

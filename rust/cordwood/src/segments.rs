@@ -1,8 +1,8 @@
 //! A segmented log is a directory of log files, each named for the log offset of its first byte.
 //!
 //! With these names, a position in the log is a single number, and each segment ends at the offset
-//! that names the next one. No other list of the segments exists. [`list`] reads the directory, and
-//! [`breaks`] finds the bytes that are missing between two segments. The rules are in
+//! that names the next segment. No other list of the segments exists. [`list`] reads the directory,
+//! and [`breaks`] finds the bytes that are missing between two segments. The rules are in
 //! `docs/format/writing.md`.
 //!
 //! ```
@@ -27,13 +27,13 @@ use crate::damage::{Reason, SkippedRegion};
 use crate::error::{Error, ErrorKind};
 
 /// The name of the lock file, which is in the same directory as the segments. The writer of the log
-/// holds a lock on it.
+/// holds a lock on this file.
 pub const LOCK_NAME: &str = "LOCK";
 
 /// The number of digits in the largest `u64`.
 const DIGITS: usize = 20;
 
-/// The largest offset at which a file or a log can end.
+/// The greatest offset at which a file or a log can end.
 pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 
 /// One file of a segmented log.
@@ -83,10 +83,10 @@ pub fn offset_of(name: impl AsRef<OsStr>) -> Option<u64> {
 }
 
 /// Returns the segments in a directory with their lengths, in the order of their offsets. The
-/// length of the last segment may change while it is written.
+/// length of the last segment may change while a writer appends to it.
 ///
-/// [`LOCK_NAME`], `lost+found` and names that start with a dot are ignored, because file systems
-/// create such files.
+/// Ignores the lock file [`LOCK_NAME`], and also `lost+found` and names that start with a dot,
+/// because file systems create such files.
 ///
 /// # Errors
 ///
@@ -117,8 +117,8 @@ pub(crate) fn list_again(directory: &Path) -> Result<Vec<Segment>, Error> {
 struct Listing {
     /// The segments in the order of their offsets.
     segments: Vec<Segment>,
-    /// The offsets of all segment names that were listed. Some of the files may have been pruned
-    /// since.
+    /// The offsets of all segment names that were listed. Some of these files may have been pruned
+    /// since then.
     offsets: Vec<u64>,
     /// The name of a file that is neither a segment nor ignored.
     stray: Option<OsString>,
@@ -136,12 +136,12 @@ impl Listing {
 /// Lists a directory repeatedly, until a listing has no faults, or until two consecutive listings
 /// have the same faults.
 ///
-/// A system may list a file that was just created but not the one created before it. All listed
-/// segments may also be pruned before their lengths are read. The next listing does not have such a
-/// fault. If a log changes faster than it can be listed, or if another program makes a segment
-/// longer, no two listings agree. So the number of tries is limited, and the last listing is used.
-/// The limit is much higher for a listing without segments, because such a listing is short and
-/// does not show the state of the log.
+/// An operating system may list a file that was just created but not yet the file that was created
+/// before it. It is also possible that all listed segments are pruned before their lengths are
+/// read. The next listing does not have these faults. If a log changes faster than it can be
+/// listed, or if another program makes a segment longer, no two listings agree. So the number of
+/// attempts is limited, and the last listing is used. The limit is much higher for a listing
+/// without segments, because such a listing is short and does not show the state of the log.
 fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;
@@ -193,7 +193,7 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
                 len: metadata.len().min(OFFSET_MAX),
             }),
             Ok(_) => stray = Some(name_of(offset).into()),
-            // A symbolic link to a missing file is an error. It does not show that the segment was
+            // A symbolic link to a missing file is an error, not a sign that the segment was
             // pruned.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => break,
             Err(error) => return Err(Error::io(error, Some(&path))),
@@ -207,8 +207,8 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     })
 }
 
-/// Returns the places where a segment does not end at the start of the next one, in order. A
-/// healthy log has no such place.
+/// Returns, in order, the places where a segment does not end at the start of the next segment. A
+/// healthy log has no such places.
 ///
 /// * [`Reason::MissingSegment`]: no segment contains these bytes, because a file was removed or
 ///   truncated.

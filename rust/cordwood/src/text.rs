@@ -1,4 +1,4 @@
-//! Checks whether bytes are text. A log is rarely text.
+//! Checks whether bytes are text. Logs are rarely text.
 
 /// Checks whether `head` is UTF-8 without control bytes. Unless `head` is the whole file, it may
 /// end in the middle of a character.

@@ -1,9 +1,9 @@
 //! With the feature `trace`, decoders and followers print their decisions to standard error, for
-//! debugging. Without the feature, none of this is compiled into a program.
+//! debugging. Without the feature, this code is not compiled into a program.
 
 use std::fmt;
 
-/// Prints a line. The arguments are those of `format!`.
+/// Prints a line. Takes the same arguments as `format!`.
 macro_rules! trace {
     ($($argument:tt)+) => {
         if cfg!(feature = "trace") {

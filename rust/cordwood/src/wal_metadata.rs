@@ -7,22 +7,22 @@ use std::collections::BTreeMap;
 use crate::container::Mark;
 use crate::dialect::{Compression, Metadata, NO_COMPRESSION, ZSTD};
 
-/// The facts about a log that are known from the part read so far. Only RocksDB's logs contain such
-/// metadata.
+/// The facts about a log that are known from the part that has been read so far. Only RocksDB's
+/// logs contain such metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogInfo {
     /// The compression of all records, or `None` if they are not compressed.
     pub compression: Option<Compression>,
-    /// The length in bytes of the timestamp in each key, by the number of the column family. A
+    /// For each column family, by number, the length in bytes of the timestamp in each key. A
     /// column family without timestamps has no entry. The lengths apply to the records that are
     /// read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log that precedes this log.
     pub predecessor: Option<Predecessor>,
-    /// The number of another log to which all fragments read so far belong. Either the file was
-    /// recycled and no record has been written to this log yet, or the number that was given or is
-    /// in the file's name does not match the contents.
+    /// The number of another log, if all fragments read so far carry that number. Either the file
+    /// was recycled and no record has been written to this log yet, or the number that was given or
+    /// is in the file's name does not match the contents.
     pub other_log_number: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ impl LogInfo {
     }
 
     /// Applies a metadata record with this payload. Returns whether the record is canonical, which
-    /// means that an engine would write it this way.
+    /// means that an engine would write these same bytes.
     pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> bool {
         match metadata {
             Metadata::SetCompression => self.set_compression(payload),

@@ -5,13 +5,13 @@ use super::dispatch::run;
 use super::kernel::{Job, Kernel};
 use super::zeros::{self, ZeroTables};
 
-/// The checksum that a header states. The checksum covers the payload and the header from the type
-/// byte on.
+/// The checksum in the header of a fragment. The checksum covers the payload and the header from
+/// the type byte on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checksum {
     /// Masked CRC-32C.
     MaskedCrc32c,
-    /// The CRC-32 of IEEE 802.3, as zlib computes it. It is not masked.
+    /// The CRC-32 of IEEE 802.3, as zlib computes it. This checksum is not masked.
     Crc32,
 }
 
@@ -40,13 +40,14 @@ impl Checksum {
         }
     }
 
-    /// Returns the checksum that a header states if the bytes from its type byte on are `covered`.
+    /// Returns the checksum for the header of a fragment whose bytes from the type byte on are
+    /// `covered`.
     #[inline]
     pub(crate) fn stored(self, covered: &[u8]) -> u32 {
         self.store(self.crc(covered))
     }
 
-    /// Converts a CRC to the form that a header states.
+    /// Converts a CRC to the form in which a header stores it.
     #[inline]
     pub(crate) const fn store(self, crc: u32) -> u32 {
         match self {
@@ -55,7 +56,8 @@ impl Checksum {
         }
     }
 
-    /// Converts the form that a header states to the CRC. This undoes [`store`](Self::store).
+    /// Converts the form in which a header stores a CRC back to the CRC. This undoes
+    /// [`store`](Self::store).
     #[inline]
     pub(crate) const fn load(self, stored: u32) -> u32 {
         match self {
@@ -64,8 +66,9 @@ impl Checksum {
         }
     }
 
-    /// Returns the length of the shortest prefix of `data` that has the CRC `wanted` when it
-    /// follows bytes with the CRC `crc`. The CRC covers both.
+    /// Returns the length of the shortest prefix of `data` that changes the CRC from `crc` to
+    /// `wanted`. `crc` is the CRC of the bytes before `data`, and `wanted` covers those bytes and
+    /// the prefix.
     pub(crate) fn prefix_with(self, wanted: u32, crc: u32, data: &[u8]) -> Option<usize> {
         match self {
             Checksum::MaskedCrc32c => run(PrefixWith {
@@ -77,9 +80,10 @@ impl Checksum {
         }
     }
 
-    /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, at most
-    /// a block of them. If bytes with the CRC `crc` are followed by as many other bytes as there
-    /// are zeros, the result is their contribution to the CRC of the whole.
+    /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros.
+    /// Together, the zeros may be at most as long as a block. If data with the CRC `crc` is
+    /// followed by as many bytes as there are zeros, the result is the data's contribution to the
+    /// CRC of the whole.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)
@@ -100,7 +104,7 @@ impl Checksum {
     }
 }
 
-/// The job of finding the shortest prefix of `data` that leads from one state to another.
+/// The job of finding the shortest prefix of `data` that changes one state to another.
 struct PrefixWith<'a> {
     wanted: u32,
     state: u32,

@@ -16,7 +16,7 @@ pub fn crc32c(data: &[u8]) -> u32 {
 }
 
 /// Returns the CRC-32C of some bytes followed by `data`. `crc` is the CRC-32C of those bytes alone.
-/// The CRC of no bytes is 0.
+/// The CRC of an empty slice is 0.
 ///
 /// ```
 /// use cordwood_log::crc32c::{crc32c, extend};
@@ -29,7 +29,7 @@ pub fn extend(crc: u32, data: &[u8]) -> u32 {
 
 /// Returns the state of a checksum (before the final inversion) after the byte `byte`.
 pub(crate) const fn state_after(byte: u8) -> u32 {
-    // This is the state after a word of ones, advanced over eight bits.
+    // The loop advances the initial state, which is all ones, over the eight bits of the byte.
     let mut state = !0 ^ byte as u32;
     let mut bit = 0;
     while bit < 8 {
@@ -42,7 +42,7 @@ pub(crate) const fn state_after(byte: u8) -> u32 {
 /// Returns the CRC-32C of two concatenated pieces. `first` and `second` are the CRCs of the pieces,
 /// and `second_len` is the length of the second piece in bytes.
 ///
-/// This takes time logarithmic in `second_len`.
+/// The running time is logarithmic in `second_len`.
 ///
 /// ```
 /// use cordwood_log::crc32c::{combine, crc32c};
@@ -53,7 +53,7 @@ pub fn combine(first: u32, second: u32, second_len: u64) -> u32 {
 }
 
 /// Returns the instructions with which this process computes CRC-32C, such as `"SSE4.2,
-/// PCLMULQDQ"`. This is for benchmarks and bug reports.
+/// PCLMULQDQ"`. Benchmarks and bug reports use this function.
 pub fn crc32c_kernel() -> &'static str {
     run(Name)
 }
@@ -64,8 +64,8 @@ const MASK_DELTA: u32 = 0xa282_ead8;
 
 /// Returns the form in which a log stores a checksum: rotated right by 15 bits, plus a constant.
 ///
-/// A payload may itself contain log fragments with their checksums, and the CRC of data that
-/// contains its own CRC is a bad check. The mask avoids this. The page that documents the format
+/// A payload may itself contain log fragments with their checksums. Without the mask, data could
+/// contain its own CRC, and the CRC of such data is a bad check. The page that documents the format
 /// does not mention the mask, but every engine applies it.
 ///
 /// Source: LevelDB `util/crc32c.h`.

@@ -32,7 +32,7 @@ impl Available {
 #[inline]
 pub(crate) fn run<J: Job>(job: J) -> J::Output {
     /// The best kernel other than the portable one. There are only a few kernels, so the compiler
-    /// selects one by comparing, which is faster than a jump to an address from a table.
+    /// selects one with comparisons, which is faster than a jump through a table.
     static BEST: OnceLock<arch::Kernels> = OnceLock::new();
 
     // This function is not inlined, so that the usual case is little more than a jump to the
@@ -91,7 +91,7 @@ impl Job for Name {
 
 /// Returns the kernels that this machine can run, with the best one first. Each kernel comes with
 /// its name and a function. The function does the same as [`extend`](super::extend), but with that
-/// kernel. This is for fuzzing and benchmarks.
+/// kernel. Fuzzing and benchmarks use these functions.
 pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
     Available::all().map(|kernel| {
         let extend = move |crc: u32, data: &[u8]| !kernel.run(Update(!crc, data));

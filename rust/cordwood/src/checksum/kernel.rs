@@ -6,7 +6,8 @@ use crate::copy;
 /// room, appending takes longer.
 pub(crate) const APPEND_ROOM: usize = 64;
 
-/// An implementation of CRC-32C. A value of the type proves that the machine can run it.
+/// An implementation of CRC-32C. A value of an implementing type proves that the machine can run
+/// the kernel.
 pub(crate) trait Kernel: Copy {
     /// The instructions that the kernel uses, in readable form.
     const NAME: &'static str;
@@ -25,13 +26,12 @@ pub(crate) trait Kernel: Copy {
     fn run<J: Job>(self, job: J) -> J::Output;
 }
 
-/// A job is work that needs checksums. Implementations of [`call`](Job::call) must be
+/// A job is a piece of work that needs checksums. Implementations of [`call`](Job::call) must be
 /// `#[inline(always)]`.
 ///
-/// A function that uses instructions that not every machine has cannot be inlined into a function
-/// that does not use them. So each checksum of a record would cost a call. To avoid this, a whole
-/// job is passed to the kernel. The job is compiled once per kernel, with that kernel's
-/// instructions.
+/// A function compiled with special instructions cannot be inlined into a function compiled without
+/// them. So each checksum of a record would cost a call. To avoid this, a whole job is passed to
+/// the kernel. The job is compiled once per kernel, with that kernel's instructions.
 pub(crate) trait Job {
     type Output;
 

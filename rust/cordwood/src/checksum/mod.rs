@@ -2,8 +2,8 @@
 //! instructions of each architecture.
 //!
 //! In the kernels, a checksum is a *state*, which is the register before the final inversion.
-//! Elsewhere, it is the finished value. The tests in this directory compare each kernel with a
-//! naive bit-by-bit oracle.
+//! Elsewhere, a checksum is the finished value. The tests in this directory compare each kernel
+//! with a naive bit-by-bit oracle.
 
 mod algorithm;
 mod arch;

@@ -1,12 +1,12 @@
-//! Arithmetic on polynomials over GF(2) modulo the polynomial of a CRC. It uses the bit-reflected
-//! form of CRCs, in which the highest bit of a `u32` is the coefficient of x^0.
+//! Arithmetic on polynomials over GF(2) modulo the polynomial of a CRC. Polynomials are in the
+//! bit-reflected form of CRCs, in which the highest bit of a `u32` is the coefficient of x^0.
 //!
-//! All functions are `const`, so that the compiler computes tables from their definition.
+//! All functions are `const`, so that tables can be computed at compile time.
 
 /// The Castagnoli polynomial, reflected. CRC-32C uses it.
 pub(super) const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// The polynomial of IEEE 802.3, reflected. Zip, PNG and zlib use it.
+/// The polynomial of IEEE 802.3, reflected. Zip, PNG and zlib use this polynomial.
 pub(super) const IEEE: u32 = 0xedb8_8320;
 
 /// The polynomial x^0.
@@ -46,7 +46,7 @@ pub(super) const fn x_to(poly: u32, mut n: u64) -> u32 {
 
 /// Returns the factor that shifts a CRC over `n` zero bytes: x^(8n), modulo `poly`.
 pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
-    // This is x^n raised to the eighth power, so that 8n need not fit a u64.
+    // The power is computed as x^n raised to the eighth power, so that 8n need not fit in a u64.
     let mut power = x_to(poly, n);
     let mut doubling = 0;
     while doubling < 3 {
@@ -77,12 +77,13 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
 }
 
 /// Returns the two factors that advance 16 bytes over `len` bytes in CRC-32C by carry-less
-/// multiplication. The first is for the low half of the 16 bytes, and the second is for the high
-/// half.
+/// multiplication. The first factor is for the low half of the 16 bytes, and the second is for the
+/// high half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
-    // Adding the order of x gives factors even for an advance over fewer than 33 bits.
+    // Because the order of x is added to the exponent, there are factors even for an advance over
+    // fewer than 33 bits.
     [
         x_to(CASTAGNOLI, bits + 31) as u64,
         x_to(CASTAGNOLI, bits + CASTAGNOLI_ORDER - 33) as u64,
@@ -90,16 +91,16 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
 }
 
 /// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. The entry
-/// contains [`fold_by`] of 48 bytes more, 32 bytes more, and so on, down to 64 bytes fewer. The
-/// number of bytes may be negative.
+/// contains the factors of [`fold_by`] for 48 bytes more, 32 bytes more, and so on, down to 64
+/// bytes fewer, which may be a negative number of bytes.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);
     let mut folds = [[[0; 2]; 8]; N];
     let mut i = 0;
     while i < N {
-        // Each entry is computed by multiplication, because powers would take the compiler too
-        // long.
+        // Each entry is computed by multiplication, because computing powers would take the
+        // compiler too long.
         let [low, high] = fold_by(48 + if i == 0 { N } else { i });
         let (mut low, mut high) = (low as u32, high as u32);
         let mut column = 0;

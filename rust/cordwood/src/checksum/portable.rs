@@ -1,9 +1,10 @@
-//! The kernel for any machine. It does sixteen table look-ups for sixteen bytes ("slicing by 16").
+//! The kernel that runs on any machine. For every sixteen bytes, this kernel does sixteen table
+//! look-ups ("slicing by 16").
 
 use super::kernel::{Job, Kernel};
 use super::polynomial::{CASTAGNOLI, times_x};
 
-/// The kernel for any machine.
+/// The kernel that runs on any machine.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 

@@ -12,7 +12,8 @@ pub(crate) struct RangeCrc<'a> {
     bytes: &'a [u8],
     /// The CRC of the bytes before each chunk.
     crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// The range and CRC of the last request. Dialects differ little and request the same ranges.
+    /// The range and CRC of the last request. Dialects differ little, so they often request the
+    /// same range.
     last: Cell<(usize, usize, u32)>,
 }
 
@@ -29,7 +30,7 @@ impl<'a> RangeCrc<'a> {
             checksum,
             bytes,
             crcs,
-            // The CRC of no bytes is 0.
+            // The CRC of an empty slice is 0.
             last: Cell::new((0, 0, 0)),
         }
     }

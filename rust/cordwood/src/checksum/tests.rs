@@ -54,7 +54,7 @@ fn each_kernel_agrees_with_the_oracle_for_each_short_length() {
     }
 }
 
-/// The job of [`Kernel::append`].
+/// A job that calls [`Kernel::append`].
 struct Append<'a>(u32, &'a [u8], &'a mut Vec<u8>);
 
 impl Job for Append<'_> {
@@ -74,7 +74,7 @@ fn each_kernel_appends_data_and_matches_the_oracle() {
         let name = kernel.run(dispatch::Name);
         for len in (0..=1024).chain([1025, 3072, 5000, 32_761, 32_769, 32_840, 33_000, 33_400]) {
             let data = &data[len % 61..][..len];
-            // The output has room for writing too much, or no room at all.
+            // The output has either much more room than needed or no room at all.
             for (room, start) in [(0, &b""[..]), (4096, b"before")] {
                 let mut out = Vec::with_capacity(room);
                 out.extend_from_slice(start);
@@ -86,8 +86,8 @@ fn each_kernel_appends_data_and_matches_the_oracle() {
     }
 }
 
-/// The lengths are close to each length at which a kernel switches methods, and to the longest
-/// piece.
+/// The lengths are close to each length at which a kernel switches methods, and to the length of
+/// the longest piece.
 #[test]
 fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
     let data = noise(34_000 + 64);
@@ -95,8 +95,8 @@ fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
         15, 16, 17, 63, 64, 65, 96, 97, 100, 127, 128, 136, 137, 143, 144, 255, 256, 575, 576,
     ];
     let long = [1023, 1024, 3072, 5000, 32_767, 32_769, 32_800, 33_400];
-    // These lengths leave any number of bytes before the first aligned group of 64 bytes and after
-    // the last.
+    // With these lengths, any number of bytes can precede the first aligned group of 64 bytes or
+    // follow the last group.
     let aligned = 577..=704;
     for start in 0..64 {
         for len in short.into_iter().chain(aligned.clone()).chain(long) {

@@ -1,7 +1,8 @@
-//! Shifts CRCs over zeros. A table look-up does this in the same way on each machine.
+//! Shifts CRCs over zeros. The shift uses a table look-up, which works the same on every machine.
 //!
-//! The CRC of two pieces is the sum of two values. The first is the CRC of the first piece, shifted
-//! over as many zeros as the second piece has bytes. The second is the CRC of the second piece.
+//! The CRC of two pieces is the sum of two values. The first value is the CRC of the first piece,
+//! shifted over as many zeros as the second piece has bytes. The second value is the CRC of the
+//! second piece.
 
 use super::polynomial::{CASTAGNOLI, IEEE, ONE, multiply, times_x, x_to_bytes};
 use crate::format::BLOCK_LEN;
@@ -11,9 +12,9 @@ pub(super) const CHUNK_LEN: usize = 16;
 
 /// The tables of one polynomial.
 pub(super) struct ZeroTables {
-    /// The factors that shift a CRC, by the number of chunks.
+    /// The factors that shift a CRC, indexed by the number of chunks.
     powers: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// The tables for a CRC shifted over a word of zeros, and back.
+    /// The tables that shift a CRC over a word of zeros, and back.
     word: WordTables,
     back_word: WordTables,
 }
@@ -37,12 +38,13 @@ impl ZeroTables {
         }
     }
 
-    /// Returns `crc` shifted over `count` chunks of zeros, at most a block of them.
+    /// Returns `crc` shifted over `count` chunks of zeros. Together, the zeros may be at most as
+    /// long as a block.
     #[inline]
     pub(super) fn shift(&self, crc: u32, count: usize) -> u32 {
-        // The product has 63 bits. After adding a zero below them, the high word contains the
-        // coefficients up to x^31. The low word contains those from x^32 on, and is reduced like
-        // the state of a CRC.
+        // The product has 63 bits. With a zero bit added at the bottom, the high word contains the
+        // coefficients up to x^31. The low word contains the coefficients from x^32 on, and is
+        // reduced like the state of a CRC.
         let product = multiply_unreduced(crc, self.powers[count]) << 1;
         (product >> 32) as u32 ^ look_up(&self.word, product as u32)
     }
@@ -54,11 +56,11 @@ impl ZeroTables {
     }
 }
 
-/// A linear map in the form of tables. For each position of a byte in a state, one table contains
-/// the value of the map for each byte.
+/// A linear map in the form of tables. There is one table for each byte position in a state. The
+/// table contains the value of the map for each byte at that position.
 type WordTables = [[u32; 256]; 4];
 
-/// Returns the tables for a CRC shifted over a word of zeros.
+/// Returns the tables that shift a CRC over a word of zeros.
 const fn word_tables(poly: u32) -> WordTables {
     let mut tables = [[0; 256]; 4];
     let mut index = 0;
@@ -97,7 +99,7 @@ const fn back_word_tables(poly: u32) -> WordTables {
     tables
 }
 
-/// Applies a linear map. The map is the sum of its effects on each byte of the state.
+/// Applies a linear map. The result is the sum of the map's values for each byte of the state.
 fn look_up(tables: &WordTables, state: u32) -> u32 {
     let [a, b, c, d] = state.to_le_bytes().map(usize::from);
     tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]
@@ -105,8 +107,7 @@ fn look_up(tables: &WordTables, state: u32) -> u32 {
 
 /// Returns the unreduced product of two polynomials. The product is computed from integer products
 /// in which only every fourth bit is used, so that sums of up to eight bits do not carry into the
-/// next used bit. This is faster than multiplying bit by bit, and works in the same way on each
-/// machine.
+/// next used bit. This is faster than multiplying bit by bit, and works the same on every machine.
 #[inline]
 fn multiply_unreduced(a: u32, b: u32) -> u64 {
     const FOURTH: u64 = 0x1111_1111_1111_1111;

@@ -1,4 +1,4 @@
-//! Locates a flipped bit. A CRC of 32 bits distinguishes all single-bit errors of a fragment. This
+//! Locates a flipped bit. A 32-bit CRC distinguishes all single-bit errors in a fragment. This
 //! module is pure and does no I/O.
 
 use crate::checksum::Checksum;
@@ -7,7 +7,7 @@ use crate::format::{HEADER_LEN, Header, KIND_AT, LENGTH_AT};
 use crate::names::{named, shows_name};
 
 named! {
-    /// The part of a fragment that contains a byte, or the file header.
+    /// The part of a fragment in which a byte lies, or the file header.
     pub enum FragmentPart {
         /// The checksum, bytes 0 to 3 of the header.
         Checksum = "checksum",
@@ -15,9 +15,10 @@ named! {
         Length = "length",
         /// The type, byte 6.
         Kind = "kind",
-        /// The log number, bytes 7 to 10, if fragments carry one.
+        /// The log number, bytes 7 to 10, in headers that have one.
         LogNumber = "log_number",
-        /// The offset up to which the file had been synced, bytes 11 to 18, if fragments state it.
+        /// The offset up to which the file had been synced, bytes 11 to 18, in headers that have
+        /// this field.
         SyncedOffset = "synced_offset",
         /// The bytes after the header.
         Payload = "payload",
@@ -28,31 +29,32 @@ named! {
 
 shows_name!(FragmentPart);
 
-/// The single bit that explains damage. Flipping it back makes the fragment's checksum valid.
+/// The single bit that explains damage. Flipping this bit back makes the fragment's checksum valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BitFlip {
-    /// File offset of the byte.
+    /// The file offset of the byte.
     pub offset: u64,
-    /// The number of the bit in the byte, from 0, the lowest, to 7, the highest.
+    /// The number of the bit within the byte, from 0 (lowest) to 7 (highest).
     pub bit: u8,
-    /// The part of the fragment that contains the byte, or the file header.
+    /// The part of the fragment in which the byte lies, or the file header.
     pub part: FragmentPart,
 }
 
-/// Locates the single flipped bit that explains why no valid fragment is found at an offset.
+/// Locates the single flipped bit that explains why there is no valid fragment at an offset.
 ///
 /// `bytes` starts with the damaged header and extends to the end of its block or of the file.
 /// `offset` is the file offset of the first byte, and `dialect` is the dialect of the file. Returns
-/// `None` if no single bit explains the damage, or if several explain it equally well.
+/// `None` if no single bit explains the damage, or if several bits explain it equally well.
 ///
-/// The search first tries a length up to twice the stated one. Last, it tries any other length, and
-/// a type whose header has another length. It considers each explanation only if none of the
-/// earlier ones fits. It does not flip the bit back: [`salvage`](crate::ops::salvage) does that on
-/// request. `docs/format/damage.md` states how often other damage looks like one flipped bit.
+/// The search first tries lengths of up to twice the length in the header, then the checksum and
+/// the bytes that the checksum covers, and finally all other lengths and the types whose headers
+/// have another length. The search stops at the first step that explains the damage. This function
+/// only locates the bit: [`salvage`](crate::ops::salvage) flips it back on request.
+/// `docs/format/damage.md` states how often other damage looks like one flipped bit.
 ///
-/// The time is linear in the length of the fragment or, if a longer fragment is tried, of `bytes`.
-/// A whole block takes up to about 0.03 ms.
+/// The search takes time linear in the length of the fragment, or in the length of `bytes` if
+/// longer fragments are tried. For a whole block, the search takes at most about 0.03 ms.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -64,9 +66,9 @@ pub struct BitFlip {
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
-    // With a wrong length, the checksum covers the wrong bytes. One of their bits then explains the
-    // damage by chance once in 16,000 times. A length explains other damage by chance only once in
-    // 2^28 times.
+    // With a wrong length, the checksum is computed over the wrong bytes. In 1 of 16,000 cases,
+    // flipping one bit of the wrong bytes then explains the damage by chance. A flipped bit of the
+    // length explains other damage by chance in only 1 of 2^28 cases.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {
@@ -75,8 +77,8 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
             return one_of(in_checksum.into_iter().chain(in_data));
         }
         // With a much longer length, or with a type whose header has another length, the checksum
-        // covers up to 32 KiB of other bytes. This cost is not worthwhile if the damage is already
-        // explained.
+        // covers up to 32 KiB of other bytes. Computing such checksums is not worthwhile if the
+        // damage is already explained.
         let in_far_length = (near_len < bytes.len()).then(|| damaged.in_length(bytes)).flatten();
         one_of(in_far_length.into_iter().chain(damaged.in_kind()))
     });
@@ -95,8 +97,8 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     in_header.chain(in_data).chain(damaged.in_kind()).collect()
 }
 
-/// Returns the true length of a payload if exactly one bit of the length in `header` is wrong and
-/// every other bit is right.
+/// Returns the true length of a payload if the only wrong bit of the fragment is a bit of the
+/// length in `header`.
 ///
 /// `rest` starts with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
@@ -122,8 +124,8 @@ pub(super) fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
     cleared.chain(set).map(move |bit| usize::from(len ^ bit))
 }
 
-/// Returns the bit in which `found` differs from `expected` if it is the only one. Both have the
-/// same length.
+/// Returns the bit in which `found` and `expected` differ, if they have the same length and differ
+/// in exactly one bit.
 pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
     let differences = found.iter().zip(expected).enumerate();
     let bits = differences.flat_map(|(at, (found, expected))| {
@@ -137,17 +139,17 @@ pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
     }
 }
 
-/// The position of a bit, counted from the start of some bytes.
+/// The position of a bit in a slice of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The index of the byte.
     pub(crate) at: usize,
-    /// The number of the bit in the byte, from 0, the lowest, to 7.
+    /// The number of the bit within the byte, from 0 (lowest) to 7 (highest).
     pub(crate) bit: u8,
 }
 
 impl Place {
-    /// Returns `bytes` with the bit flipped, if they contain it.
+    /// Returns a copy of `bytes` in which this bit is flipped, if `bytes` contains the bit.
     pub(super) fn flipped_in(self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         if let Some(byte) = bytes.get_mut(self.at) {
@@ -156,13 +158,13 @@ impl Place {
         bytes
     }
 
-    /// Converts the position to a file offset. The bit is in a fragment that starts at `offset`
-    /// with a header of this length.
+    /// Converts this position in a fragment to a file offset. The fragment starts at `offset`, and
+    /// its header is `header_len` bytes long.
     pub(super) fn flip(self, offset: u64, header_len: usize) -> BitFlip {
         self.flip_in(offset, part_of(self.at, header_len))
     }
 
-    /// Converts the position to a file offset. The bit is in bytes that start at `offset`.
+    /// Converts this position in a slice to a file offset. The slice starts at `offset`.
     pub(crate) fn flip_in(self, offset: u64, part: FragmentPart) -> BitFlip {
         BitFlip {
             offset: offset.saturating_add(self.at as u64),
@@ -177,7 +179,7 @@ struct Damaged<'a> {
     bytes: &'a [u8],
     dialect: Dialect,
     header: Header,
-    /// The length of the header, according to the type that it states.
+    /// The length that headers of this type have.
     header_len: usize,
 }
 
@@ -192,13 +194,15 @@ impl<'a> Damaged<'a> {
         })
     }
 
-    /// Returns the flipped bit of the length, if the fragment then fits in `bytes`.
+    /// Returns the bit of the length that explains the damage, if the corrected fragment fits in
+    /// `bytes`.
     fn in_length(&self, bytes: &[u8]) -> Option<Place> {
         let difference = usize::from(self.header.len) ^ true_len(self.dialect, self.header, bytes)?;
         Some(place(LENGTH_AT, difference.trailing_zeros()))
     }
 
-    /// Returns the flipped bit of the stored checksum and the flipped bit of the bytes it covers.
+    /// Returns the bit of the stored checksum and the bit of the covered bytes that could each
+    /// explain the damage.
     fn in_checksum_and_data(&self) -> (Option<Place>, Option<Place>) {
         let checksum = self.dialect.checksum();
         // The checksum covers the bytes from the type byte on.
@@ -211,13 +215,15 @@ impl<'a> Damaged<'a> {
         let in_checksum = (difference.count_ones() == 1).then(|| place(0, difference.trailing_zeros()));
         let syndrome = checksum.load(self.header.masked_crc) ^ computed;
         let in_data = flipped_bit(checksum, syndrome, covered.len()).map(|(at, bit)| place(KIND_AT + at, bit));
-        // A type whose header has another length makes the checksum cover other bytes.
+        // If flipping a bit of the type changes the header's length, the checksum covers other
+        // bytes.
         let in_data =
             in_data.filter(|place| place.at != KIND_AT || !self.changes_form(self.header.kind ^ 1 << place.bit));
         (in_checksum, in_data)
     }
 
-    /// Returns the flipped bits of the type that change the length of the header.
+    /// Returns the bits of the type that explain the damage, among those that change the length of
+    /// the header.
     fn in_kind(&self) -> impl Iterator<Item = Place> {
         let checksum = self.dialect.checksum();
         (0..8).filter_map(move |bit| {
@@ -249,7 +255,8 @@ pub(super) fn one_of<T>(mut explanations: impl Iterator<Item = T>) -> Option<T> 
     explanations.next().filter(|_| explanations.next().is_none())
 }
 
-/// Returns the part that contains byte `at` of a fragment with a header of this length.
+/// Returns the part of a fragment in which byte `at` lies. The fragment's header is `header_len`
+/// bytes long.
 fn part_of(at: usize, header_len: usize) -> FragmentPart {
     match at {
         0..LENGTH_AT => FragmentPart::Checksum,
@@ -261,11 +268,12 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
     }
 }
 
-/// Returns the position of the bit in `len` bytes whose flip changes the CRC by `syndrome`.
+/// Returns the position of the bit whose flip changes the CRC of `len` bytes by `syndrome`.
 ///
-/// A CRC is linear: flipping one bit changes it by the CRC of that bit alone, advanced over a zero
-/// byte for each byte after it. So the search moves the syndrome back four bytes at a time, until a
-/// single bit is left. That bit is in those four bytes.
+/// A CRC is linear: flipping one bit changes the CRC by the CRC of that bit alone, advanced over
+/// one zero byte for each byte that follows the bit. The search therefore moves the syndrome back
+/// four bytes at a time until only a single bit is set. The flipped bit is in the last four bytes
+/// over which the syndrome was moved.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {
@@ -315,7 +323,7 @@ mod tests {
         }
     }
 
-    /// This covers each form of header, and the other checksum.
+    /// This covers every form of header and both checksums.
     #[test]
     fn each_bit_of_a_fragment_of_any_dialect_is_found() {
         let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
@@ -348,8 +356,8 @@ mod tests {
         }
     }
 
-    /// Bit 4 of the length was flipped in a fragment of eight bytes. The bytes after the fragment
-    /// happen to make the checksum also valid for all 24 bytes, with bit 2 of byte 10 flipped.
+    /// Bit 4 of the length was flipped in a fragment of eight bytes. By chance, the bytes after the
+    /// fragment make the checksum valid for all 24 bytes too, if bit 2 of byte 10 is flipped.
     #[test]
     fn a_flipped_length_bit_outranks_a_payload_bit() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";

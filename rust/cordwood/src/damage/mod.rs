@@ -1,4 +1,5 @@
-//! The bytes that a reader does not return: [`SkippedRegion`]s, their reasons, and flipped bits.
+//! Describes the bytes that a reader does not return: [`SkippedRegion`]s, the reasons why they were
+//! skipped, and flipped bits that explain damage.
 //!
 //! This module is pure and does no I/O.
 

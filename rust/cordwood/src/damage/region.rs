@@ -1,5 +1,5 @@
-//! Regions of a file that were not returned, and the reasons. Both are plain values. Only `Display`
-//! turns them into text.
+//! Defines the regions of a file that were not returned, and the reasons why. Regions and reasons
+//! are plain values: only their `Display` implementations produce text.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,25 +10,26 @@ use crate::names::{named, shows_name};
 
 /// Why a region of a file was not returned.
 ///
-/// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns its
-/// stable name. A later release may add reasons, but it does not add fields to these reasons. The
-/// fields contain everything that the rule knows, so a program may construct a reason to compare
-/// it.
+/// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns the
+/// stable name of a reason. Later releases may add reasons, but will not add fields to existing
+/// reasons. The fields of a reason contain all the details that its rule establishes, so a program
+/// can construct a reason and compare it with another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The header's length extends past the end of the block, or is provably wrong at the end of
-    /// the file.
+    /// The length in the header extends past the end of the block, or is provably wrong at the end
+    /// of the file.
     BadLength {
-        /// The length that the header states, in bytes.
+        /// The length in the header, in bytes.
         len: u16,
     },
     /// The fragment's checksum does not match its type and payload. The length may be damaged, so
     /// the rest of the block is not trusted.
     ChecksumMismatch {
-        /// The checksum that the header states, without the mask.
+        /// The checksum in the header, unmasked.
         stored: u32,
-        /// The checksum of the bytes from the type byte on, which the header's checksum covers.
+        /// The checksum computed from the bytes that the checksum in the header covers, which start
+        /// at the type byte.
         computed: u32,
     },
     /// The fragment has a valid checksum, but its type is unknown in this dialect.
@@ -38,31 +39,32 @@ pub enum Reason {
     },
     /// MIDDLE or LAST fragments without the FIRST fragment of their record.
     MissingStart,
-    /// A record without its LAST fragment. A FULL or FIRST fragment follows instead.
+    /// A record whose LAST fragment is missing: a FULL or FIRST fragment follows in its place.
     MissingEnd,
     /// A record interrupted by another skipped region.
     InterruptedRecord,
     /// A header of type 0 and length 0 announces zeros up to the end of the block, but a byte after
-    /// it is not zero.
+    /// the header is not zero.
     ZeroHeader,
-    /// The part of a record that had been read when it exceeded
+    /// The part of a record that had been read when the record exceeded
     /// [`record_len_max`](crate::ReadOptions::record_len_max).
     RecordTooLarge,
     /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
     TooLargeRest,
-    /// Zeros up to the end of the block or of the file. They are padding, space that was never
+    /// Zeros up to the end of the block or of the file. The zeros are padding, space that was never
     /// written, or lost data.
     ZeroFill,
-    /// A block trailer that is not all zero. No engine checks it.
+    /// A block trailer that is not all zero. No engine checks the bytes of a trailer.
     NonzeroTrailer,
-    /// A FIRST fragment without payload that no other fragment continues. Old versions of LevelDB
-    /// wrote these at the end of a block. No data is missing.
+    /// A FIRST fragment without a payload that no other fragment continues. Old versions of LevelDB
+    /// wrote such fragments at the end of a block. No data is missing.
     EmptyFirst,
-    /// The incomplete end of the file that a crash leaves.
+    /// The incomplete end that a crash leaves in a file.
     TornTail,
     /// The file header of this dialect, before the first fragment.
     FileHeader,
-    /// The file header of this dialect with an unknown version. The records after it are read.
+    /// The file header of this dialect with an unknown version. The records after the header are
+    /// still read.
     UnknownVersion {
         /// The version.
         version: u8,
@@ -70,18 +72,18 @@ pub enum Reason {
     /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader), or a version that
     /// the first record proves wrong.
     BadFileHeader,
-    /// Metadata that the engine wrote for its own use. It is not user data.
+    /// Metadata that the engine wrote for its own use, as opposed to user data.
     Metadata {
         /// The type byte.
         kind: u8,
     },
-    /// Metadata with content or a position that no engine writes. The reader applies the part that
-    /// it can interpret.
+    /// Metadata with contents that no engine writes, or in a place where no engine writes it. The
+    /// reader applies the parts that it can interpret.
     BadMetadata {
         /// The type byte.
         kind: u8,
     },
-    /// A fragment with a valid checksum and an unknown type that is marked as safe to ignore.
+    /// A fragment with a valid checksum whose type is unknown, but marked as safe to ignore.
     IgnoredKind {
         /// The type byte.
         kind: u8,
@@ -93,23 +95,23 @@ pub enum Reason {
     /// Like [`Stale`](Reason::Stale), but fragments of this log follow. The data that was written
     /// here never reached the disk.
     LostWrite,
-    /// A record with a compression that this build cannot read: it is not zstd, or the feature
-    /// `zstd` is off.
+    /// A record whose compression this build cannot read, because the compression is not zstd or
+    /// the feature `zstd` is off.
     UnsupportedCompression,
     /// A record or a container of records that has valid checksums but cannot be decompressed.
     BadCompression,
-    /// A container of records that has valid checksums, but that no writer would write in this way.
-    /// None of its records is returned.
+    /// A container of records that has valid checksums, but is built in a way that no writer would
+    /// use. None of the container's records are returned.
     BadContainer,
-    /// A part of a segmented log that is in none of its files. A file was removed or truncated, or
-    /// its end was never written.
+    /// A part of a segmented log that none of its files contain. A file was removed or truncated,
+    /// or the end of a file was never written.
     MissingSegment,
-    /// The end of a file of a segmented log, after the offset at which the next file starts. A
-    /// reader reports an empty region at that offset because the offsets after it belong to the
-    /// next file.
+    /// The end of a file of a segmented log, after the offset at which the next file starts. The
+    /// reader reports an empty region at the start of the next file, because the offsets from there
+    /// on belong to that file.
     GrownSegment,
     /// The bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop) ended
-    /// reading. They were not read.
+    /// reading. These bytes were not read.
     NotRead,
 }
 
@@ -118,44 +120,45 @@ named! {
     /// [`Corruption`](Severity::Corruption).
     #[derive(PartialOrd, Ord)]
     pub enum Severity {
-        /// The region is not damage. It is padding, an engine's metadata, or bytes that the options
-        /// exclude. Zeros ([`Reason::ZeroFill`]) may be space that was never written or data that
-        /// was lost. The file does not show which of the two they are.
+        /// The region is not damage. Such a region is padding, engine metadata, or bytes that the
+        /// options exclude. Zeros ([`Reason::ZeroFill`]) may be space that was never written or
+        /// data that was lost, and the file does not show which.
         Info = "info",
-        /// The incomplete end of the file. A killed writer leaves one. It contains no synced bytes.
+        /// The incomplete end of the file that a killed writer leaves. A torn tail contains no
+        /// synced bytes.
         TornTail = "torn_tail",
         /// Bytes that no complete write could have left, or a limit that was exceeded. The policy
-        /// ([`OnCorruption`](crate::OnCorruption)) decides the next step.
+        /// ([`OnCorruption`](crate::OnCorruption)) decides how the reader proceeds.
         Corruption = "corruption",
     }
 }
 
 shows_name!(Severity);
 
-/// Defines the names of all reasons and of their details, their severities, and their messages.
+/// Defines the name, severity and message of each reason, and the names of its details.
 macro_rules! reasons {
     ($($reason:ident $({ $($field:ident: $detail:literal),* })? = $name:literal, $severity:ident, $words:literal;)*) => {
         impl Reason {
-            /// All reasons. Their fields are 0.
+            /// All reasons. The fields of each reason are 0.
             pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
 
-            /// Returns the stable name, such as `"checksum_mismatch"`. It is part of the interface
-            /// and is the same in Python and on the command line.
+            /// Returns the stable name, such as `"checksum_mismatch"`. The name is part of the
+            /// interface, and is the same in Python and on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Reason::$reason { .. } => $name,)*
                 }
             }
 
-            /// Returns the severity. Each reason has exactly one.
+            /// Returns the severity. Each reason has exactly one severity.
             pub const fn severity(self) -> Severity {
                 match self {
                     $(Reason::$reason { .. } => Severity::$severity,)*
                 }
             }
 
-            /// Returns the detail with this name, which is also the name of the attribute in
-            /// Python. Returns `None` if the reason has no such detail.
+            /// Returns the detail with this name. The attribute in Python has the same name.
+            /// Returns `None` if the reason has no such detail.
             ///
             /// ```
             /// use cordwood_log::damage::Reason;
@@ -173,12 +176,12 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns this reason with the details that `get` returns for their names. A number
-            /// that is too large for its detail becomes 0.
+            /// Returns this reason with new details. `get` returns each detail, given the detail's
+            /// name. A number that is too large for its detail becomes 0.
             ///
             /// # Errors
             ///
-            /// Returns the error of `get`.
+            /// Returns any error that `get` returns.
             ///
             /// ```
             /// use cordwood_log::damage::Reason;
@@ -251,19 +254,19 @@ reasons! {
     NotRead = "not_read", Info, "after the damage at which reading stopped";
 }
 
-/// The bytes `[start, end)` of a file, which were not returned as a record, and the reason.
+/// The bytes `[start, end)` of a file, which were not returned as a record, and the reason why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SkippedRegion {
-    /// File offset of the first byte.
+    /// The file offset of the first byte.
     pub start: u64,
-    /// File offset after the last byte.
+    /// The file offset after the last byte.
     pub end: u64,
     /// Why these bytes were not returned.
     pub reason: Reason,
-    /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
-    /// not report the region. If the reason concerns records, LevelDB's reader does not count
-    /// headers. LevelDB's reader has no limit on the length of a record.
+    /// The number of bytes that LevelDB's own reader reports for this region, or `None` if that
+    /// reader does not report the region. If the reason concerns records, LevelDB's reader does not
+    /// count headers. LevelDB's reader has no limit on the length of a record.
     pub leveldb_len: Option<u64>,
 }
 

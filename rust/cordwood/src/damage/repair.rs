@@ -15,7 +15,7 @@ pub(crate) struct Log<'a> {
     pub(crate) origin: u64,
     /// Whether the end-of-log trailer of the log may be here.
     pub(crate) may_end: bool,
-    /// The form of the log's other fragments, if any has been seen.
+    /// The form of the log's other fragments, if it is known.
     pub(crate) form: Option<Form>,
     /// Whether the log's records are compressed. If so, a fragment may end anywhere.
     pub(crate) is_compressed: bool,
@@ -40,8 +40,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
         .into_iter()
         .filter_map(|place| log.repaired(place, offset, rest, left))
         .collect();
-    // A bit of the payload may explain a wrong length by chance, but then no other fragment
-    // follows.
+    // If the length is wrong, a bit of the payload may explain the damage by chance, but then no
+    // other fragment follows.
     let is_followed = |repaired: &Repaired| can_resume(log.format.dialect, rest, left, repaired.fragment.len());
     if candidates.len() > 1 {
         return one_of(candidates.into_iter().filter(is_followed));
@@ -50,8 +50,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
 }
 
 impl Log<'_> {
-    /// Returns the end-of-log trailer if `rest` starts with it but has one flipped bit. The trailer
-    /// has no checksum.
+    /// If `rest` starts with the end-of-log trailer except for one flipped bit, returns the trailer
+    /// with this bit flipped back. The trailer has no checksum.
     fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
         let trailer = self.format.end_trailer().filter(|_| self.may_end)?;
         let place = only_difference(rest.get(..trailer.len())?, &trailer)?;

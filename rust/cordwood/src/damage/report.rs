@@ -12,8 +12,8 @@ use crate::damage::{Reason, Severity, SkippedRegion};
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The flipped bit that explains the region. It is present only if a flipped bit can cause the
-    /// reason and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
+    /// The flipped bit that explains the region. This is set only if a flipped bit can cause damage
+    /// of this kind and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds such a bit.
     pub bit_flip: Option<BitFlip>,
 }
 
@@ -25,8 +25,8 @@ impl Finding {
     }
 }
 
-/// The regions of a log that were not returned. This lists the first
-/// [`LISTED_MAX`](Findings::LISTED_MAX) regions, and counts the bytes of all regions.
+/// The regions of a log that were not returned. Only the first [`LISTED_MAX`](Findings::LISTED_MAX)
+/// regions are listed, but the bytes of all regions are counted.
 ///
 /// In a crafted file, every second record may be damaged. A list of all regions would then take
 /// more memory than the file.
@@ -48,17 +48,18 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
     listed: Vec<Finding>,
-    /// The number of bytes in all regions, listed or not, by the name of the reason.
+    /// The number of bytes for each reason, by the reason's name. Regions that are not listed count
+    /// too.
     lens: BTreeMap<&'static str, (Severity, u64)>,
     last_zeros: LastZeros,
 }
 
 impl Findings {
-    /// The maximum number of regions in the list. They take at most 10 MiB.
+    /// The maximum number of regions in the list. A full list takes at most 10 MiB.
     pub const LISTED_MAX: usize = 100_000;
 
-    /// Adds a region that starts after all others. It is merged with the last region in the list if
-    /// the two are adjacent, have the same reason, and have no flipped bit.
+    /// Adds a region that starts after all others. The region is merged with the last region in the
+    /// list if the two are adjacent, have the same reason, and have no flipped bit.
     pub fn add(&mut self, finding: Finding) {
         let reason = finding.region.reason;
         let (_, len) = self.lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
@@ -74,8 +75,8 @@ impl Findings {
             *len += next_len;
         }
         self.last_zeros.append(next.last_zeros);
-        // If some of these findings are not listed, the list is full. None of the next findings is
-        // then adjacent to its last one.
+        // If some of these findings are not listed, the list is full, and none of the next findings
+        // is adjacent to the last finding in the list.
         for finding in next.listed {
             self.list(finding);
         }
@@ -92,8 +93,8 @@ impl Findings {
         }
     }
 
-    /// Checks whether [`add`](Self::add) may change the list. If not, there is no need to locate
-    /// the flipped bit.
+    /// Checks whether [`add`](Self::add) may change the list. If the list cannot change, there is
+    /// no need to locate the flipped bit.
     pub(crate) fn lists(&self, region: SkippedRegion) -> bool {
         let joins = |last: &Finding| last.bit_flip.is_none() && last.region.joined(region).is_some();
         !self.is_full() || self.listed.last().is_some_and(joins)
@@ -125,8 +126,8 @@ impl Findings {
         lens.map(|(_, len)| len).sum()
     }
 
-    /// Checks whether there is a region of this severity, even an empty one. A
-    /// [`Reason::GrownSegment`] is empty.
+    /// Checks whether there is a region of this severity, even an empty one. A region with the
+    /// reason [`Reason::GrownSegment`] is empty.
     pub fn has(&self, severity: Severity) -> bool {
         self.lens.values().any(|(of_reason, _)| *of_reason == severity)
     }
@@ -137,9 +138,9 @@ impl Findings {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }
 
-    /// Returns the file offset of the start of the zeros ([`Reason::ZeroFill`]) that end at `end`.
-    /// Returns `None` if none end there. Pass the length of a file that was read to its end to get
-    /// the start of the zeros at its end.
+    /// Returns the file offset at which the zeros ([`Reason::ZeroFill`]) that end at `end` start.
+    /// Returns `None` if no zeros end at `end`. If a file was read to its end, pass the length of
+    /// the file to get the start of the zeros at the end.
     pub fn zeros_before(&self, end: u64) -> Option<u64> {
         self.last_zeros.before(end)
     }
@@ -151,8 +152,8 @@ impl Findings {
     }
 }
 
-/// The file offsets of the last run of adjacent regions of zeros. The bytes between two regions are
-/// a record or a trailer, so a run that ends with the file contains all zeros at the end.
+/// The file offsets of the last run of adjacent regions of zeros. Any bytes between two regions are
+/// a record or a trailer, so a run that reaches the end of the file contains all zeros there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LastZeros(Range<u64>);
 
@@ -192,8 +193,8 @@ mod tests {
         })
     }
 
-    /// The list is the same if it is built at once or joined from two lists. Regions that are not
-    /// listed are still counted.
+    /// The list is the same whether it is built at once or joined from two lists. Regions that are
+    /// not listed are still counted.
     #[test]
     fn a_full_list_still_counts_regions() {
         let count = Findings::LISTED_MAX as u64 + 100;
@@ -210,7 +211,8 @@ mod tests {
             parts.append(findings(edge..count));
             assert_eq!(parts, whole, "{edge}");
         }
-        // A region directly after the last region is merged with it if the reasons are the same.
+        // A region directly after the last region is merged with the last region if both have the
+        // same reason.
         let last = whole.listed().last().unwrap().region;
         let Reason::UnknownKind { kind } = last.reason else {
             unreachable!()

@@ -9,9 +9,9 @@ use crate::format::{HEADER_LEN, Header, KIND_AT};
 /// Where to resume after damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resume {
-    /// The number of lost bytes. This is the whole rest if no fragment in it can be trusted.
+    /// The number of lost bytes. If no later fragment can be trusted, all remaining bytes are lost.
     pub(crate) len: usize,
-    /// Whether every byte was tried as the start of a fragment. This may happen only once per
+    /// Whether every byte was tried as the start of a fragment, which may be done only once per
     /// block.
     pub(crate) has_scanned: bool,
 }
@@ -19,8 +19,8 @@ pub(crate) struct Resume {
 /// Finds where to resume after the damaged header at the start of `rest`.
 ///
 /// `rest` extends to the end of the block or of the file, and `left` is the number of bytes to the
-/// end of the block. `form` is the form of the log's fragments, if any has been seen. `may_scan`
-/// states that no byte of the block has been tried yet.
+/// end of the block. `form` is the form of the log's fragments, if it is known. `may_scan` is true
+/// if the bytes of the block have not been tried yet.
 #[cold]
 pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: usize, may_scan: bool) -> Resume {
     let dialect = format.dialect;
@@ -34,10 +34,10 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     };
     let ends = Ends::new(rest, left);
     // 1. One bit of the length was flipped, so the checksum is valid for the true length. This is
-    //    proof. The later checks are guesses: a wrong length may lead by chance to another fragment
-    //    if all have about the same length, or to a fragment of a log inside the payload. Bytes
-    //    after the last possible end are not checksummed, because up to 16 KiB may follow each
-    //    short record.
+    //    proof. The later checks are guesses: by chance, a wrong length may lead to another
+    //    fragment if all fragments have about the same length, or to a fragment of a log inside the
+    //    payload. Bytes after the last possible end are not checksummed, because up to 16 KiB may
+    //    follow each short record.
     let header_len = dialect.meaning(header.kind).form.header_len();
     let may_end = |end| ends.is_end(end) || stated_end(dialect, rest, end).is_some();
     let longest = one_bit_off(header.len)
@@ -52,8 +52,8 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
             return found(end);
         }
     }
-    // A fragment that carries this log's number and was written whole is also proof, even if bytes
-    // of an older log follow.
+    // A damaged fragment that carries this log's number and was written whole also proves where it
+    // ends, even if bytes of an older log follow.
     if let Some(end) = written_len(format, None, rest) {
         return found(end);
     }
@@ -86,12 +86,13 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     }
 }
 
-/// Returns the header at `at`, if it is in `rest`.
+/// Returns the header at `at`, if `rest` contains the whole header.
 fn header_at(rest: &[u8], at: usize) -> Option<Header> {
     rest.get(at..)?.first_chunk().map(Header::decode)
 }
 
-/// Returns the end of the fragment at `at` according to its length, if that end is in `rest`.
+/// Returns the end of the fragment at `at`, computed from the length in its header, if `rest`
+/// contains the whole fragment.
 fn stated_end(dialect: Dialect, rest: &[u8], at: usize) -> Option<usize> {
     let header = header_at(rest, at)?;
     let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
@@ -109,8 +110,8 @@ fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
-/// Returns the form of the valid fragment at `at`, if it belongs to a record of this log and the
-/// dialect has log numbers. All fragments of such a log have the same form.
+/// Returns the form of the valid fragment at `at`, if the fragment belongs to a record of this log
+/// and the dialect has log numbers. All fragments of such a log have the same form.
 fn own_form(format: &LogFormat, rest: &[u8], at: usize) -> Option<Form> {
     let meaning = format.dialect.meaning(header_at(rest, at)?.kind);
     let is_own = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(&rest[at..], meaning.form);
@@ -124,25 +125,26 @@ fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize)
 }
 
 /// Checks whether reading can resume at `at`, because a valid fragment starts there or because a
-/// writer may have ended there. `rest` and `left` are as for [`resume`].
+/// writer may have stopped there. `rest` and `left` are as for [`resume`].
 #[cold]
 pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
-/// The fragments that follow damage in a log whose file may contain the rest of an older log.
+/// The log to which the fragments after damage belong. The file may contain the rest of an older
+/// log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// A fragment of this log that was written whole. It proves that the log continued.
+    /// A fragment of this log that was written whole, which proves that the log continued.
     OfThisLog,
     /// Valid fragments of another log, and no fragment of this log.
     OfAnother,
     None,
 }
 
-/// Looks for valid fragments after the first byte of `rest`, and for a damaged fragment at its
-/// start. `rest` extends to the end of the block or of the file. `form` is the form of the log's
-/// fragments, if any has been seen.
+/// Looks for valid fragments after the first byte of `rest`, and for a damaged fragment at the
+/// start of `rest`. `rest` extends to the end of the block or of the file. `form` is the form of
+/// the log's fragments, if it is known.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
     if written_len(format, form, rest).is_some() || contains_own(format, form, rest) {
@@ -166,13 +168,13 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 }
 
 /// Returns the length of the damaged fragment at the start of `rest`, if the fragment carries the
-/// number of this log and was written whole. Any of three facts proves this. The checksum is valid
-/// with one bit flipped back, the checksum is valid for another length, or the end trailer of this
-/// log follows. No older log can have left that trailer. `form` is the form of the log's fragments,
-/// if any has been seen.
+/// number of this log and was written whole. Any one of three facts proves this: the checksum is
+/// valid with one bit flipped back, the checksum is valid for another length, or this log's
+/// end-of-log trailer follows. An older log cannot have left this trailer. `form` is the form of
+/// the log's fragments, if it is known.
 ///
-/// In a log with synced offsets, only the trailer or a later fragment counts, because it shows that
-/// this fragment was synced.
+/// In a log with synced offsets, only the trailer or a later fragment is proof, because only these
+/// show that this fragment was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
     let (dialect, number) = (format.dialect, format.log_number?);
@@ -193,7 +195,8 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
     let header = header_at(rest, 0)?;
     let meaning = dialect.meaning(header.kind);
     let stated_end = meaning.form.header_len() + usize::from(header.len);
-    // Both forms with a log number carry it here, with or without a synced offset.
+    // The log number is in the same place in both forms that have one, with or without a synced
+    // offset.
     let is_closed = Dialect::log_number_at(rest, meaning.form) == Some(number)
         && form.is_none_or(|own| own == meaning.form)
         && rest.get(stated_end..).is_some_and(|after| format.is_end_trailer(after));
@@ -233,7 +236,7 @@ fn contains_number(number: u32, bytes: &[u8]) -> bool {
     let [a, b, c, d] = number.to_le_bytes();
     let from = |at| bytes.get(at..).unwrap_or_default();
     let places = from(0).iter().zip(from(1)).zip(from(2)).zip(from(3));
-    // This does not stop early, so that the compiler compares many places at once.
+    // The loop does not stop early, so that the compiler can compare many positions at once.
     places.fold(false, |found, (((w, x), y), z)| {
         found | ((*w == a) & (*x == b) & (*y == c) & (*z == d))
     })
@@ -243,7 +246,7 @@ fn contains_number(number: u32, bytes: &[u8]) -> bool {
 struct Ends {
     rest_len: usize,
     left: usize,
-    /// From this position on, there are only zeros or no bytes.
+    /// The position from which on all bytes, if any, are zero.
     zeros: usize,
 }
 
@@ -257,19 +260,19 @@ impl Ends {
         }
     }
 
-    /// Checks whether no fragment can follow: this is the end of the block, its trailer, or the end
-    /// of the file.
+    /// Checks whether no fragment can follow, because `at` is at the end of the block, in its
+    /// trailer, or at the end of the file.
     fn is_hard_end(&self, at: usize) -> bool {
         at == self.rest_len || self.left - at < HEADER_LEN
     }
 
-    /// Checks whether a writer may have ended here: no fragment can follow, or zeros follow.
+    /// Checks whether a writer may have stopped at `at`: no fragment can follow, or zeros follow.
     fn is_end(&self, at: usize) -> bool {
         at >= self.zeros || self.is_hard_end(at)
     }
 
-    /// Returns the first position for which [`is_end`](Self::is_end) is true. It is also true for
-    /// all later positions.
+    /// Returns the first position for which [`is_end`](Self::is_end) is true. All later positions
+    /// are ends too.
     fn first(&self) -> usize {
         let trailer = (self.left + 1).saturating_sub(HEADER_LEN);
         self.zeros.min(trailer)
@@ -278,12 +281,13 @@ impl Ends {
 
 /// How a chain can continue at a position.
 mod place {
-    /// A chain starts here, or a writer may have ended here.
+    /// A chain starts here, or a writer may have stopped here.
     pub(super) const VALID: u8 = 1;
-    /// Either `VALID` holds, or there is a torn write, or there is one damaged fragment whose
-    /// length leads to a valid position.
+    /// The position is `VALID`, or a torn write starts here, or a damaged fragment whose length
+    /// leads to a `VALID` position starts here.
     pub(super) const PASSABLE: u8 = 2;
-    /// This is after the end of the file, and an interrupted write may have been meant to end here.
+    /// The position is after the end of the file, and an interrupted write may have been meant to
+    /// end here.
     pub(super) const TORN: u8 = 4;
 }
 
@@ -291,13 +295,13 @@ mod place {
 /// consecutive valid fragments that leads to an end, or to a fragment that carries the number of
 /// the log.
 ///
-/// In a dialect with log numbers, all fragments of the log have the same form. This is `form`, if
-/// it is known. Otherwise, before a fragment that carries the number of the log, it is the form of
-/// that fragment.
+/// In a dialect with log numbers, all fragments of the log have the same form. If `form` is `None`,
+/// the last fragment that carries the number of the log determines the form of the fragments before
+/// it.
 ///
-/// The search works from back to front, so the continuation of a position is always known and each
-/// position is visited once. Most bytes of a block lead to neither a fragment nor an end. Each of
-/// these bytes costs one table look-up, without a branch that depends on it.
+/// The search works from back to front, so that each position is visited once and the positions
+/// after it are already known. Most bytes of a block lead to neither a fragment nor an end. Each of
+/// these bytes costs one table lookup, without a branch that depends on the byte.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
@@ -311,7 +315,7 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
             .log_number
             .is_some_and(|number| Dialect::log_number_at(&rest[at..], dialect.meaning(kind).form) == Some(number))
     };
-    // The table extends to the end of the longest fragment that a header can state.
+    // The table extends to the end of the longest fragment that a header can describe.
     let mut places = vec![0; rest.len() + dialect.header_len_max() + usize::from(u16::MAX) + 1];
     if ends.left > rest.len() {
         places[rest.len() + 1..=ends.left].fill(place::TORN);
@@ -329,7 +333,7 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         };
         let end_with = |header_len: u8| at + usize::from(header_len) + usize::from(header.len);
         let mut end = end_with(header_lens[usize::from(header.kind)]);
-        // If the type has two forms, this is the form with a valid checksum.
+        // If the type has two forms, the form with a valid checksum determines the end.
         if let Some(other) = other_lens[usize::from(header.kind)].map(end_with)
             && places[end] | places[other] != 0
             && is_right(at, other)
@@ -409,7 +413,8 @@ mod tests {
         }
     }
 
-    /// Three bits of the length are wrong, so it points into the payload, where no fragment starts.
+    /// Three bits of the length are wrong, so the length leads into the payload, where no fragment
+    /// starts.
     #[test]
     fn a_length_that_leads_to_no_fragment_is_not_believed() {
         let bad = damaged(fragment(1, &[b'x'; 40]), 4, 0b11_1000);
@@ -418,7 +423,7 @@ mod tests {
     }
 
     /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid. A header
-    /// in which only one of the two is 0 is a fragment.
+    /// in which only the type or only the length is 0 does start a fragment.
     #[test]
     fn a_zero_header_is_not_a_fragment() {
         let bad = damaged(fragment(1, b"bad"), 0, 0x10);
@@ -439,7 +444,7 @@ mod tests {
         fragment
     }
 
-    /// The fragments follow an apparently destroyed header in log 5 of Pebble.
+    /// The fragments follow a header that seems destroyed, in a Pebble log with the number 5.
     #[test]
     fn valid_fragments_are_evidence_of_the_log_whose_number_they_carry() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
@@ -465,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_of_the_length_is_undone() {
-        // The payload ends with a log. A byte-by-byte search finds that log first.
+        // The payload ends with a log, which a byte-by-byte search finds first.
         let payload = [b"payload".as_slice(), &fragment(1, b"inner")].concat();
         let good = fragment(1, b"good");
         for (at, bits) in [(4, 1), (4, 0x80), (5, 1), (5, 0x80)] {
@@ -512,7 +517,7 @@ mod tests {
         assert_eq!(resume_len(&[&bad, &good, &fragment(80, b"unknown"), &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped, &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped]), 50);
-        // These are not chains: they do not reach an end, or have no valid fragment.
+        // These bytes are not chains: they do not lead to an end, or contain no valid fragment.
         assert_eq!(resume_len(&[&bad, &good, &bad]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &good, &bad, &good]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &zeros]), 50 + zeros.len());
@@ -555,8 +560,8 @@ mod tests {
         first
     }
 
-    /// The inputs are valid fragments with damage between them and whole blocks of possible
-    /// headers, at the end of a block and of a file.
+    /// The inputs are valid fragments with damage and possible headers between them, both at the
+    /// end of a block and at the end of a file.
     #[test]
     fn the_search_follows_the_rule() {
         let mut random = 1_u64;
@@ -571,7 +576,8 @@ mod tests {
             let mut rest = vec![0xff; next(40)];
             while rest.len() < 300 {
                 let mut one = fragment(next(13) as u8, &vec![next(3) as u8; next(30)]);
-                // These types have a log number before the payload. Type 11 may have one.
+                // Fragments of types 5 to 8 have a log number before the payload, and fragments of
+                // type 11 may have one.
                 if matches!(one[KIND_AT], 5..=8 | 11) && next(2) == 0 {
                     one[4] = one[4].saturating_sub(4);
                 }
@@ -613,7 +619,7 @@ mod tests {
         );
     }
 
-    /// The same bytes are tried at the end of the block. A trailer ends a chain. A header that
+    /// The same bytes are tried at the end of the block. A trailer ends a chain, but a header that
     /// would be torn in a longer block does not.
     #[test]
     fn the_end_of_the_block_ends_a_chain() {

@@ -8,12 +8,12 @@ use crate::dialect::{Dialect, LogFormat, Role, Valid};
 use crate::format::{BLOCK_LEN, Header, KIND_AT};
 
 /// Computes [`Dialect::valid`] at any position in a slice of bytes. The cost does not depend on the
-/// lengths that headers state. Otherwise, a crafted file could require the checksum of half the
-/// block at each of thousands of positions.
+/// lengths in headers. A crafted file therefore cannot force the scanner to checksum half the block
+/// at each of thousands of positions.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    /// One entry for each checksum. It is computed at the first position with a plausible type and
-    /// length. Most inputs have no such position.
+    /// One entry for each checksum. An entry is computed at the first position with a plausible
+    /// type and length. Most inputs have no such position.
     crcs: [OnceCell<RangeCrc<'a>>; Checksum::COUNT],
 }
 
@@ -27,8 +27,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the fragment of any type that starts at `at`, if its checksum is valid. This is the
-    /// result of [`Dialect::valid`] for the bytes from `at` on.
+    /// Returns the fragment of any type that starts at `at`, if its checksum is valid. The result
+    /// is that of [`Dialect::valid`] for the bytes from `at` on.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
@@ -43,8 +43,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
         let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
-        // The checksum is checked last because it is expensive. Most bytes are not a type, and most
-        // numbers are not the log's number.
+        // The checksum is checked last because it is expensive. Most bytes are not a valid type,
+        // and most numbers are not the log's number.
         let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
         if may_be { self.valid(format.dialect, at) } else { None }
     }
@@ -102,15 +102,15 @@ mod tests {
             let mut fragments = 0;
             while bytes.len() < 2500 {
                 bytes.extend((0..next() % 9).map(|i| i as u8));
-                // This is either any byte, or a type that some dialect uses.
+                // The type is an arbitrary byte, or a type that some dialect uses.
                 let kind = if next() & 1 == 0 {
                     next() as u8
                 } else {
                     (next() % 13) as u8
                 };
                 let payload: Vec<u8> = (0..next() % 400).map(|i| (i as u8).wrapping_add(5)).collect();
-                // These are the log number and the synced offset in the forms that have them. In
-                // other forms, they are payload.
+                // These bytes are the log number and the synced offset in forms that have these
+                // fields, and payload in other forms.
                 let numbers = &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16][..[0, 4, 12][next() as usize % 3]];
                 let checksum = [Checksum::MaskedCrc32c, Checksum::Crc32][next() as usize % 2];
                 let covered = [&[kind], numbers, &payload].concat();
@@ -165,8 +165,8 @@ mod tests {
         }
     }
 
-    /// Returns blocks in which at least every second position may be a header. These headers state
-    /// lengths of up to half a block.
+    /// Returns blocks in which at least every second position may be a header. The lengths in these
+    /// headers are up to half a block.
     fn hostile_blocks() -> Vec<Vec<u8>> {
         let mut blocks = vec![vec![b'@'; BLOCK_LEN]];
         for kind in [1, 2, 5, 9] {
@@ -181,8 +181,8 @@ mod tests {
         blocks
     }
 
-    /// The cost is counted in bytes, so that it does not depend on the machine. If every stated
-    /// payload were checksummed, it would be several thousand times the length.
+    /// The cost is counted in bytes, so that it does not depend on the machine. If the payload of
+    /// every header were checksummed, the cost would be several thousand times the number of bytes.
     #[test]
     fn each_search_computes_checksums_of_a_small_multiple_of_the_bytes() {
         use crate::checksum::CHECKSUMMED_LEN;
@@ -200,7 +200,8 @@ mod tests {
         for block in hostile_blocks() {
             for &dialect in Dialect::ALL {
                 let format = LogFormat::new(dialect).numbered(Some(0x3f01_3f01));
-                // This is the last block of a file, where a longer fragment may have been torn.
+                // The block is the last block of a file, where a longer fragment may have been
+                // torn.
                 assert_bounded("find", block.len(), &|| {
                     fragment::find(&format, &block[1..], BLOCK_LEN, true, true);
                 });

@@ -1,5 +1,5 @@
 //! Tests that `repair` flips back the bit that was flipped. Also measures how often other damage
-//! looks like one flipped bit, so that `repair` makes a fragment that was never written.
+//! looks like one flipped bit, in which case `repair` makes a fragment that was never written.
 //! `docs/format/damage.md`, "Flipping a bit back", states these figures.
 //!
 //! ```text
@@ -46,10 +46,11 @@ struct Block {
     bytes: Vec<u8>,
     /// The length of the fragment.
     len: usize,
-    /// How flipping each bit changes the CRC of the covered bytes, which start at the type byte.
+    /// For each bit of the covered bytes, the change in the CRC when this bit is flipped. The
+    /// covered bytes start at the type byte.
     syndromes: Vec<u32>,
-    /// The `syndromes` in ascending order. `low_bits[bits]` states whether any syndrome has these
-    /// low bits.
+    /// The `syndromes` in ascending order. `low_bits[bits]` is true if any syndrome has these low
+    /// bits.
     sorted: Vec<u32>,
     low_bits: Vec<bool>,
 }
@@ -71,8 +72,8 @@ impl Block {
         let count = BLOCK_LEN / fragment.len();
         let mut bytes = fragment.repeat(count);
         bytes.resize(BLOCK_LEN, 0);
-        // These start as the changes for the last byte. Each earlier byte is one byte further from
-        // the end.
+        // `of_byte` starts with the changes for the last byte. Each step moves one byte further
+        // from the end.
         let mut of_byte: [u32; 8] = std::array::from_fn(|bit| checksum.crc(&[1 << bit]) ^ checksum.crc(&[0]));
         let mut syndromes = vec![0; 8 * covered.len()];
         for at in (0..covered.len()).rev() {
@@ -104,8 +105,8 @@ impl Block {
     fn is_repaired(&self, damage: &[(usize, u8)]) -> bool {
         let checksum = self.format.dialect.checksum();
         if damage.iter().all(|&(at, _)| at >= HEADER_LEN) {
-            // A flipped bit of the length explains the damage by chance only once in 2^28 times, so
-            // it is not tried.
+            // A flipped bit of the length explains the damage by chance in only 1 of 2^28 cases, so
+            // flips of the length are not tried.
             let mut syndrome = 0;
             for &(at, bits) in damage {
                 for bit in (0..8).filter(|bit| bits >> bit & 1 == 1) {
@@ -175,20 +176,21 @@ impl Block {
     }
 }
 
-/// Computes the probability of a wrong repair after two flips, three flips, a burst, and garbage.
+/// Computes the probability of a wrong repair for each kind of damage: two flips, three flips, a
+/// burst, and garbage.
 fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     let bits = 8.0 * (len + 1) as f64;
     let all = 8.0 * (len + HEADER_LEN) as f64;
     let by_chance = (bits + 32.0) / 2_f64.powi(32);
-    // If a bit of the length is flipped, the checksum covers other bytes. These are the bytes of a
-    // fragment of any length that differs in one bit and fits in the block.
+    // If a bit of the length is flipped, the checksum covers other bytes. The covered bytes are
+    // then those of a fragment whose length differs in one bit and fits in the block.
     let lens = (0..16)
         .map(|bit| len ^ 1 << bit)
         .filter(|len| len + HEADER_LEN <= BLOCK_LEN);
     let in_length = lens.map(|len| 8.0 * (len + 1) as f64 / 2_f64.powi(32)).sum::<f64>();
     if dialect == Dialect::WANDB {
         // No two codewords of up to 91,607 bits differ in three bits. No two codewords of up to
-        // 2,974 bits differ in four.
+        // 2,974 bits differ in four bits.
         let of_two = if bits > 91_607.0 { by_chance } else { 0.0 };
         let of_three = if bits > 2974.0 { by_chance } else { 0.0 };
         return [
@@ -199,8 +201,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
         ];
     }
     // Any two codewords differ in an even number of bits. No two codewords of up to 5,243 bits
-    // differ in four. If one bit of the checksum is flipped, the masked value differs in an even
-    // number of bits in a third of the cases.
+    // differ in four bits. If one bit of the checksum is flipped, the masked value differs in an
+    // even number of bits in a third of the cases.
     let of_parity = bits / 2_f64.powi(31);
     let of_three = if bits > 5243.0 { of_parity } else { 0.0 };
     let in_checksum = 32.0 / all * of_parity;
@@ -212,7 +214,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     ]
 }
 
-/// This covers each form of header, and the other checksum. The next fragment is valid.
+/// This covers every form of header and both checksums. The next fragment is valid.
 #[test]
 fn each_flipped_bit_is_undone() {
     let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
@@ -253,7 +255,7 @@ fn each_flipped_bit_is_undone() {
             let at = bit_flip.offset as usize - 1000;
             assert_eq!(8 * at + usize::from(bit_flip.bit), bit);
         }
-        // These are fragments of another log, or of a log in another form.
+        // The fragments belong to another log, or to a log with another form of fragments.
         let mut bytes = fragment.repeat(2);
         bytes[fragment.len() - 1] ^= 1;
         let other = LogFormat::from(dialect).numbered(Some(8));
@@ -287,8 +289,8 @@ fn odds_that_other_damage_looks_like_one_flipped_bit() {
             {
                 let expected = odds * TRIALS as f64;
                 println!("{dialect:8} {len:6} {what}: {count} of {TRIALS}, computed {expected:.3}");
-                // The count is within a factor of two of the expected count, unless that is too
-                // small to compare.
+                // The count is within a factor of two of the expected count, unless the expected
+                // count is too small to compare.
                 let count = count as f64;
                 assert!(expected < 20.0 || (count < 2.0 * expected && expected < 2.0 * count));
                 assert!(count < 2.0 * expected + 15.0);
@@ -297,7 +299,7 @@ fn odds_that_other_damage_looks_like_one_flipped_bit() {
     }
 }
 
-/// Two flipped bits need more trials, because chance explains them only about 20 times in a
+/// Two flipped bits need more trials, because they are repaired wrongly only about 20 times in a
 /// billion.
 #[test]
 #[ignore = "minutes, in a release build"]

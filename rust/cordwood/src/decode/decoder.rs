@@ -17,16 +17,17 @@ use crate::error::{Error, Refused, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
 use crate::wal_metadata::LogInfo;
 
-/// Finds the records in the bytes of a file. Each call returns one event. The decoder does no I/O.
+/// Finds the records in the bytes of a file. Each call to [`step`](Self::step) returns one event.
+/// The decoder does no I/O.
 ///
 /// The decoder does not detect the dialect of a log. Pass the result of
 /// [`detect`](crate::ops::detect) to [`ReadOptions::with_format`]. The decoder has no errors:
-/// damage is always [`Step::Skipped`], even under [`OnCorruption::Fail`].
+/// damage is always returned as [`Step::Skipped`], even under [`OnCorruption::Fail`].
 ///
-/// A window may have any length, but some results need the whole rest of a block. Windows of 256
-/// KiB work well. The decoder holds the bytes of one fragmented record, up to
-/// [`ReadOptions::record_len_max`]. For a compressed log, it also holds one decompressed record of
-/// up to that length.
+/// A window may have any length, but some events can only be returned once the window contains the
+/// rest of the block. Windows of 256 KiB work well. The decoder holds the bytes of one fragmented
+/// record, up to [`ReadOptions::record_len_max`]. For a compressed log, the decoder also holds one
+/// decompressed record, up to the same length.
 ///
 /// ```
 /// use cordwood_log::{End, ReadOptions};
@@ -49,17 +50,17 @@ pub struct Decoder {
     pub(super) bounds: Bounds,
     /// The offset of the next byte to read.
     pub(super) offset: u64,
-    /// Whether a FIRST or MIDDLE fragment precedes `offset`. A trailer here is then part of a
-    /// record.
+    /// Whether a FIRST or MIDDLE fragment precedes `offset`, so that a trailer at `offset` is part
+    /// of a record.
     pub(super) is_inside: bool,
     pub(super) assembler: Assembler,
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
     pub(super) opened: Opened,
-    /// The space that the last record or container takes up in the file, unless it is part of a
-    /// run.
+    /// The space that the last record or container takes up in the file. Not updated for records of
+    /// a run.
     pub(super) stored: Stored,
-    /// The form of the last header of the last record, unless the record is part of a run.
+    /// The form of the last header of the last record. Not updated for records of a run.
     pub(super) record_form: Form,
     pub(super) retry: Retry,
     pub(super) salvaged: Salvaged,
@@ -68,34 +69,35 @@ pub struct Decoder {
     pub(super) ending: Ending,
 }
 
-/// The options that decide how to read.
+/// The options that control how to read.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) on_corruption: OnCorruption,
     pub(super) verify_checksums: bool,
-    /// Whether the bytes of records are kept. If they are not, only [`Decoder::data_len`] and
-    /// [`Decoder::stored`] may be called.
+    /// Whether the bytes of records are kept. If the bytes are not kept, only [`Decoder::data_len`]
+    /// and [`Decoder::stored`] may be called.
     pub(super) keeps_data: bool,
-    /// Whether a record stays in the window, for [`Decoder::pieces`], if it has several fragments
-    /// and they are all in the window.
+    /// Whether a record of several fragments is left in the window, for [`Decoder::pieces`],
+    /// instead of being joined, if the window contains all of its fragments.
     pub(super) leaves_in_window: bool,
     pub(super) growth: Growth,
 }
 
-/// Whether the file is still being written, and how to treat bytes that are not a valid fragment.
+/// Whether the file is still being written, and how the decoder treats bytes that are not a valid
+/// fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// The file is not being written. Bytes that are not a valid fragment are classified.
+    /// The file is no longer being written. Bytes that are not a valid fragment are classified.
     Ended,
-    /// Bytes that are not a valid fragment may still become one. The result is [`Step::NeedMore`],
-    /// even if the whole block is in the window. Damage in a recycled log is reported at once,
-    /// without waiting for the later bytes that show its nature.
+    /// Bytes that are not a valid fragment may still become a fragment, so the decoder returns
+    /// [`Step::NeedMore`] for them, even if the whole block is in the window. Damage in a recycled
+    /// log is reported at once, although later bytes might show that the log ends there.
     WaitAtFaults,
     /// Like `WaitAtFaults`, but the bytes at the decoder's offset are final and are classified.
     SkipFaults,
 }
 
-/// The range of file offsets that is read.
+/// The range of file offsets to read.
 #[derive(Debug)]
 pub(super) struct Bounds {
     pub(super) start: u64,
@@ -103,8 +105,9 @@ pub(super) struct Bounds {
     /// Whether the decoder is at the start of the range, where MIDDLE and LAST fragments belong to
     /// the previous range.
     pub(super) is_before_first: bool,
-    /// Whether a record starts or ends at the start of the range. The bytes before it are then read
-    /// only to find the container that the record may be in.
+    /// Whether a seek set the start of the range to the start or end of a record. After such a
+    /// seek, the bytes before the range are read only to find the container that the record may be
+    /// in.
     pub(super) is_sought: bool,
 }
 
@@ -115,7 +118,7 @@ impl Bounds {
     }
 }
 
-/// Results to return before reading more bytes.
+/// Results to return before more bytes are read.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
     /// A joined record or container that could not be unpacked.
@@ -127,24 +130,24 @@ pub(super) struct Retry {
 /// The state of [`OnCorruption::Salvage`] for a damaged block.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
-    /// The salvaged part of the last damaged block, as file offsets.
+    /// The file offsets of the salvaged part of the last damaged block.
     pub(super) part: Range<u64>,
-    /// File offset of the last block in which every byte was tried as the start of a fragment. This
-    /// happens at most once per block.
+    /// File offset of the last block that was scanned byte by byte for the start of a fragment. A
+    /// block is scanned at most once.
     pub(super) scanned: Option<u64>,
 }
 
 /// How the events end.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// The offset at which the torn regions at the end of the events start, if there are any.
+    /// The offset where the torn tail starts, if the events so far end with a torn tail.
     pub(super) torn_since: Option<u64>,
     /// Set once there are no more events.
     pub(super) end: Option<End>,
 }
 
 impl Ending {
-    /// Ends the events at `offset`. No event follows.
+    /// Ends the events at `offset`. There are no further events.
     pub(super) fn finish(&mut self, offset: u64) -> End {
         let end = match self.torn_since {
             Some(offset) => End::TornTail { offset },
@@ -160,13 +163,13 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`ReadOptions::check`].
+    /// Returns the error of [`ReadOptions::check`], if there is one.
     pub fn new(options: &ReadOptions) -> Result<Self, Error> {
         unsupported(options.named().or_leveldb().check(), None)?;
         Ok(Decoder::unchecked(options))
     }
 
-    /// Like [`new`](Self::new), for options that have been checked.
+    /// Like [`new`](Self::new), but does not check the options.
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
         let start = Grid::new(format.dialect, options.origin).block_start(options.start);
@@ -205,7 +208,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the format of the log. It includes the log number and the compression once they are
+    /// Returns the format of the log, including the log number and the compression once they are
     /// known.
     pub fn format(&self) -> LogFormat {
         LogFormat {
@@ -230,18 +233,18 @@ impl Decoder {
     }
 
     /// Returns the file offset of the next byte to read. The decoder no longer needs the bytes
-    /// before it. The offset may be after the end of the window, for example at the start of a
-    /// range.
+    /// before this offset. The offset may be after the end of the window, for example when a range
+    /// starts there.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Moves to `offset`. A record must start or end there, so pass [`RecordSpan::offset`] or
-    /// [`RecordSpan::end_offset`]. At any other offset, the bytes are reported as damage.
+    /// Moves to `offset`. A record must start or end at `offset`, so pass a [`RecordSpan::offset`]
+    /// or [`RecordSpan::end_offset`]. At any other offset, the bytes are reported as damage.
     ///
-    /// `offset` becomes the start of the range: all events from there on are returned, and no
-    /// earlier event is. In a packed log, the record may be in a container, so the window must
-    /// contain the bytes from the start of its block on. See [`offset`](Self::offset).
+    /// The range then starts at `offset`, so the decoder returns only events that start at or after
+    /// `offset`. In a packed log, the record may be in a container, so the next window must start
+    /// no later than the block that contains `offset`. See [`offset`](Self::offset).
     ///
     /// Under [`OnCorruption::Salvage`], records after damage in the block of `offset` are not
     /// marked as salvaged, because the decoder does not see the damage.
@@ -250,8 +253,8 @@ impl Decoder {
         self.seek_from(self.start_of(offset), offset);
     }
 
-    /// Like [`seek`](Self::seek), but starts reading at `start`. `start` is either `offset`, the
-    /// start of its block, or the start of the container that contains it.
+    /// Like [`seek`](Self::seek), but starts reading at `start`, which is `offset` itself, or the
+    /// start of the block or the container that contains `offset`.
     pub(crate) fn seek_from(&mut self, start: u64, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(start);
@@ -268,7 +271,7 @@ impl Decoder {
         self.ending = Ending::default();
     }
 
-    /// Checks whether the range has no end.
+    /// Returns true if the range has no end.
     pub(crate) fn has_no_end(&self) -> bool {
         self.bounds.end == u64::MAX
     }
@@ -278,8 +281,8 @@ impl Decoder {
         self.bounds.end = end;
     }
 
-    /// Like [`seek`](Self::seek), but to the offset at which a record was refused as too large. The
-    /// rest of that record is expected there.
+    /// Like [`seek`](Self::seek), but for an offset at which a record was refused as too large. The
+    /// decoder expects the rest of that record at `offset`.
     pub(crate) fn seek_to_rest(&mut self, offset: u64) {
         self.seek(offset);
         self.offset = offset;
@@ -287,15 +290,14 @@ impl Decoder {
         self.is_inside = true;
     }
 
-    /// Returns the file offset at which reading was to start. This is the start of the range or the
-    /// offset of the last seek.
+    /// Returns the file offset at which reading was meant to start, which is the start of the range
+    /// or the offset of the last seek.
     pub(crate) fn start(&self) -> u64 {
         self.bounds.start
     }
 
     /// Returns why the last call to [`step`](Self::step) returned [`Step::NeedMore`] although the
-    /// next record is in the window. Returns `None` if the record is not in the window, so more of
-    /// the file is needed.
+    /// window contained the next record. Returns `None` if the decoder needs more of the file.
     pub fn refused(&self) -> Option<Refused> {
         self.retry.refused
     }
@@ -305,7 +307,7 @@ impl Decoder {
         self.salvaged.part.clone()
     }
 
-    /// Ends the events with `region`, which is after the end of the file.
+    /// Ends the events with `region`, which starts after the end of the file.
     pub(crate) fn stop(&mut self, region: SkippedRegion) {
         self.offset = region.end;
         self.ending.end = Some(End::Stopped { offset: region.start });
@@ -321,9 +323,9 @@ impl Decoder {
         self.policy.growth = growth;
     }
 
-    /// Sets whether to keep the bytes of fragmented records. If they are not kept, do not call
-    /// [`data`](Self::data). A pending record is read again from its start if some of its bytes
-    /// were not kept.
+    /// Sets whether to keep the bytes of fragmented records. If these bytes are not kept, do not
+    /// call [`data`](Self::data). If some bytes of a pending record were not kept, the record is
+    /// read again from its start.
     pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
         self.policy.keeps_data = keeps_data;
         self.update_assembler();
@@ -336,8 +338,8 @@ impl Decoder {
         self.policy.keeps_data
     }
 
-    /// Makes the decoder leave a record in the window if it has several fragments and they are all
-    /// there. This is for a caller that copies each record elsewhere. [`pieces`](Self::pieces)
+    /// Makes the decoder leave a record of several fragments in the window if the window contains
+    /// all of them. This is for callers that copy each record elsewhere. [`pieces`](Self::pieces)
     /// returns the bytes of such a record. [`data`](Self::data) returns them only after
     /// [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
@@ -346,11 +348,12 @@ impl Decoder {
         self
     }
 
-    /// Joins the record of the last step if it was left in the window of that step.
+    /// Joins the record that the last step returned, if the record was left in the window of that
+    /// step.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is not enough memory. The decoder does not change then.
+    /// Returns an error if there is not enough memory. If this fails, the decoder is unchanged.
     #[inline]
     pub(crate) fn join(&mut self, window: Window<'_>, span: RecordSpan) -> Result<(), TryReserveError> {
         if span.data_at == DataAt::Joined && self.assembler.is_in_window() {
@@ -360,7 +363,7 @@ impl Decoder {
         }
     }
 
-    /// Joins the fragments in `range`. They must be in the window.
+    /// Joins the fragments in `range`, which must be in the window.
     #[cold]
     pub(super) fn join_from(
         &mut self,
@@ -372,12 +375,12 @@ impl Decoder {
         self.assembler.join(payloads, more_len)
     }
 
-    /// Sets which bytes the assembler keeps. The data of a compressed record is known only after
-    /// decompression, which needs the whole frame.
+    /// Sets which bytes the assembler keeps. A compressed record can only be decompressed as a
+    /// whole, so its whole frame is kept.
     pub(super) fn update_assembler(&mut self) {
         self.assembler.keeps = self.policy.keeps_data || self.info.is_compressed();
-        // The window contains neither the data of a compressed record nor that of a repaired
-        // record.
+        // A compressed or repaired record must be joined, because the window does not contain its
+        // data.
         self.assembler.leaves = self.policy.leaves_in_window && !self.info.is_compressed() && !self.repairs.is_on;
     }
 
@@ -386,22 +389,24 @@ impl Decoder {
         self.recycled.form
     }
 
-    /// Checks whether the first fragments of a record are held but not its last.
+    /// Returns true if the decoder holds fragments of a record whose last fragment has not been
+    /// read.
     pub(crate) fn has_parts(&self) -> bool {
         self.assembler.has_parts()
     }
 
-    /// Checks whether the rest of a record that was refused as too large is expected or being read.
+    /// Returns true if the decoder is reading, or expects, the rest of a record that was refused as
+    /// too large.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
     }
 
-    /// Returns the bytes of the record that the last call to [`step`](Self::step) returned. Pass
-    /// the window of that call.
+    /// Returns the bytes of the record that the last call to [`step`](Self::step) returned.
+    /// `window` must be the window that was passed to that call.
     ///
     /// # Panics
     ///
-    /// Panics if the bytes are in the window of that call but `window` does not contain them.
+    /// Panics if the bytes were in the window of that call but are not in `window`.
     #[inline]
     pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
         match span.data_at {
@@ -414,7 +419,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the [`data`](Self::data), or `None` if the record was left in the window in several
+    /// Returns the [`data`](Self::data), or `None` if the record was left in the window as several
     /// fragments.
     #[inline]
     pub(crate) fn data_in_one<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Option<&'a [u8]> {
@@ -483,13 +488,13 @@ impl Decoder {
         }
     }
 
-    /// Returns the next event in `window`, or [`Step::NeedMore`].
+    /// Returns the next event in `window`, or [`Step::NeedMore`] if there is none.
     ///
-    /// The window must contain the bytes from [`offset`](Self::offset) on. It must not end before
-    /// the window of the last call, because records that were found there are returned without
-    /// reading them again. If a window starts after `offset`, the result is [`Step::NeedMore`],
-    /// even if the window is the last one. The log does not end there because the bytes in between
-    /// were never seen.
+    /// The window must contain the bytes from [`offset`](Self::offset) on. The window must not end
+    /// before the previous window did, because records that were found in the previous window are
+    /// returned without being read again. If the window starts after the decoder's offset, the
+    /// result is [`Step::NeedMore`], even if the window is the last one. Such a window does not end
+    /// the log, because the bytes before the window were never read.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         if let Some(span) = self.next_of_several() {
@@ -500,8 +505,7 @@ impl Decoder {
         step
     }
 
-    /// Returns the next record of a run or a container, in which several records were found at
-    /// once.
+    /// Returns the next of several records that were found at once in a run or a container.
     #[inline]
     pub(crate) fn next_of_several(&mut self) -> Option<RecordSpan> {
         self.next_of_run().or_else(|| self.next_of_container())
@@ -514,8 +518,8 @@ impl Decoder {
         self.peek_of_run().or_else(|| self.peek_of_container())
     }
 
-    /// Takes the record that [`look`](Self::look) returned as `step`, if it is the first of
-    /// several.
+    /// If the record in `step`, which [`look`](Self::look) returned, is the first of several, takes
+    /// it.
     #[inline]
     pub(crate) fn take_first(&mut self, step: Step) {
         if matches!(step, Step::Record(_)) {

@@ -1,4 +1,5 @@
-//! Distinguishes the end of a recycled log from corruption by looking at the bytes that follow.
+//! Examines the bytes after apparent damage, to distinguish corruption from the end of a recycled
+//! log.
 
 use super::decoder::Growth;
 use super::recycled::{Ambiguity, Resolution, Seen};
@@ -12,8 +13,8 @@ use crate::fragment::Found;
 
 impl Decoder {
     /// Handles a log that may be followed by the rest of an older log. Learns the log's number, and
-    /// resolves apparent damage by looking at the bytes after it. Returns whether the decoder must
-    /// look again.
+    /// examines the bytes after apparent damage to decide whether the log ended there. Returns
+    /// whether the decoder must look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
@@ -46,8 +47,8 @@ impl Decoder {
         self.look_further(ambiguity, found, bytes)
     }
 
-    /// Updates an ambiguity in the salvaged part of a block, once the decoder is past that block.
-    /// It remains an ambiguity only if it would also be one without salvaging.
+    /// Updates an ambiguity from the salvaged part of a block, once the decoder has read past the
+    /// block. The ambiguity is kept only if it would also exist without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -62,8 +63,8 @@ impl Decoder {
         }
     }
 
-    /// Updates or resolves an ambiguity, based on the `found` that follows it. Returns whether the
-    /// decoder must look again.
+    /// Updates or resolves an ambiguity, depending on `found`, which follows it. Returns whether
+    /// the decoder must look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
         let is_after_range = self.offset >= self.bounds.end;
         let is_stale = self.is_older(found, bytes);
@@ -76,7 +77,7 @@ impl Decoder {
         };
         let is_own = match found {
             Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => !is_stale,
-            // A fragment of this log may have a type that only a later version writes.
+            // A fragment of this log may have a type that only later versions write.
             _ => is_one_fragment && !is_after_range && self.carries_own_number(bytes),
         };
         let evidence = match found {
@@ -92,15 +93,15 @@ impl Decoder {
             ambiguity.seen = ambiguity.seen.max(Seen::Room);
         }
         let may_end = ambiguity.seen == Seen::Stale || !has_room(bytes);
-        // If part of the block is not lost, the decoder reads that part.
+        // If only part of the block is lost, the decoder reads the other part.
         let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
 
-        // These are the rules D7b to D7h of `docs/format/numbered.md`. The first rule that applies
-        // decides how the ambiguity is resolved and whether it includes this block.
+        // These are the rules D7b to D7h of `docs/format/numbered.md`. The first matching rule
+        // decides how the ambiguity is resolved, and whether it includes this block.
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
             Found::Nothing => (Some(Resolution::EndOfFile), false),
-            // If the log continues later, the range in which it continues reports the lost write.
+            // If the log continues in a later range, that range reports the lost write.
             _ if is_after_range && may_end && !is_own => (Some(Resolution::EndOfFile), false),
             _ if is_after_range => (Some(Resolution::Damage), false),
             Found::Trailer { .. } => return false,
@@ -130,8 +131,8 @@ impl Decoder {
     }
 
     /// Corrects `found` in a log that may have a number. After a possible end of the log, a
-    /// fragment of another form belongs to an older log. An apparently torn fragment at the end of
-    /// the file is damage if it had been written completely.
+    /// fragment of another form belongs to an older log. A fragment that appears torn at the end of
+    /// the file is damage if it was once written completely.
     pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
             Found::Fragment { form, .. }
@@ -155,8 +156,8 @@ impl Decoder {
     }
 
     /// Checks whether `found`, at the start of `bytes`, is a fragment of an older log. All
-    /// fragments of a log have the same form. If it is uncertain whether the log continues, a
-    /// fragment of another form belongs to an older log.
+    /// fragments of a log have the same form. While it is uncertain whether the log continues, a
+    /// fragment of another form is attributed to an older log.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
             Found::Stale => true,
@@ -169,13 +170,13 @@ impl Decoder {
         }
     }
 
-    /// Checks whether `found` is damage whose meaning depends on the bytes after it.
+    /// Checks whether `found` is apparent damage that only the following bytes can explain.
     fn starts_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
         if self.policy.growth == Growth::WaitAtFaults || !matches!(found, Found::Stale | Found::Fault { .. }) {
             return false;
         }
         let suspicion = self.suspicion(found, bytes);
-        // A log whose fragments carry no number was not written over an older log.
+        // If the fragments of a log carry no number, the log was not written over an older one.
         let is_recycled = found == Found::Stale || self.recycled.form != Some(Form::Plain);
         let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start && is_recycled;
         let is_salvaged = self.is_salvaged();
@@ -218,9 +219,9 @@ impl Decoder {
         true
     }
 
-    /// Under the policy `salvage`, returns the end of the stale fragment at the start of `bytes`,
-    /// if a fragment of this log follows it in the same block. Only the stale fragment is then
-    /// lost.
+    /// Under the policy `salvage`, if `bytes` starts with a stale fragment and a fragment of this
+    /// log follows in the same block, returns the offset where the stale fragment ends. In such a
+    /// block, only the stale fragment is lost.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -230,15 +231,15 @@ impl Decoder {
         Some(self.offset + stale.end as u64)
     }
 
-    /// Marks the rest of this block as doubtful. In that part, only fragments of the same form as
-    /// the earlier fragments belong to this log.
+    /// Marks the rest of this block as doubtful. In a doubtful part, a fragment belongs to this log
+    /// only if it has the same form as the earlier fragments.
     fn doubt_block(&mut self) {
         let left = self.grid().block_left(self.offset);
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
     }
 
-    /// Returns the end of the fragment at the start of `bytes`, if its header carries the number of
-    /// this log. The checksum need not be valid.
+    /// If `bytes` starts with a fragment header that has this log's number, returns the offset
+    /// where the fragment ends. The checksum need not be valid.
     fn own_end(&self, bytes: &[u8]) -> Option<u64> {
         let header = Header::decode(bytes.first_chunk()?);
         let meaning = self.format.dialect.meaning(header.kind);
@@ -250,14 +251,14 @@ impl Decoder {
         is_own.then(|| self.offset + len.min(bytes.len()) as u64)
     }
 
-    /// Notes that a fragment of this log has been found.
+    /// Remembers that a fragment of this log has been found.
     pub(super) fn note_own(&mut self) {
         self.recycled.has_own = true;
         self.info.other_log_number = None;
     }
 
-    /// Notes which log the stale fragment at the start of `bytes` belongs to, if it is the first
-    /// fragment in the file.
+    /// If the stale fragment at the start of `bytes` is the first fragment in the file, remembers
+    /// which log it belongs to.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
             let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
@@ -265,8 +266,9 @@ impl Decoder {
         }
     }
 
-    /// Returns the reason for `found` if it is damage, the length that LevelDB reports for it, and
-    /// the evidence in the rest of the block. Returns `None` if there is no ambiguity.
+    /// If it is unclear whether `found` is damage, returns the reason to report in case it is, the
+    /// length that LevelDB reports, and the evidence in the rest of the block. Returns `None` if
+    /// there is no ambiguity.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -285,30 +287,31 @@ impl Decoder {
     }
 
     /// Checks whether the log may have ended where `ambiguity` starts, although no fragment of an
-    /// older log was seen in the rest of the file. There are two conditions. The rest of the file
-    /// has no room for such a fragment. The file may have been recycled, because this log's
-    /// fragments carry its number.
+    /// older log was found in the rest of the file. This is possible only if the rest of the file
+    /// has no room for a fragment, and if this log's fragments carry its number, so that the file
+    /// may have been recycled.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,
             None => ambiguity.own_end.is_some(),
         };
-        // A fragment of this log that ends with the file was not written over older bytes.
+        // If a fragment of this log extends to the end of the file, it was not written over older
+        // bytes.
         let is_last = ambiguity.own_end == Some(self.offset);
         has_number && !is_last && ambiguity.seen == Seen::NoRoom
     }
 
-    /// Reports the resolved ambiguity. The pending record comes first, then the damage, then the
-    /// zeros or the older log.
+    /// Reports the resolved ambiguity. Reports the pending record first, then the damage, and then
+    /// the zeros or the older log.
     #[cold]
     pub(super) fn resolve(&mut self, ambiguity: Ambiguity, resolution: Resolution) -> Step {
         self.bounds.is_before_first = false;
         self.is_inside = false;
         let has_ended = resolution == Resolution::EndOfFile;
         let is_stale = has_ended && (ambiguity.seen == Seen::Stale || self.may_end_unseen(&ambiguity));
-        // If each fragment states how far the file had been synced, a later fragment would show
-        // that these bytes were synced. No later fragment exists, so a crash left this end. Source:
-        // Pebble `record/record.go`, and the test TestWALSync.
+        // In the synced form, each fragment contains the offset up to which the file had been
+        // synced. No later fragment shows that these bytes were synced, so the log ended here
+        // because of a crash. Source: Pebble `record/record.go`, and the test TestWALSync.
         let is_unsynced = has_ended && !is_stale && self.recycled.form == Some(Form::Synced);
         let interruption = if is_stale || is_unsynced {
             Interruption::EndOfFile
@@ -320,7 +323,7 @@ impl Decoder {
         }
         let start = ambiguity.start;
         let region = match ambiguity.own_end {
-            // A crash leaves the start of a record, with the older log after it.
+            // After a crash, the start of the new record is followed by the rest of the older log.
             Some(end) if is_stale => SkippedRegion::new(start..end, Reason::TornTail),
             None if is_stale => SkippedRegion::new(start..self.offset, Reason::Stale),
             _ if is_unsynced => SkippedRegion::new(start..ambiguity.end, Reason::TornTail),
@@ -337,8 +340,7 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// Returns the step after the end of the log at `start`. It skips everything up to the end of
-    /// the file.
+    /// Returns the step that follows the end of the log at `start`, and skips the rest of the file.
     #[cold]
     pub(super) fn after_log_end(&mut self, start: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {
@@ -358,8 +360,8 @@ impl Decoder {
 }
 
 /// Checks whether `bytes` has room for a fragment that carries a log number and has data. `bytes`
-/// is a block from its start up to its end or the end of the file. If there is no room, an older
-/// log may have left the bytes, because the end trailer of Pebble is as long as a header.
+/// is a whole block, or the part of a block up to the end of the file. If there is no room, the
+/// bytes may be left from an older log, because the end trailer of Pebble is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

@@ -16,8 +16,9 @@ use crate::fragment::{Found, find, find_other};
 use crate::trace::trace;
 
 impl Decoder {
-    /// Does the work of [`step`](Self::step) if no record of a run or container is left. If it
-    /// finds several records at once, it returns the first one without taking it.
+    /// Does the work of [`step`](Self::step) once all records of the current run or container have
+    /// been returned. If several records are found at once, returns the first one without taking
+    /// it.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
         if let Some(step) = self.look_in_container() {
@@ -34,7 +35,7 @@ impl Decoder {
         let window = window.within_offsets();
         let step = self.look_at(window);
         trace!("decode: {step:?}");
-        // The next window may start after the fragments that were left in this window.
+        // Some fragments were left in this window, and the next window may start after them.
         if step == Step::NeedMore
             && self.retry.refused.is_none()
             && let Some(range) = self.assembler.pending_in_window()
@@ -100,7 +101,8 @@ impl Decoder {
             }
             if self.format.dialect.has_log_numbers() {
                 self.correct(&mut found, bytes);
-                // The whole block would be skipped, but its contents may matter.
+                // A fragment of an older log would make the decoder skip the whole block, so wait
+                // until the whole block can be examined.
                 if bytes.len() < left && !window.is_last && self.is_older(found, bytes) {
                     found = Found::Incomplete;
                 }
@@ -134,12 +136,12 @@ impl Decoder {
         }
     }
 
-    /// Checks whether no byte of the file has been read.
+    /// Returns true if no byte of the file has been read.
     fn is_at_origin(&self) -> bool {
         self.offset == self.origin
     }
 
-    /// Reads the file header of this dialect. Returns `None` to look again.
+    /// Reads the file header of this dialect. Returns `None` if the caller must look again.
     #[cold]
     fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
         let (prefix, origin) = (self.format.dialect.prefix(), self.offset);
@@ -147,8 +149,8 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
-        // A header of zeros was preallocated if the rest of the first block is zero too. Otherwise
-        // the header was destroyed.
+        // If the whole first block is zero, a header of zeros was preallocated. Otherwise, the
+        // header was destroyed.
         let block_end = self.grid().first_block_len();
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
@@ -165,7 +167,7 @@ impl Decoder {
         let is_intact = bytes == dialect.prefix();
         let may_change = match self.policy.growth {
             Growth::WaitAtFaults => {
-                // A version of 0 may be a version that has not been written yet.
+                // If the version is 0, it may not have been written yet.
                 let is_unwritten =
                     dialect.version().is_some() && first_block[dialect.magic().len()..].iter().all(|&byte| byte == 0);
                 !is_intact || is_unwritten
@@ -201,12 +203,12 @@ impl Decoder {
         if self.bounds.start <= origin {
             return Some(self.skip(region));
         }
-        // Only the file header is final, not the bytes after it.
+        // The file header is final, but the bytes after the header are not.
         (self.policy.growth == Growth::SkipFaults).then_some(Step::NeedMore)
     }
 
-    /// Checks whether this header is impossible at the decoder's offset. No byte precedes the first
-    /// fragment of a file, so that fragment does not continue a record.
+    /// Checks whether a fragment with this header cannot be at the decoder's offset. The first
+    /// fragment of a file cannot continue a record.
     pub(crate) fn is_misplaced(&self, header: Header) -> bool {
         let LogFormat {
             dialect, log_number, ..
@@ -215,15 +217,16 @@ impl Decoder {
             dialect.meaning(header.kind).role,
             Role::Fragment(Kind::Middle | Kind::Last)
         );
-        // In a log with a number, the header may be left from an older log.
+        // If the log has a number, the header may be left from an older log.
         continues && self.offset == self.origin + dialect.prefix().len() as u64 && log_number.is_none()
     }
 
-    /// Corrects `found`, which was determined without the bytes before it.
+    /// Corrects `found`, which was determined without regard to the preceding bytes.
     ///
     /// Zeros at the end of the file that are too few for a header are normally padding. After a
-    /// FIRST or MIDDLE fragment, they are the torn rest of that record. This applies only within a
-    /// block, so that a range that starts with this block reports the same.
+    /// FIRST or MIDDLE fragment in the same block, such zeros are the torn rest of that record. A
+    /// fragment in the previous block is ignored, so that a range that starts with this block
+    /// reports the same region.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -241,7 +244,7 @@ impl Decoder {
         found
     }
 
-    /// Checks whether a fragment belongs to a container that starts before the range and may
+    /// Checks whether the fragment belongs to a container that starts before the range but may
     /// contain records of the range.
     fn is_of_early_container(&self, kind: Kind) -> bool {
         match kind {
@@ -253,15 +256,15 @@ impl Decoder {
         }
     }
 
-    /// Checks whether the bytes here are read only to find the container that a sought record may
-    /// be in, or to find damage before the record.
+    /// Checks whether the decoder is still before the sought record. The bytes there are read only
+    /// to find the container that may hold the record, or damage before the record.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
-    /// Reads up to a sought record to learn whether it is salvaged, in a log that may contain the
-    /// rest of an older log. These bytes are no evidence of an end of the log or of the form of its
-    /// fragments. Returns whether the window contains enough of them.
+    /// Reads up to a sought record to determine whether the record is salvaged, in a log that may
+    /// contain the rest of an older log. The bytes before the record are not evidence of the end of
+    /// the log or of the form of its fragments. Returns whether the window contains enough bytes.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
         while self.is_before_sought() {
@@ -274,14 +277,15 @@ impl Decoder {
                 Found::Incomplete => return false,
                 Found::Trailer { .. } | Found::EndTrailer { .. } | Found::Stale | Found::Nothing => left,
             };
-            // The record is where it was found, even if these bytes seem to include it.
+            // The sought record is known to start at this offset, even if a preceding fragment
+            // seems to contain it.
             self.offset = self.bounds.start.min(self.offset + len as u64);
         }
         true
     }
 
-    /// Processes a fragment inside the range, or a fragment of a container that may contain records
-    /// of the range.
+    /// Processes a fragment that is in the range, or that belongs to a container that may contain
+    /// records of the range.
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         let is_container = form == Form::Packed;
         let starts = matches!(kind, Kind::Full | Kind::First);
@@ -289,7 +293,7 @@ impl Decoder {
             self.bounds.is_before_first = false;
         }
         if !self.assembler.is_idle() && (starts || !self.assembler.is_continued_by(is_container)) {
-            // The next call reads this fragment again.
+            // The next call will read this fragment again.
             let region = self.assembler.abandon(Interruption::NewRecord);
             return region.and_then(|region| self.skip_own(region));
         }
@@ -359,7 +363,8 @@ impl Decoder {
         }
     }
 
-    /// Unpacks a record of a compressed log. `payload` is the payload of its last fragment.
+    /// Unpacks a record of a compressed log. `payload` is the payload of the record's last
+    /// fragment.
     #[cold]
     fn unpack(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
         let frame = match span.data_at {
@@ -413,7 +418,7 @@ impl Decoder {
                 return None;
             }
             if !continues {
-                // The next range starts with the rest of the container.
+                // The rest of the container belongs to the next range.
                 let is_in_container = self.opened.is_divided_at(self.bounds.end);
                 let end = if is_in_container { self.bounds.end } else { start };
                 return self.finish(found, end);
@@ -434,7 +439,7 @@ impl Decoder {
         if is_ours {
             self.bounds.is_before_first = false;
             if !self.assembler.is_idle() {
-                // The next call reads these bytes again.
+                // The next call will read these bytes again.
                 return self.abandon(found);
             }
         } else {
@@ -457,7 +462,8 @@ impl Decoder {
             _ => len,
         };
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
-            // These bytes were read before. At most the bytes before the sought offset are lost.
+            // The bytes from the sought offset on have been read before, so only the bytes before
+            // that offset can be lost.
             self.offset = self.bounds.start.min(self.offset + passed as u64);
             self.is_inside = false;
             return None;
@@ -495,21 +501,21 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// Returns why the log with this mark is not read. `bytes` starts with the mark, and `payload`
-    /// is its payload. A fragment after damage may be part of a payload, so it is not evidence
-    /// about the log.
+    /// If a log with this mark cannot be read, returns the reason. `bytes` starts with the mark,
+    /// whose payload is `payload`. A mark after damage may be part of another record's payload, so
+    /// it is ignored.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
         let mark = Mark::decode(payload).filter(|_| self.is_evidence(bytes))?;
         mark.unsupported(self.offset)
     }
 
-    /// Applies the metadata record at the start of `bytes`, which are at the offset `start`.
-    /// Returns whether an engine would write the record in this way.
+    /// Applies the metadata record at the start of `bytes`. The record starts at the offset
+    /// `start`. Returns whether the record is in the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
-        // Metadata must not change how the following blocks are read if it was found after damage,
-        // or if it has a wrong checksum that was not verified. A log states its compression in its
-        // first fragment. A range that starts later looks for it there.
+        // Metadata after damage, or with a wrong checksum that was not verified, must not change
+        // how the following blocks are read. The compression of a log is stored in its first
+        // fragment, where ranges that start later look for it.
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&start);
         let is_believed = match metadata {
@@ -519,8 +525,8 @@ impl Decoder {
         };
         let is_canonical = is_believed && self.info.apply(metadata, payload);
         if metadata == Metadata::Mark {
-            // Only the mark at the start of the file counts, not the mark of another file that was
-            // appended.
+            // Only the mark at the start of the file sets the compression. A later mark comes from
+            // another file that was appended to this one.
             if is_canonical && start == self.origin && self.format.dialect.is_packed() {
                 self.format.compression = Mark::decode(payload).and_then(Mark::compression);
             }
@@ -531,8 +537,8 @@ impl Decoder {
         is_canonical
     }
 
-    /// Returns how many of the `len` bytes of a fault are lost. The fault is at the start of
-    /// `bytes`, which is the rest of the block.
+    /// Returns how many of the `len` bytes of a fault are lost. `bytes` is the rest of the block,
+    /// and starts with the fault.
     #[cold]
     fn lost_len(&mut self, reason: Reason, bytes: &[u8], len: usize) -> usize {
         if !matches!(
@@ -555,7 +561,7 @@ impl Decoder {
     }
 
     /// Marks the rest of this block, from `start` on, as salvaged. Further damage in the block does
-    /// not shrink that part.
+    /// not shrink the salvaged part.
     pub(super) fn salvage_from(&mut self, start: u64) {
         let left = self.grid().block_left(self.offset);
         if !self.salvaged.part.contains(&self.offset) {
@@ -563,21 +569,21 @@ impl Decoder {
         }
     }
 
-    /// Checks whether the fragment at the start of `bytes`, which are at `offset`, has a valid
-    /// checksum in this dialect. The checksum is verified even if the policy does not verify
-    /// checksums.
+    /// Checks whether the fragment at the start of `bytes` has a valid checksum in this dialect.
+    /// The checksum is verified even if the policy turns verification off.
     pub(super) fn has_valid_checksum(&self, bytes: &[u8]) -> bool {
         self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some()
     }
 
-    /// Checks whether this fragment is evidence of how to read the rest of the log.
+    /// Checks whether this fragment may determine how the rest of the log is read.
     pub(super) fn is_evidence(&self, bytes: &[u8]) -> bool {
         !self.is_salvaged() && self.has_valid_checksum(bytes)
     }
 
-    /// Checks whether `offset` is after damage in the same block. The bytes there may be part of a
-    /// payload, so they must not change how the rest of the log is read. They are not evidence of
-    /// the log's number, the form of its fragments, its compression or its end.
+    /// Checks whether the decoder's offset is after damage in the same block. Bytes after damage
+    /// may be part of a payload, so they must not change how the rest of the log is read. Such
+    /// bytes are not evidence of the log's number, the form of its fragments, its compression or
+    /// its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
     }
@@ -595,8 +601,8 @@ impl Decoder {
             _ => Interruption::Damage,
         };
         let mut region = self.assembler.abandon(interruption)?;
-        // If the file ends in too few bytes for a header, or in a header whose length extends past
-        // the end of the file, LevelDB sees a clean end and silently drops the pending record.
+        // If the file ends with an incomplete header, or with a fragment whose length extends past
+        // the end of the file, LevelDB assumes a clean end and silently drops the pending record.
         if let Found::Fault {
             len,
             reason,
@@ -609,13 +615,13 @@ impl Decoder {
         self.skip_own(region)
     }
 
-    /// Reports `region`, unless it is the region of a container that starts before the range. Such
-    /// a region belongs to the previous range.
+    /// Reports `region`, unless it starts before the range. Such a region comes from a container
+    /// that belongs to the previous range.
     pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
         (region.start >= self.bounds.start).then(|| self.skip(region))
     }
 
-    /// Abandons the pending record and ends the events at `offset`, where `next` is.
+    /// Abandons the pending record and ends the events at `offset`, where `next` was found.
     fn finish(&mut self, next: Found, offset: u64) -> Option<Step> {
         if let Some(step) = self.abandon(next) {
             return Some(step);
@@ -624,7 +630,7 @@ impl Decoder {
         None
     }
 
-    /// Reports `region`. Ends reading there if the policy says so.
+    /// Reports `region`. If the policy is to stop at damage and `region` is damage, ends reading.
     pub(super) fn skip(&mut self, mut region: SkippedRegion) -> Step {
         if self.salvaged.part.contains(&region.start) {
             // LevelDB has already abandoned this block.
@@ -632,7 +638,7 @@ impl Decoder {
         }
         match region.reason.severity() {
             Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.start)),
-            // These regions follow the end of the log, and do not change how it ended.
+            // These regions follow the end of the log, and do not affect how the log ended.
             _ if matches!(region.reason, Reason::Stale | Reason::EndTrailer) => {}
             _ => self.ending.torn_since = None,
         }

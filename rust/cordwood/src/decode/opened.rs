@@ -10,39 +10,42 @@ use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::Unsupported;
 use crate::error::Refused;
 
-/// The container that was read last, and how many of its records have been returned.
+/// The most recently opened container, and how many of its records have been returned.
 #[derive(Debug)]
 pub(super) struct Opened {
     /// File offsets of the container.
     start: u64,
     end: u64,
     data: Data,
-    /// The start of each record in the data, and the end of the last record.
+    /// The position in the data at which each record starts, followed by the end of the last
+    /// record.
     offsets: Vec<usize>,
     /// The index of the next record.
     next: usize,
-    /// The index after the last record that was found. The records from there on have not been
+    /// The index after the last record that was found. Records from this index on have not been
     /// examined yet.
     found: usize,
     /// The index after the last record in the range.
     limit: usize,
-    /// The index of the first record that is returned and not skipped. Statistics count the
-    /// container for this record. It is `None` if the container starts before the range.
+    /// The index of the first record that is returned instead of skipped. Statistics attribute the
+    /// whole container to this record. `None` if the container starts before the range.
     counted: Option<usize>,
     is_salvaged: bool,
-    /// Whether the length of some record exceeds the limit.
+    /// Whether the container has a record that is longer than the limit.
     has_long: bool,
     record_len_max: u64,
 }
 
-/// Where the data of the records starts. The lengths of the records precede it.
+/// Where the data of the records starts, after the lengths of the records.
 #[derive(Debug, Clone, Copy)]
 enum Data {
-    /// In the window, at this file offset. The container is stored in one fragment.
+    /// The data is in the window, at this file offset, because the container is stored in one
+    /// fragment.
     Window(u64),
-    /// In the assembler, at this position. The container is stored in several fragments.
+    /// The data is in the assembler, at this position, because the container is stored in several
+    /// fragments.
     Joined(usize),
-    /// In the unpacker, at this position. The container was decompressed.
+    /// The data is in the unpacker, at this position, because the container was decompressed.
     Unpacked(usize),
 }
 
@@ -52,14 +55,15 @@ thread_local! {
     pub(crate) static OPENED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The records of an opened container that are still to be returned. This is for a caller that
-/// copies many of them at once.
+/// The records of an opened container that have not been returned yet, for a caller that copies
+/// many records at once.
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
-    /// The start of each record in the data of the container, and the end of the last record.
+    /// The position in the container's data at which each record starts, followed by the end of the
+    /// last record.
     pub(crate) offsets: &'a [usize],
-    /// The file offset of the first record. The offsets of the other records are consecutive.
+    /// The file offset of the first record. The offset increases by one with each further record.
     pub(crate) offset: u64,
     /// The file offset after the last record.
     pub(crate) end_offset: u64,
@@ -82,7 +86,8 @@ impl Opened {
         }
     }
 
-    /// Checks whether `offset` is the offset of a record of the container other than the first.
+    /// Checks whether `offset` is the offset of a record in the container, but not of its first
+    /// record.
     pub(super) fn is_divided_at(&self, offset: u64) -> bool {
         let records = self.start + 1..self.end.min(self.start + self.offsets.len().saturating_sub(1) as u64);
         records.contains(&offset)
@@ -106,12 +111,13 @@ impl Opened {
     /// Returns the position of a record in the data.
     #[inline]
     fn place(&self, index: usize) -> Range<usize> {
-        // In this order, one check shows the compiler that both entries exist.
+        // If the later entry is read first, the compiler needs a single bounds check for both
+        // entries.
         let end = self.offsets[index + 1];
         self.offsets[index]..end
     }
 
-    /// Returns the file offset after a record. This is the offset of the next record or the end of
+    /// Returns the file offset after a record, which is the offset of the next record or the end of
     /// the container.
     #[inline]
     fn end_offset(&self, index: usize) -> u64 {
@@ -179,14 +185,14 @@ impl Decoder {
         Some(span)
     }
 
-    /// Returns the bytes of the record of the opened container that was taken last.
+    /// Returns the bytes of the record that was last taken from the opened container.
     #[inline]
     pub(crate) fn data_before_next<'a>(&'a self, window: Window<'a>) -> &'a [u8] {
         self.opened_data(window, self.opened.place(self.opened.next - 1))
     }
 
-    /// Returns the records of the opened container that were found but not taken, unless they are
-    /// salvaged.
+    /// Returns the records of the opened container that were found but not taken. Returns `None` if
+    /// no such record is left, or if the container is salvaged.
     pub(crate) fn rest_of_container<'a>(&'a self, window: Window<'a>) -> Option<Rest<'a>> {
         let opened = &self.opened;
         if opened.next >= opened.found || opened.is_salvaged {
@@ -201,8 +207,7 @@ impl Decoder {
         })
     }
 
-    /// Returns the number of records that the opened container returns, starting with the record in
-    /// `span`.
+    /// Returns how many records the opened container still returns, including the record at `span`.
     pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { index } => {
@@ -213,8 +218,8 @@ impl Decoder {
         }
     }
 
-    /// Returns where the first header of a record that was just found starts. If the record is in a
-    /// container, this is the header of the container.
+    /// Returns the file offset of the first header of a record that was just found. For a record in
+    /// a container, returns the offset of the container's header.
     pub(crate) fn start_of_record(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { .. } => self.opened.start,
@@ -222,23 +227,23 @@ impl Decoder {
         }
     }
 
-    /// Returns where the first header of a region that was just found starts. If the region is a
-    /// record of a container, this is the header of the container. Such a record can be too long
-    /// although its container is not.
+    /// Returns the file offset of the first header of a region that was just found. For a record in
+    /// a container, returns the offset of the container's header. A record in a container can be
+    /// too long even though the container is not.
     pub(crate) fn start_of_region(&self, region: SkippedRegion) -> u64 {
         let container = self.container_at(region.start);
         let container = container.filter(|_| region.reason == Reason::RecordTooLarge);
         container.map_or(region.start, |container| container.start)
     }
 
-    /// Returns the file offsets of the opened container, if `offset` is in it.
+    /// Returns the file offsets of the opened container, if the container includes `offset`.
     pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
         let range = self.opened.start..self.opened.end;
         range.contains(&offset).then_some(range)
     }
 
     /// Returns the bytes of a record of the opened container.
-    // If this were inlined, the loops over short records outside containers would be slower.
+    // Not inlined, because inlining makes loops over short records outside containers slower.
     #[inline(never)]
     pub(super) fn data_in_container<'a>(&'a self, window: Window<'a>, index: u16) -> &'a [u8] {
         self.opened_data(window, self.opened.place(usize::from(index)))
@@ -260,8 +265,8 @@ impl Decoder {
         &held[start + place.start..start + place.end]
     }
 
-    /// Returns the space that the container takes up in the file. All of it is counted for the
-    /// first of its records that is returned, so the other records have none.
+    /// Returns the space that a record takes up in the file. The space of the whole container is
+    /// attributed to the first record that is returned, and none to the others.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -270,8 +275,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the next event in the opened container, if there is one. The event is a record,
-    /// which is not taken, or a record that is too long to be returned.
+    /// Returns the next event in the opened container, if there is one. The event is either a
+    /// record, which is not taken, or a region that contains a record that is too long.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {
         if !self.opened.is_left() {
@@ -290,12 +295,11 @@ impl Decoder {
         Some(self.skip(region))
     }
 
-    /// Opens the container at `span`. `payload` is the payload of its last fragment. Returns the
-    /// first of its records in the range without taking it, or `None` to look again if there is no
-    /// such record.
+    /// Opens the container at `span`. `payload` is the payload of the container's last fragment.
+    /// Returns the container's first event in the range, or `None` if the caller must look again.
     ///
-    /// A container that starts before the range may contain records of the range, but its faults
-    /// belong to the previous range.
+    /// A container that starts before the range may contain records of the range, but faults in
+    /// such a container belong to the previous range.
     pub(super) fn open(&mut self, span: RecordSpan, payload: &[u8]) -> Option<Step> {
         let is_joined = span.data_at == DataAt::Joined;
         let container = if is_joined { self.assembler.joined() } else { payload };
@@ -316,8 +320,8 @@ impl Decoder {
             if is_early && end <= self.bounds.start {
                 return None;
             }
-            // A container after damage may be part of a payload. If checksums are not verified, the
-            // codec may be wrong.
+            // A container after damage may be part of another record's payload. If checksums are
+            // not verified, the codec byte may be damaged.
             if span.is_salvaged || !self.policy.verify_checksums {
                 return bad(Reason::UnsupportedCompression).map(|region| self.skip(region));
             }
@@ -370,7 +374,7 @@ impl Decoder {
             false => Data::Window(end - (body.len() - data_start) as u64),
         };
         (opened.start, opened.end) = (start, end);
-        // `before` is the index of the first record in the range, so it is less than `count`.
+        // `before` is less than `count`, because it is the index of the first record in the range.
         opened.next = before as usize;
         opened.found = opened.next;
         let limit = self.bounds.end.saturating_sub(start);
@@ -383,20 +387,21 @@ impl Decoder {
         self.look_in_container()
     }
 
-    /// Refuses the record or the container at `span`. The next call unpacks it again.
+    /// Refuses the record or the container at `span`. The next call tries to unpack it again.
     #[cold]
     pub(super) fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
         if span.data_at == DataAt::Joined {
             self.retry.joined = Some(span);
         } else {
-            // It is in the window and is read again.
+            // The record is in the window, so the decoder can read it again.
             self.offset = span.offset;
         }
         self.refuse(refused)
     }
 
-    /// Returns the offset from which to read the event that starts at `offset`. A record must start
-    /// or end at `offset`. If the record may be in a container, this is the start of the block.
+    /// Returns the offset at which to start reading in order to find the event at `offset`, where a
+    /// record must start or end. If the record may be in a container, returns the start of the
+    /// block.
     pub(crate) fn start_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;
         if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {

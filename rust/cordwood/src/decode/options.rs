@@ -11,29 +11,29 @@ use crate::options::{log_options, options};
 use crate::position::Position;
 
 named! {
-    /// The treatment of damage, which is a [`SkippedRegion`](crate::damage::SkippedRegion) of
+    /// How damage is treated. Damage is any [`SkippedRegion`](crate::damage::SkippedRegion) with
     /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
     #[derive(Default)]
     pub enum OnCorruption {
         /// Damage is returned as an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). The
-        /// next call continues after it.
+        /// next call continues after the damage.
         #[default]
         Fail = "raise",
-        /// Damage is returned as an event like any other. This is LevelDB's behaviour.
+        /// Damage is returned as an ordinary event. LevelDB also continues after damage.
         Skip = "skip",
-        /// Damage ends reading: the result is [`End::Stopped`](super::End::Stopped). This is
-        /// RocksDB's "point in time".
+        /// Reading ends at damage, with the result [`End::Stopped`](super::End::Stopped). RocksDB
+        /// calls this "point in time".
         Stop = "stop",
-        /// Like [`Skip`](Self::Skip), but valid records after the damage in the same block are
-        /// returned and marked with [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged).
-        /// Flipped bits are not flipped back.
+        /// Like [`Skip`](Self::Skip), but valid records that follow damage in the same block are
+        /// also returned, marked with [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged).
+        /// Flipped bits are not repaired.
         Salvage = "salvage",
     }
 }
 
 parses_name!(OnCorruption, "policy for damage", [Fail, Skip, Stop, Salvage]);
 
-/// The default limit on the length of a record: 1 GiB, in bytes. Readers refuse longer records, and
+/// The default limit on the length of a record, in bytes: 1 GiB. Readers refuse longer records, and
 /// writers do not write them.
 pub const RECORD_LEN_MAX: u64 = 1 << 30;
 
@@ -45,48 +45,52 @@ options! {
     /// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip).with_range(..1 << 20);
     /// ```
     pub struct ReadOptions {
-        /// The treatment of damage. Default: [`OnCorruption::Fail`].
+        /// How damage is treated. Default: [`OnCorruption::Fail`].
         pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
-        /// Return only events that start at this file offset or after it. Default: 0.
+        /// Return only events that start at or after this file offset. Default: 0.
         pub start: u64 = 0;
-        /// Return only events that start before this file offset. The last record may end after it.
-        /// Default: `None`, which means no limit.
+        /// Return only events that start before this file offset. The last record may end after
+        /// this offset. Default: `None`, which means no limit.
         pub end: Option<u64> = None;
-        /// Refuse a record with more bytes than this, and report it as
-        /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This limit bounds the
-        /// memory of a reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
+        /// The maximum length of a record, in bytes. A longer record is refused and reported as
+        /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This limits how much
+        /// memory a reader uses. Default: [`RECORD_LEN_MAX`], 1 GiB.
         ///
-        /// The records of a compressed log may have a total of 256 MiB plus 200 times the bytes
-        /// read since the reader started or since its last seek. A record that would exceed that
-        /// total causes [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A container of a
-        /// packed log causes the same error if it has more than 256 MiB. A value of this option
-        /// above its default replaces the 256 MiB in both limits.
+        /// In a compressed log, the total length of the records is also limited: to 256 MiB, plus
+        /// 200 times the number of bytes read since the reader started or last sought. A record
+        /// that would exceed this total causes
+        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A container of a packed log
+        /// causes the same error if it decompresses to more than 256 MiB. If this option is above
+        /// its default, its value replaces the 256 MiB in both limits.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// Verify each fragment's checksum. If `false`, damaged data is returned as if it were
-        /// intact. Default: `true`.
+        /// Whether to verify each fragment's checksum. If `false`, damaged data is returned as if
+        /// it were intact. Default: `true`.
         pub verify_checksums: bool = true, set with_verify_checksums;
         /// The dialect of the log. If `None`, a [`Reader`](crate::Reader)
-        /// [detects](crate::ops::detect) it, or uses [`Dialect::LEVELDB`] if it cannot be detected.
-        /// A [`Decoder`](super::Decoder) uses [`Dialect::LEVELDB`]. Default: `None`.
+        /// [detects](crate::ops::detect) the dialect, and uses [`Dialect::LEVELDB`] if detection
+        /// fails. A [`Decoder`](super::Decoder) does not detect the dialect, and uses
+        /// [`Dialect::LEVELDB`]. Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log. See [`LogFormat::log_number`](crate::LogFormat::log_number).
-        /// Fragments that carry another number are stale. If `None`, this is the number in the
-        /// file's name or, if the name has none, the number of the first valid fragment of the
-        /// file. Default: `None`.
+        /// Fragments that carry another number are stale. If `None`, the number is taken from the
+        /// file name or, if the name contains none, from the first valid fragment of the file.
+        /// Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed. If `None`, the start of the log states the compression.
-        /// If it does not, records are returned as they are stored. Default: `None`.
+        /// How each record is compressed. If `None`, the compression is determined from the start
+        /// of the log. If the log does not specify a compression, records are returned as they are
+        /// stored. Default: `None`.
         pub compression: Option<Compression> = None, into with_compression;
         /// Whether to flip bits back under [`OnCorruption::Salvage`]. See
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
         pub(crate) repairs_bit_flips: bool = false;
-        /// A position that must belong to the log that is read. A [`Reader`](crate::Reader) of a
-        /// file or a directory checks this. Default: `None`.
+        /// A position in the log to be read. When a [`Reader`](crate::Reader) opens a file or a
+        /// directory, it checks that the position belongs to that log. Default: `None`.
         pub position: Option<Position> = None;
         /// The offset of the first byte of the file in a log of several files. The decoder counts
-        /// blocks from there. Only readers set it.
+        /// blocks from this offset. Only readers set this option.
         pub(crate) origin: u64 = 0;
-        /// Accept ordinary records of any length. Only a reader that keeps no data may set this.
+        /// Whether to accept ordinary records of any length. Only a reader that keeps no data may
+        /// set this option.
         pub(crate) takes_any_len: bool = false;
     }
 }
@@ -94,11 +98,12 @@ options! {
 log_options!(ReadOptions);
 
 impl ReadOptions {
-    /// Reads only the events that start in a range of file offsets. This sets
-    /// [`start`](Self::start) and [`end`](Self::end).
+    /// Reads only the events that start in a range of file offsets. Sets [`start`](Self::start) and
+    /// [`end`](Self::end).
     ///
-    /// A record belongs to the range in which the header of its first fragment starts. Adjacent
-    /// ranges together therefore return each record once, wherever they meet.
+    /// A record belongs to the range in which its first fragment's header starts. So if a file is
+    /// read in adjacent ranges, each record is returned exactly once, no matter where the ranges
+    /// meet.
     ///
     /// ```
     /// use cordwood_log::ReadOptions;
@@ -108,7 +113,8 @@ impl ReadOptions {
     /// ```
     #[must_use]
     pub fn with_range(mut self, range: impl RangeBounds<u64>) -> Self {
-        // A bound after the largest possible offset excludes no event, or all of them.
+        // If a bound is greater than the largest possible offset, it excludes either all events or
+        // none.
         self.start = match range.start_bound() {
             Bound::Included(&start) => start,
             Bound::Excluded(&before) => before.saturating_add(1),
@@ -122,7 +128,7 @@ impl ReadOptions {
         self
     }
 
-    /// Starts at a position from an earlier reader. This sets [`start`](Self::start) and
+    /// Starts at a position from an earlier reader. Sets [`start`](Self::start) and
     /// [`position`](Self::position).
     #[must_use]
     pub fn with_position(mut self, position: Position) -> Self {
@@ -142,8 +148,8 @@ impl ReadOptions {
         }
     }
 
-    /// Returns how many bytes the records of a compressed log may have in total after `read_len`
-    /// bytes of the file have been read.
+    /// Returns the maximum total length of the records of a compressed log after `read_len` bytes
+    /// of the file have been read.
     pub(crate) fn budget(record_len_max: u64, read_len: u64) -> u64 {
         let base = if record_len_max > RECORD_LEN_MAX {
             record_len_max
@@ -153,10 +159,10 @@ impl ReadOptions {
         base.saturating_add(read_len.saturating_mul(BUDGET_RATIO))
     }
 
-    /// Checks whether a reader inspects the start of the file before it reads. It does so to detect
-    /// the dialect or, if only the dialect is given, the log number and the compression. The source
-    /// must then start at the first byte of the file, even if only a range is read.
-    // This is hidden. The binding needs it because it opens sources itself, in the same way as
+    /// Checks whether a reader must inspect the start of the file, to detect the dialect or, if
+    /// only the dialect is given, the log number and the compression. The source of such a reader
+    /// must start at the first byte of the file, even if only a range is read.
+    // Hidden: for the Python binding, which opens sources itself, in the same way as
     // `Reader::open_with` opens files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
@@ -164,7 +170,7 @@ impl ReadOptions {
     }
 
     /// Checks that logs in the given dialect can have the given number and compression. If no
-    /// dialect is given, the reader checks this once it has detected the dialect.
+    /// dialect is given, the reader does this check after detecting the dialect.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Error, ErrorKind, ReadOptions, Reader};
@@ -175,8 +181,9 @@ impl ReadOptions {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect
-    /// have no number or are not compressed.
+    /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a number is given but
+    /// logs in the dialect have none, or if a compression is given that logs in the dialect cannot
+    /// have.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
     }

@@ -1,4 +1,4 @@
-//! The bytes of a record, either in one piece or as the payloads of fragments in the window.
+//! The bytes of a record, either as one slice or as the payloads of fragments in the window.
 
 use std::ops::Range;
 
@@ -39,14 +39,15 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The payloads of the fragments of one record. The fragments have been read and are all in a
-/// window. Only block trailers are between them, because the decoder abandons a record at any other
-/// bytes.
+/// The payloads of the fragments of one record, all of which have been read and are in the window.
+/// Only block trailers can be between the fragments, because any other bytes make the decoder
+/// abandon the record.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {
     grid: Grid,
     window: Window<'a>,
-    /// The remaining file offsets. They start at the next fragment, or at a trailer before it.
+    /// The remaining file offsets, which start at the next fragment, or at a block trailer before
+    /// that fragment.
     left: Range<u64>,
 }
 

@@ -1,22 +1,24 @@
-//! The fragments that the decoder repairs, if `ops/salvage.rs` requests it.
+//! The fragments that the decoder repairs, if `ops/salvage.rs` requests repairs.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};
 use crate::damage::{BitFlip, Finding, Findings, FragmentPart, Reason, SkippedRegion, only_difference};
 use crate::format::Header;
 
-/// The fragments in which a bit was flipped back.
+/// The fragments that were repaired by flipping a bit back.
 #[derive(Debug)]
 pub(super) struct Repairs {
-    /// Whether bits are flipped back at all.
+    /// Whether fragments are repaired at all.
     pub(super) is_on: bool,
-    /// The findings about repaired fragments since they were last taken, except the last one.
+    /// The findings about the fragments repaired since the last call to `take_repairs`, except for
+    /// the last fragment.
     findings: Findings,
-    /// The finding about the last repaired fragment, until it is added to `findings`.
+    /// The finding about the last repaired fragment, until the finding is added to `findings`.
     last: Option<Finding>,
-    /// The file offset of the last repaired fragment. The window still has its original bytes.
+    /// The file offset of the last repaired fragment. The window still contains the fragment's
+    /// damaged bytes.
     pub(super) start: u64,
-    /// The bytes of the last fragment after the repair.
+    /// The repaired bytes of the last fragment.
     fragment: Vec<u8>,
 }
 
@@ -39,8 +41,9 @@ impl Repairs {
         (self.start, self.fragment) = (start, fragment);
     }
 
-    /// Adds the last finding to `findings` if the decoder, which is at `offset`, is past the start
-    /// of the fragment. Otherwise, the decoder will read the fragment again.
+    /// Adds the last finding to `findings` if the decoder's `offset` is past the start of the
+    /// repaired fragment. Otherwise, drops the finding, because the decoder will read the fragment
+    /// again.
     fn settle(&mut self, offset: u64) {
         if let Some(last) = self.last.take()
             && last.region.start < offset
@@ -51,13 +54,14 @@ impl Repairs {
 }
 
 impl Decoder {
-    /// Returns the fragment at the start of `bytes` with one bit flipped back, if such a bit
-    /// explains the fault there.
+    /// Returns the fragment at the start of `bytes` with one bit flipped back, if that bit explains
+    /// the fault.
     #[cold]
     pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
         let reason = match reason {
             Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader => reason,
-            // The repair may change the type, and a header of another type may have another length.
+            // The repair may change the fragment's type, and headers of different types can have
+            // different lengths.
             Reason::TornTail => Reason::BadLength {
                 len: Header::decode(bytes.first_chunk()?).len,
             },
@@ -73,15 +77,15 @@ impl Decoder {
         Log {
             format: &self.format,
             origin: self.origin,
-            // A fragment after damage does not end the log. `look.rs` follows the same rule.
+            // A fragment after damage cannot end the log. `look.rs` follows the same rule.
             may_end: !self.is_salvaged(),
             form: self.recycled.form,
             is_compressed: self.info.is_compressed(),
         }
     }
 
-    /// Returns the first block up to its first record, if that record is repaired. The record shows
-    /// which version of the file header is correct.
+    /// If the first record in the file can be repaired, returns the file header followed by the
+    /// repaired fragment. The record shows which version of the file header is correct.
     pub(super) fn repaired_first_block(&self, first_block: &[u8]) -> Option<Vec<u8>> {
         let dialect = self.format.dialect;
         let (prefix, block) = first_block.split_at_checked(dialect.prefix().len())?;
@@ -93,8 +97,8 @@ impl Decoder {
         Some([prefix, &fragment].concat())
     }
 
-    /// Checks whether one flipped bit explains why `bytes` differs from the file header `prefix`.
-    /// If so, repairs the file header.
+    /// Repairs the file header if `bytes` differs from the expected header `prefix` by one flipped
+    /// bit. Returns whether the file header was repaired.
     pub(super) fn repairs_prefix(&mut self, bytes: &[u8], prefix: &[u8]) -> bool {
         match only_difference(bytes, prefix) {
             Some(place) if self.repairs.is_on => {
@@ -107,8 +111,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the fragments that were repaired since the last call, if any. This is called for
-    /// each record. The result is nearly always `None`, because nearly all decoders repair no
+    /// Returns the findings about the fragments repaired since the last call, if any. This function
+    /// is called for each record, and nearly always returns `None`, because few decoders repair
     /// fragments.
     #[inline]
     pub(crate) fn take_repairs(&mut self) -> Option<Findings> {

@@ -1,4 +1,5 @@
-//! Finds consecutive single-fragment records in one loop, and returns them one by one.
+//! Finds a run of consecutive single-fragment records in one loop, and returns the records one by
+//! one.
 
 use super::{DataAt, Decoder, RecordSpan};
 use crate::checksum;
@@ -8,12 +9,12 @@ use crate::fragment::{FullRun, RUN_MAX};
 
 /// A run that was found, and how many of its records have been returned.
 pub(super) struct Run {
-    /// Whether to look for runs. This is `false` if even a FULL fragment may exceed the length
-    /// limit.
+    /// Whether to look for runs. `false` if the length limit is so small that a single fragment may
+    /// exceed it.
     pub(super) is_possible: bool,
     /// File offset of the first record.
     start: u64,
-    /// The ends of the records, counted from `start`, followed by a zero.
+    /// The end of each record, relative to `start`, followed by a zero.
     ends: [u16; RUN_MAX + 1],
     /// The index of the next record.
     next: usize,
@@ -34,7 +35,7 @@ impl Run {
         self.ends[self.next] = 0;
     }
 
-    /// Looks for records at the start of `bytes`, which are at the file offset `start`.
+    /// Looks for a run of records at the start of `bytes`. `start` is the file offset of `bytes`.
     #[inline]
     fn find(&mut self, start: u64, bytes: &[u8], verify_checksums: bool) {
         self.start = start;
@@ -49,7 +50,7 @@ impl Run {
         }
     }
 
-    /// Returns the file offset after the next record, if one is left.
+    /// Returns the file offset after the next record, if a record is left.
     #[inline]
     fn next_end(&self) -> Option<u64> {
         match self.ends[self.next] {
@@ -100,8 +101,8 @@ impl Decoder {
         })
     }
 
-    /// Looks for a run at the start of `bytes`, which are at `offset`. Returns its first record
-    /// without taking it.
+    /// Looks for a run of records at the start of `bytes`, which is at the decoder's offset.
+    /// Returns the run's first record without taking it.
     #[inline]
     pub(super) fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
         let is_inside = self.offset >= self.bounds.start && self.bounds.end.saturating_sub(self.offset) >= left as u64;
@@ -112,7 +113,8 @@ impl Decoder {
             && !self.recycled.is_doubtful
             && !self.recycled.doubtful_part.contains(&self.offset)
             && !self.info.is_compressed()
-            // A type that is not verified does not prove that the fragments belong to this log.
+            // If checksums are not verified, the type of a fragment does not prove that it belongs
+            // to this log.
             && (self.policy.verify_checksums
                 || !self.format.dialect.has_log_numbers()
                 || self.recycled.form == Some(Form::Plain));

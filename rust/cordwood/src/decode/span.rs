@@ -1,10 +1,11 @@
-//! The position of a record in the file, and of its bytes in memory.
+//! Where a record is in the file, and where its bytes are in memory.
 
 /// The position of a record in the file. [`Decoder::data`](super::Decoder::data) returns the bytes
 /// of the record.
 ///
-/// The span of a record in a container is one byte of the container. The span of the last record
-/// extends to the end of the container. Only the offset identifies the record.
+/// If a record is in a container, its span is a single byte of the container, or extends to the end
+/// of the container for the last record. Such a span only identifies the record, and is not where
+/// the record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {
@@ -12,35 +13,35 @@ pub struct RecordSpan {
     pub offset: u64,
     /// File offset after the last fragment's payload.
     pub end_offset: u64,
-    /// Where the record's bytes are.
+    /// Where the record's bytes are in memory.
     pub data_at: DataAt,
     /// Whether the record starts after damage in the same block, under
-    /// [`OnCorruption::Salvage`](super::OnCorruption::Salvage). Its checksums are valid, but the
-    /// decoder had to search for its start. A payload that itself contains log fragments can look
-    /// like such a record.
+    /// [`OnCorruption::Salvage`](super::OnCorruption::Salvage). A salvaged record has valid
+    /// checksums, but the decoder had to search for its start. If a payload contains log fragments,
+    /// they can look like a salvaged record.
     pub is_salvaged: bool,
 }
 
-/// Where the bytes of a record are. Data that the decoder itself holds is valid until its next
-/// step.
+/// Where the bytes of a record are. If the decoder holds the data, it is valid until the decoder's
+/// next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataAt {
-    /// In the window. The record is one fragment.
+    /// The data is in the window, in a single fragment.
     #[non_exhaustive]
     Window {
         /// The number of header bytes between [`RecordSpan::offset`] and the data. The data ends at
         /// [`RecordSpan::end_offset`].
         header_len: u8,
     },
-    /// In the decoder, which joined the payloads of several fragments.
+    /// The data is in the decoder, which joined the payloads of several fragments.
     Joined,
-    /// In the decoder, which decompressed the data.
+    /// The data is in the decoder, which decompressed it.
     Unpacked,
-    /// In a container of several records. The container is in the window or in the decoder.
+    /// The data is in a container of several records, which is in the window or in the decoder.
     #[non_exhaustive]
     Container {
-        /// The index of the record in the container, from 0.
+        /// The index of the record in the container, counted from 0.
         index: u16,
     },
 }
@@ -49,11 +50,11 @@ pub enum DataAt {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) fragment_count: u64,
-    /// Bytes of its headers.
+    /// The length of all headers, in bytes.
     pub(crate) header_len: u64,
-    /// Bytes of its payloads. This is the length of its data, unless it is compressed or a
-    /// container.
+    /// The length of all payloads, in bytes. For an uncompressed record, this is also the length of
+    /// the data.
     pub(crate) payload_len: u64,
-    /// Bytes of trailers between its fragments.
+    /// The length of the trailers between the fragments, in bytes.
     pub(crate) trailer_len: u64,
 }

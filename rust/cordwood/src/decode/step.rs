@@ -9,13 +9,14 @@ use crate::damage::SkippedRegion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum End {
-    /// Reading ended between two records, at the end of the file or of the range. Bytes from the
-    /// end of the log to the end of the file are [`Reason::Stale`](crate::damage::Reason::Stale).
+    /// Reading ended after a complete record, at the end of the file or of the range. If the log
+    /// ends before the file does, the remaining bytes are reported as
+    /// [`Reason::Stale`](crate::damage::Reason::Stale).
     Clean {
         /// File offset at which reading ended.
         offset: u64,
     },
-    /// Reading ended in an incomplete record, as a crash leaves it. This is not damage.
+    /// Reading ended in an incomplete record, which is normal after a crash and not damage.
     TornTail {
         /// File offset at which the incomplete part starts.
         offset: u64,
@@ -27,7 +28,7 @@ pub enum End {
     },
 }
 
-/// Returns a clean end at the start of a file, which is the end of an empty log.
+/// The default is a clean end at offset 0, which is the end of an empty log.
 impl Default for End {
     fn default() -> Self {
         End::Clean { offset: 0 }
@@ -35,7 +36,8 @@ impl Default for End {
 }
 
 impl End {
-    /// Returns the file offset of the end.
+    /// Returns the file offset at which the log ends, or at which its incomplete or damaged part
+    /// starts.
     pub const fn offset(self) -> u64 {
         match self {
             End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,
@@ -52,7 +54,7 @@ impl End {
     }
 }
 
-/// Shows the end as text, for example `torn tail at offset 38`.
+/// Formats the end as text, for example `torn tail at offset 38`.
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, offset) = match self {
@@ -66,21 +68,22 @@ impl fmt::Display for End {
 
 /// A result of the [`Decoder`](super::Decoder).
 ///
-/// This enum is exhaustive, because the caller of a decoder must handle each result.
+/// This enum is exhaustive, because the caller of a decoder must handle every variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A record.
     Record(RecordSpan),
-    /// Bytes that are not returned.
+    /// Bytes that are not returned as a record, and the reason.
     Skipped(SkippedRegion),
-    /// The decoder needs more bytes. Call it again with a window that contains the bytes from
-    /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this window. If
-    /// [`Decoder::refused`](super::Decoder::refused) returns a reason, you may also use this window
-    /// again.
+    /// The decoder needs more bytes. Call [`Decoder::step`](super::Decoder::step) again with a
+    /// window that contains the bytes from [`Decoder::offset`](super::Decoder::offset) on and
+    /// extends further than this window. If [`Decoder::refused`](super::Decoder::refused) returns a
+    /// reason, you may also pass this window again.
     ///
-    /// The last window of a file gives this result only if there is such a reason, or if the window
-    /// starts after the decoder's offset.
+    /// For the last window of a file, the decoder returns this only if
+    /// [`Decoder::refused`](super::Decoder::refused) returns a reason, or if the window starts
+    /// after the decoder's offset.
     NeedMore,
-    /// There are no more events. Every further call returns the same result.
+    /// There are no more events. All further calls return the same result.
     End(End),
 }

@@ -1,4 +1,5 @@
-//! Tests that different ways of decoding agree: with and without runs, with and without the data.
+//! Tests that decoding gives the same results with and without runs, and with and without keeping
+//! the data.
 
 use super::{DataAt, Decoder, OnCorruption, ReadOptions, Step, Window};
 use crate::damage::Reason;
@@ -21,7 +22,7 @@ fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
     steps
 }
 
-/// Runs are an optimisation. Without them, `find` classifies each fragment separately.
+/// Runs are an optimisation. Without runs, `find` classifies each fragment separately.
 #[test]
 fn runs_find_the_same_as_single_steps() {
     let mut file = Vec::new();
@@ -56,7 +57,7 @@ fn runs_find_the_same_as_single_steps() {
     );
 }
 
-/// A pending record is read again from its start only if its bytes were not kept.
+/// A pending record is reread from its start only if its bytes were not kept.
 #[test]
 fn bytes_that_were_not_kept_are_read_again() {
     let data = vec![b'x'; 40_000];
@@ -100,7 +101,7 @@ fn a_partial_file_header_waits_for_its_rest() {
     }
 }
 
-/// LevelDB reports a record that zeros interrupt, if there are enough zeros for a header.
+/// LevelDB reports a record that is interrupted by zeros, if there are enough zeros for a header.
 #[test]
 fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
@@ -115,7 +116,7 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     );
 }
 
-/// If the caller loses bytes, they may contain records. The log must not end there.
+/// If the caller skips bytes, these bytes may contain records, so the log must not end before them.
 #[test]
 fn a_window_that_starts_too_late_does_not_end_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
@@ -136,7 +137,7 @@ fn a_window_that_starts_too_late_does_not_end_the_log() {
         assert_eq!(decoder.step(window(lost_to)), Step::NeedMore, "{lost_to}");
         assert_eq!(decoder.refused(), None);
         assert_eq!(decoder.offset(), 10);
-        // The decoder reads the bytes once a window contains them.
+        // The decoder reads the skipped bytes once a window contains them.
         let rest: Vec<Step> = (0..3).map(|_| decoder.step(window(10))).collect();
         assert!(
             matches!(rest[..], [Step::Record(_), Step::Record(_), Step::End(_)]),
@@ -165,7 +166,8 @@ fn the_data_of_a_record_is_not_taken_from_another_window() {
     decoder.data(cut, span);
 }
 
-/// Flips bits, or zeroes, removes or cuts off bytes. `random` chooses the positions and lengths.
+/// Damages a file by flipping bits, or by zeroing, removing or cutting off bytes. `random` chooses
+/// the positions and lengths.
 fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     let mut damaged = file.to_vec();
     for _ in 0..random(5) {
@@ -204,8 +206,8 @@ fn formats() -> Vec<LogFormat> {
     formats
 }
 
-/// Reads intact and damaged files of every dialect, under every policy. A decoder that keeps no
-/// bytes must return the same lengths of records as one that keeps them.
+/// Reads intact and damaged files of every dialect, under every policy. A decoder that does not
+/// keep the bytes of records must return the same record lengths as a decoder that does.
 #[test]
 fn lengths_match_the_data() {
     let formats = formats();
@@ -234,7 +236,7 @@ fn lengths_match_the_data() {
             };
             let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
             let mut options = ReadOptions::default().with_format(format);
-            // The log itself must state that it is compressed.
+            // The decoder must learn from the log itself that it is compressed.
             options.compression = None;
             let options = options
                 .with_on_corruption(policies[random(3)])
@@ -284,7 +286,7 @@ fn the_span_says_where_the_data_is() {
             [DataAt::Unpacked; 2],
         ));
     }
-    // These bytes do not compress, so the second record always has several fragments.
+    // These bytes are incompressible, so the second record always has several fragments.
     let mut state = 1_u64;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -317,9 +319,9 @@ fn the_span_says_where_the_data_is() {
     }
 }
 
-/// Reads the same files in windows of any length, which are not kept. The pieces of a record have
-/// the same bytes as the joined record. This includes records that are partly in an earlier window,
-/// and records that are joined only after they were found.
+/// Reads the same files in windows of random lengths, none of which is kept. The pieces of a record
+/// must have the same bytes as the joined record, even if part of the record is in an earlier
+/// window, or if the record is joined only after it was found.
 #[test]
 fn pieces_have_the_bytes_of_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
@@ -351,8 +353,8 @@ fn pieces_have_the_bytes_of_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // This is the situation after a seek. The options state the facts from the start of
-                // the log.
+                // As after a seek, the facts from the start of the log are only known from the
+                // options.
                 options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;
@@ -412,7 +414,8 @@ fn pieces_have_the_bytes_of_the_joined_record() {
     assert!(pieces_count > 80 && joined_count > 80, "{pieces_count} {joined_count}");
 }
 
-/// A file may consist of empty fragments, and a record may be longer than the rest of the window.
+/// The file may consist of empty fragments, and the record may be longer than the rest of the
+/// window.
 #[test]
 fn a_record_left_in_the_window_has_few_bytes_and_any_number_of_fragments() {
     let build = |payloads: &[&[u8]]| {

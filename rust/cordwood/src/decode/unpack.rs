@@ -1,6 +1,6 @@
-//! The decoding stage after assembly. It turns the contents of a record's fragments into the record
-//! that was written. It decompresses a record of a compressed log and a compressed container. It
-//! returns any other record unchanged.
+//! The decoding stage after assembly, which turns the contents of a record's fragments into the
+//! record that was written. This stage decompresses compressed containers and the records of
+//! compressed logs, and returns any other record unchanged.
 
 use super::{RECORD_LEN_MAX, ReadOptions, RecordSpan};
 use crate::compression::{Decompressor, Failed};
@@ -8,13 +8,13 @@ use crate::container;
 use crate::damage::Reason;
 use crate::error::{OverBudget, Refused};
 
-/// The state of this stage.
+/// The state of the unpacking stage.
 #[derive(Debug)]
 pub(super) struct Unpacker {
     decompressor: Decompressor,
     record_len_max: u64,
-    /// The offset at which reading started. Bytes from there on count towards the budget of a
-    /// compressed log.
+    /// The offset at which reading started. The budget of a compressed log grows with the number of
+    /// bytes read since this offset.
     read_start: u64,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum Contents {
     Data,
     /// The frame cannot be decompressed.
     Bad(Reason),
-    /// The frame is not decompressed now. It will be tried again.
+    /// The frame has not been decompressed, but a later attempt may succeed.
     Refused(Refused),
 }
 
@@ -50,12 +50,12 @@ impl Unpacker {
         self.decompressor.data()
     }
 
-    /// Decompresses the body of the container at `span`, which has `count` records. The file stores
-    /// the body as `frame`.
+    /// Decompresses `frame`, which is the body of the container at `span`. The container has
+    /// `count` records.
     #[cold]
     pub(super) fn unpack_container(&mut self, span: RecordSpan, frame: &[u8], count: usize) -> Contents {
-        // A single frame may decompress to at most the initial budget of a log, no matter how many
-        // bytes have been read.
+        // A single frame must not decompress to more than the initial budget of a log, no matter
+        // how many bytes have been read.
         let own_max = self
             .decompressor
             .total()
@@ -66,7 +66,8 @@ impl Unpacker {
         self.contents(span, decompressed)
     }
 
-    /// Returns the maximum decompressed length of all frames up to and including the one at `span`.
+    /// Returns the maximum total length that all frames up to and including the frame at `span` may
+    /// decompress to.
     fn budget(&self, span: RecordSpan) -> u64 {
         ReadOptions::budget(self.record_len_max, span.end_offset.saturating_sub(self.read_start))
     }
@@ -88,7 +89,7 @@ impl Unpacker {
         }
     }
 
-    /// Decompresses the record at `span`. The file stores the record as `frame`.
+    /// Decompresses `frame`, which is the record at `span` as it is stored in the file.
     #[cold]
     pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8]) -> Contents {
         let total_max = self.budget(span);

@@ -12,21 +12,22 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Returns the file offset after the last byte. No file ends after the largest possible offset,
-    /// but a window may claim to, so this saturates.
+    /// Returns the file offset after the last byte. The addition saturates, because a window may
+    /// claim to end after the largest possible offset, although no file does.
     pub(crate) fn end_offset(self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }
 
-    /// Returns the window without the bytes after the largest possible offset, which no file can
-    /// have. An offset in the result plus the length of any of its parts does not overflow.
+    /// Returns the window without any bytes after the largest possible offset, which no file can
+    /// have. In the returned window, adding the length of a part to its offset cannot overflow.
     pub(super) fn within_offsets(self) -> Self {
         let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
         let bytes = &self.bytes[..self.bytes.len().min(len)];
         Window { bytes, ..self }
     }
 
-    /// Returns the `len` bytes from the file offset `start` on. The window must contain them.
+    /// Returns the `len` bytes that start at the file offset `start`. The window must contain these
+    /// bytes.
     #[inline]
     pub(crate) fn slice(self, start: u64, len: usize) -> &'a [u8] {
         let skip = start
@@ -36,8 +37,8 @@ impl<'a> Window<'a> {
         bytes.expect("the window does not contain the bytes of the record")
     }
 
-    /// Returns at most `len` bytes from the file offset `start` on. Returns no bytes if the window
-    /// does not contain `start`.
+    /// Returns up to `len` bytes that start at the file offset `start`. Returns no bytes if the
+    /// window does not contain `start`.
     #[inline]
     pub(crate) fn at(self, start: u64, len: usize) -> &'a [u8] {
         let skip = start

@@ -1,12 +1,12 @@
-//! Detects logs with a file header. Finds their dialect, even if part of the header is damaged, and
-//! where their blocks start.
+//! Detects logs with a file header. Determines the dialect of such a log, even if part of its
+//! header is damaged, and where its blocks start.
 
 use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Grid, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
 /// Returns the dialect whose file header `head` starts with. Either the signature is intact, or
-/// only a few bits are damaged and a valid fragment follows.
+/// only a few bits of the header are damaged and a valid fragment follows.
 pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     let is_it = |dialect: &&Dialect| !dialect.signature().is_empty() && head.starts_with(dialect.signature());
     let is_followed = |dialect: &Dialect| {
@@ -17,8 +17,8 @@ pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     with_signature.or_else(|| nearest_file_header(head).filter(is_followed))
 }
 
-/// Returns the dialect whose file header `head` starts with, if at most eight bits of it are
-/// damaged.
+/// Returns the dialect whose file header `head` starts with, if at most eight bits of the header
+/// are damaged.
 pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     let may_be = |dialect: &&Dialect| !dialect.prefix().is_empty() && dialect.prefix().len() <= head.len();
     let near = |dialect: &Dialect| Some((damaged_bits(head, dialect.magic())?, *dialect));
@@ -34,9 +34,9 @@ pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
     (count <= 8).then_some(count)
 }
 
-/// Returns the dialect of a log with a damaged file header. This is the dialect whose file header
-/// differs from `head` in only a few bits. If there is none, it is the dialect that has the most
-/// intact bytes of its file header, among the dialects with the same fragments as `found`.
+/// Returns the dialect of a log with a damaged file header. If the file header of a dialect differs
+/// from `head` in only a few bits, this is that dialect. Otherwise, among the dialects with the
+/// same fragments as `found`, this is the dialect whose file header has the most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
@@ -47,8 +47,8 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
     with_grid(dialect.unwrap_or(found), head, is_all)
 }
 
-/// The number of bytes that show where the blocks of a log start. They include the second block,
-/// wherever it starts.
+/// The number of bytes that show where the blocks of a log start. These bytes include the second
+/// block, wherever it starts.
 const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
 /// Returns `dialect`, or the dialect with the same file header whose blocks are counted from
@@ -67,10 +67,10 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
     PartialDetection::Log(grid_of(both, head).dialect.into())
 }
 
-/// Decides which of two dialects a log is in, if they differ only in where their blocks start. In
-/// the correct dialect, the second block starts with a valid fragment. If this is true of neither
-/// dialect, the first fragment may be too long for the first block of `first`, which is the shorter
-/// one.
+/// Decides between two dialects that differ only in where their blocks start. In the correct
+/// dialect, the second block starts with a valid fragment. If neither dialect has such a fragment,
+/// the first fragment may be too long for the first block in `first`, which is the shorter of the
+/// two first blocks.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let (start, end, second_end) = (
         first.dialect.prefix().len(),

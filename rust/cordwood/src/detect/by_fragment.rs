@@ -1,4 +1,4 @@
-//! Determines which dialect a fragment belongs to, and where to find a fragment.
+//! Determines the dialect to which a fragment belongs, and searches for fragments after damage.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind, without_zeros}
 use crate::fragment::is_written;
 
 /// Returns the format of the log to which the valid fragment at the start of `block` belongs.
-/// `find` looks for the fragment in a given dialect. For a recyclable fragment, the dialect is
-/// [`Dialect::RECYCLABLE`].
+/// `find` returns the fragment if it is valid in a given dialect. For a recyclable fragment, the
+/// dialect is [`Dialect::RECYCLABLE`].
 ///
-/// A type byte means different things in different dialects, but the checksums of two different
+/// A type byte has different meanings in different dialects, but the checksums for two different
 /// meanings never cover the same bytes.
 pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>) -> Option<LogFormat> {
     for &dialect in Dialect::BY_RANK {
@@ -27,8 +27,8 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
             Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::Mark) => return Some(of_mark(format, payload)),
             Role::Metadata(Metadata::SetCompression) => {
-                // Without a valid payload, this fragment cannot be distinguished from one that has
-                // the same type in another dialect.
+                // Without a valid payload, this fragment cannot be distinguished from a fragment
+                // that has the same type in another dialect.
                 let is_zstd = block[HEADER_LEN..valid.end] == ZSTD;
                 return Some(if is_zstd {
                     format.with_compression(Compression::Zstd)
@@ -43,7 +43,7 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
     None
 }
 
-/// Returns the format of a packed log that starts with a mark that has this payload.
+/// Returns the format of a packed log that starts with a mark with this payload.
 fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     LogFormat {
         compression: Mark::decode(payload).and_then(Mark::compression),
@@ -51,9 +51,9 @@ fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     }
 }
 
-/// Checks that this release can read a log in this format that starts with `head`. The first
-/// fragment of a packed log or of a compressed log states the codec. If this release does not know
-/// the codec, it cannot read any range of the log.
+/// Checks that this release can read a log that has this format and starts with `head`. The first
+/// fragment of a packed log or of a compressed log states the codec. A release that does not know
+/// the codec cannot read any range of the log.
 pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
     let Some(valid) = dialect.valid(head, true) else {
@@ -62,7 +62,8 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
     let payload = &head[valid.form.header_len()..valid.end];
     let unsupported = match valid.role {
         Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(0)),
-        // A compression that the caller gives takes precedence over the stated one.
+        // A compression given by the caller takes precedence over the compression that the log
+        // states.
         Role::Metadata(Metadata::SetCompression) if !format.is_zstd() && payload != NO_COMPRESSION => {
             let codec = payload.try_into().map(u32::from_le_bytes);
             codec.ok().map(|codec| Unsupported::Codec { codec, offset: 0 })
@@ -95,11 +96,11 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
     })
 }
 
-/// Returns the format of a log whose first block starts with damage, and where the damage ends. The
-/// damage ends at the first two consecutive valid fragments in the block that carry a log number,
-/// unless a longer series of fragments without a number comes before them. If no such fragments
-/// carry a number, it ends at the first two consecutive valid fragments. All other fragments are
-/// probably part of a payload.
+/// Returns the format of a log whose first block starts with damage, and the position where the
+/// damage ends. The damage ends at the first two consecutive valid fragments in the block that
+/// carry a log number, unless a longer series of fragments without a number comes before them. If
+/// no two consecutive fragments carry a number, the damage ends at the first two consecutive valid
+/// fragments. All other fragments are probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
     let end_of = |dialect: Dialect, start| scanner.valid(dialect, start).map(|valid| start + valid.end);
@@ -107,7 +108,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let mut start = 1;
     while start < block.len() {
         let rest = &block[start..];
-        // Most bytes are not a type, so they need no checksum.
+        // Most bytes are not a valid type, so no checksum is computed for them.
         let may_be = rest.get(KIND_AT).copied().is_some_and(is_written_kind);
         let format = may_be.then(|| of_fragment(rest, |dialect| scanner.valid(dialect, start)));
         let mut next = start + 1;
@@ -132,7 +133,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
                 None => plain = Some((count, found)),
                 Some(_) => {}
             }
-            // Payloads of these fragments are not searched.
+            // The payloads of these fragments are not searched.
             next = end;
         }
         start = next;
@@ -166,7 +167,8 @@ pub(super) fn is_written_kind(kind: u8) -> bool {
 }
 
 /// Returns the dialects in which this header can be the first in a file, with the form and the
-/// length of the fragment in each. `left` is the number of bytes left in its block.
+/// length that the fragment has in each dialect. `left` is the number of bytes left in the header's
+/// block.
 pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Dialect, Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
@@ -193,7 +195,7 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
             let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
             !is_whole && first_fragments(header, left).any(|(.., end)| end > written_len)
         }
-        // There is nothing but metadata.
+        // No complete header follows the metadata, if there is any.
         _ => metadata_len > 0,
     }
 }
@@ -209,8 +211,9 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
     head
 }
 
-/// Returns the dialect that the metadata or the file header at the start of `head` shows, before
-/// any valid fragment. Neither of the two shows where blocks start or which number the log has.
+/// Returns the dialect that `head` identifies by its metadata or file header. Fragments are not
+/// examined. Neither metadata nor a file header shows where blocks start or which number the log
+/// has.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);
@@ -228,7 +231,7 @@ pub(crate) fn starts_undamaged(head: &[u8]) -> bool {
 }
 
 /// Checks whether there is a valid fragment anywhere in `head`, or a valid fragment of an unknown
-/// type at its start.
+/// type at the start of `head`.
 pub(super) fn has_fragment(head: &[u8]) -> bool {
     let first = &head[..head.len().min(BLOCK_LEN)];
     let is_of_unknown_type = Dialect::BY_RANK

@@ -1,4 +1,4 @@
-//! Determines whether a RocksDB log is compressed if its start or another block is damaged.
+//! Determines whether a RocksDB log is compressed when its start or another block is damaged.
 
 use super::by_file_header::damaged_bits;
 use super::by_fragment::after_damage;
@@ -27,19 +27,19 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 }
 
 /// Checks whether a log is a compressed RocksDB log although it does not start with the record that
-/// declares compression. This prevents mistaking a frame for a record. The record that declares
-/// compression has the same eleven bytes in all logs. The log counts as compressed in any of these
-/// cases:
+/// declares compression. Without this check, a zstd frame could be mistaken for a record. The
+/// record that declares compression consists of the same eleven bytes in all logs. The log counts
+/// as compressed in any of these cases:
 ///
-/// * It starts with a frame or in the middle of a record, and another block starts with these
-///   eleven bytes, so blocks were swapped.
-/// * It starts with damage that changed at most eight bits of these bytes.
-/// * It starts in the middle of a record, or with damaged bytes that are not clearly another
-///   fragment and are followed by a fragment. In addition, the first readable records are zstd
+/// * The log starts with a frame or in the middle of a record, and another block starts with these
+///   eleven bytes, which means that blocks were swapped.
+/// * The log starts with these eleven bytes, except that at most eight bits are wrong.
+/// * The log starts in the middle of a record, or with a damaged header, unless this header has
+///   another length and leads to a valid fragment. In addition, the first readable records are zstd
 ///   frames.
 ///
-/// Returns `None` if bytes after `head` are needed to decide. The first block must be complete
-/// unless `is_all` is true.
+/// Returns `None` if the decision needs bytes after `head`. The first block must be complete unless
+/// `is_all` is true.
 pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
     if !may_be {
@@ -81,8 +81,8 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
 }
 
 /// Checks whether the records in `head` that can be found from the starts of blocks are zstd
-/// frames. A single record that is not a frame decides this. If there is none, all records are
-/// needed.
+/// frames. A single record that is not a frame is enough to decide. If there is no such record, the
+/// decision needs all records.
 fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {
@@ -113,8 +113,8 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
             continue;
         };
         let payload = &block[valid.form.header_len()..valid.end];
-        // An empty record is not a frame, but it proves nothing. A FIRST fragment may end within
-        // the four bytes of the magic number.
+        // An empty record is not a frame, but does not prove that the log is uncompressed. A FIRST
+        // fragment may end within the four bytes of the magic number.
         if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role
             && !payload.is_empty()
         {
@@ -129,7 +129,7 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
     found
 }
 
-/// Checks whether `head` starts like a compressed RocksDB log, except for a few bits.
+/// Checks whether `head` starts like a compressed RocksDB log, apart from a few wrong bits.
 pub(super) fn is_near_first_compressed(head: &[u8]) -> bool {
     damaged_bits(head, &FIRST_COMPRESSED).is_some()
 }

@@ -10,7 +10,7 @@ use crate::dialect::{Dialect, LogFormat};
 use crate::format::BLOCK_LEN;
 
 /// Like [`detect`], but for a part of a file. `bytes` starts at the file offset `offset`. `is_last`
-/// states whether the file ends where `bytes` ends.
+/// is true if the file ends where `bytes` ends.
 pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDetection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
@@ -31,8 +31,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         let block = &block[..block.len().min(left)];
         if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
             if offset == 0 {
-                // If the first block is damaged or was swapped with another block, the other blocks
-                // have to show whether records are compressed.
+                // If the first block is damaged or was swapped with another block, only the other
+                // blocks can show whether records are compressed.
                 match is_compressed(format, head, is_all) {
                     None => return PartialDetection::NeedMore,
                     Some(true) => return PartialDetection::Log(compressed(format)),
@@ -41,7 +41,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
             }
             return if offset > 0 && format.dialect.has_log_numbers() {
                 // The first fragment here may belong to an older log. Only the start of the file
-                // shows which log it belongs to.
+                // shows which log the file contains.
                 PartialDetection::Unclear
             } else if format.dialect == Dialect::RECYCLABLE {
                 recyclable(format, head, start, is_all)
@@ -57,8 +57,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         {
             return PartialDetection::Log(format);
         }
-        // All other fragments may be compressed frames. A log without compression has no such
-        // records.
+        // The file starts like a compressed RocksDB log, apart from a few wrong bits. A log without
+        // compression does not start in this way.
         if offset == 0 && start == 0 && is_near_first_compressed(block) {
             return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
         }
@@ -74,7 +74,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         Some(format) if !format.dialect.prefix().is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         Some(format) => with_compression(format, head, true),
         None => match (no_log(head), nearest_file_header(head)) {
-            // This is neither another format nor text.
+            // The file is neither in another format nor text.
             (
                 PartialDetection::Unclear
                 | PartialDetection::Foreign(Foreign::Unknown)
@@ -86,8 +86,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
     }
 }
 
-/// Distinguishes logs that start with recyclable fragments at `start`. A log that ends in a trailer
-/// is from Pebble. No byte proves that a log is from RocksDB.
+/// Determines the dialect of a log that starts with recyclable fragments at `start`. A log that
+/// ends with the end-of-log trailer is from Pebble. No byte proves that a log is from RocksDB.
 fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;

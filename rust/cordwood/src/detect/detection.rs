@@ -4,13 +4,14 @@ use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// The number of bytes at the start of a file that [`detect`](crate::ops::detect) inspects. This is
-/// three blocks, so that it includes the second block even if that starts after a file header.
+/// The number of bytes at the start of a file that [`detect`](crate::ops::detect) inspects. The
+/// length is three blocks, which includes the whole second block even if a file header comes before
+/// the first.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The kind of a file.
 ///
-/// This enum is exhaustive, because no fourth result is possible.
+/// This enum is exhaustive, because there can be no fourth kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detection {
     /// A log in this format.
@@ -30,8 +31,8 @@ pub(crate) enum PartialDetection {
     Foreign(Foreign),
     /// The kind cannot be determined.
     Unclear,
-    /// The file continues after these bytes, and they do not show that it is a log. The rest of the
-    /// file decides. See [`of_rest`](super::of_rest).
+    /// These bytes do not show that the file is a log, but the file continues after them. The rest
+    /// of the file determines the kind. See [`of_rest`](super::of_rest).
     Longer(Option<Foreign>),
     /// More bytes are needed.
     NeedMore,

@@ -9,7 +9,7 @@ use crate::names::named;
 
 named! {
     /// The format of a file that is not a log of any dialect. Most descriptions name a program that
-    /// reads it.
+    /// reads the format.
     pub enum Foreign {
         /// A file compressed with gzip.
         Gzip = "gzip", "a file compressed with gzip: decompress it first, with `gunzip`";
@@ -65,15 +65,15 @@ named! {
         BlobFile = "blob file", "a blob file, which RocksDB or Pebble reads together with its tables";
         /// UTF-8 text.
         Text = "text", "text";
-        /// None of these formats, and no byte shows that the file is a log.
+        /// None of the formats above, and there is no evidence that the file is a log.
         Unknown = "unknown",
             "in an unknown format: it has no valid fragment, and neither the headers nor the name of a log";
     }
 }
 
 impl Foreign {
-    /// Checks whether the format was recognised by its signature. Otherwise, the file is rejected
-    /// because no log was found in it.
+    /// Checks whether the format was recognised by its signature. Files without a signature are
+    /// rejected because no log was found in them.
     pub(crate) const fn has_signature(self) -> bool {
         !matches!(self, Foreign::Text | Foreign::Unknown)
     }
@@ -90,7 +90,7 @@ impl std::error::Error for Foreign {}
 /// The magic number of a zstd frame.
 pub(super) const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
 
-/// Returns the format of a file that is not a log, based on its start.
+/// Returns the format of a file that is not a log, based on the start of the file.
 pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     let by_magic = [
         (b"\x1f\x8b\x08".as_slice(), Foreign::Gzip),
@@ -152,7 +152,7 @@ fn prometheus(head: &[u8]) -> bool {
     };
     let len = usize::from(l0) << 8 | usize::from(l1);
     let stored = [c3, c2, c1, c0];
-    // The low three bits are the position in the record. The next two bits are the compression.
+    // The low three bits state the position in the record, and the next two bits the compression.
     let is_kind = matches!(flags & 7, 1..=4) && flags < 32 && (1..=FRAGMENT_LEN_MAX).contains(&len);
     is_kind
         && after
@@ -163,7 +163,7 @@ fn prometheus(head: &[u8]) -> bool {
 /// The length of the magic number at the end of a table.
 pub(super) const FOOTER_LEN: usize = 8;
 
-/// Returns the format with this footer. Source: LevelDB `table/format.h`, RocksDB
+/// Returns the format whose files end with this footer. Source: LevelDB `table/format.h`, RocksDB
 /// `table/block_based/block_based_table_builder.cc`, `table/plain/plain_table_builder.cc`,
 /// `table/cuckoo/cuckoo_table_builder.cc`, Pebble `sstable/table.go`, `sstable/blob/blob.go`.
 pub(super) fn footer(file: &[u8]) -> Option<Foreign> {

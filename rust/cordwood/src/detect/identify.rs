@@ -15,10 +15,10 @@ use crate::format::HEADER_LEN;
 /// Detects the format of a log (its dialect, number and compression) from `head`. Pass the first
 /// [`DETECT_LEN`] bytes of the file, or the whole file if it is shorter.
 ///
-/// The first valid fragment decides. The search starts where a block may start. If the first block
-/// starts with damage, the search continues after it and requires two consecutive valid fragments.
-/// Random bytes look like a valid fragment once in four billion tries. The log number is the number
-/// in the first fragment of a record.
+/// The first valid fragment determines the format. The search for this fragment starts where a
+/// block may start. If the first block starts with damage, the search continues after the damage
+/// and requires two consecutive valid fragments. Random bytes look like a valid fragment in one of
+/// four billion cases. The log number is the number in the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -60,12 +60,12 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
 /// Returns the format of a log: its dialect, its number and its compression. All readers use this
 /// function.
 ///
-/// * The dialect is the dialect in `named`, or the one that [`detect`] finds.
-/// * The number is the number in `named`. If there is none, it is the number in the file's name,
-///   from `path`. If the name has none, it is the number of the first valid fragment of the file.
-///   The first fragment of a range does not count.
+/// * The dialect is the dialect in `named`, or else the dialect that [`detect`] finds.
+/// * The log number is the number in `named`, or else the number in the file name in `path`, or
+///   else the number of the first valid fragment of the file. The first fragment of a range does
+///   not count.
 ///
-/// `bytes` starts at the file offset `offset`. `is_last` states whether the file ends where `bytes`
+/// `bytes` starts at the file offset `offset`. `is_last` is true if the file ends where `bytes`
 /// ends. The caller must check `named`, either with [`GivenFormat::check`] before this call or, if
 /// the dialect is detected, with [`GivenFormat::check_in`] after it.
 pub(crate) fn identify(
@@ -105,8 +105,8 @@ pub(crate) fn identify(
     }
 }
 
-/// Completes the `known` format from the start of the file. It reads up to the first valid record
-/// fragment at the start of a block, within three blocks.
+/// Completes the `known` format from the start of the file. Reads at most three blocks, and stops
+/// at the first block that starts with a valid record fragment, possibly after metadata.
 fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];

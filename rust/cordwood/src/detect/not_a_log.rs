@@ -16,9 +16,9 @@ use crate::text::is_text;
 /// `head` has [`DETECT_LEN`] bytes, it may be the start of a longer file.
 ///
 /// A valid fragment takes precedence over a signature and over text. A signature and text take
-/// precedence over a header that may be from a torn record, because other files can look like one.
-/// For example, a gzip file has the time of its data in place of the length and the type of a
-/// header, and the bytes of a tab and of a newline are types of fragments.
+/// precedence over a header that may be from a torn record, because files in other formats can look
+/// like a torn record. For example, a gzip file has a timestamp where a header has its length and
+/// type, and the bytes for tab and newline are also fragment types.
 pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let is_whole = head.len() < DETECT_LEN;
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
@@ -52,9 +52,10 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     }
 }
 
-/// Returns the format of a file that ends within its first fragment, according to the header. This
-/// is the format of the first dialect in which the file ends there. A header in LevelDB's dialect
-/// is no evidence. The file may also end within the header.
+/// Returns the format of a file whose header indicates that the file ends within its first
+/// fragment. This is the format of the first dialect in which the fragment extends past the end of
+/// the file. A header in LevelDB's dialect does not count as evidence. The file may also end within
+/// the header.
 ///
 /// Zeros at the end may be a preallocated part of the file.
 fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
@@ -78,7 +79,7 @@ fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     let mut end = 0;
     while end < written_len {
         let Some(header) = block[end..].first_chunk().map(Header::decode) else {
-            // This is the trailer of a block.
+            // These bytes are the trailer of a block.
             return block.len() == BLOCK_LEN;
         };
         if !is_written(format, header, BLOCK_LEN - end) {
@@ -89,8 +90,8 @@ fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     end <= block.len()
 }
 
-/// Checks whether one flipped bit explains the start of the block. Without the flip, the first
-/// fragment would be valid, or would be the end-of-log trailer of a log without records.
+/// Checks whether one flipped bit explains the damage at the start of the block. Without the flip,
+/// the first fragment would be valid, or would be the end-of-log trailer of a log without records.
 fn has_flipped_bit(block: &[u8]) -> bool {
     let mut trailer = block[..block.len().min(Form::Recyclable.header_len())].to_vec();
     Dialect::BY_RANK
@@ -113,12 +114,13 @@ fn has_wrong_type(head: &[u8]) -> bool {
     })
 }
 
-/// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show a
-/// log. If the file has the footer of a table, it is that table. Otherwise it is in the format
-/// `weak`, unless a later block starts with a valid fragment. In a log, every block starts with a
-/// valid fragment unless its start is damaged.
+/// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show
+/// that it is a log. If the file has the footer of a table, this is the format of that table.
+/// Otherwise, the format is `weak`, unless a later block starts with a valid fragment. In a log,
+/// every block starts with a valid fragment unless the start of the block is damaged.
 ///
-/// `read_at` reads at an offset of the file. If it reads no byte, the file may be a log.
+/// `read_at` reads bytes at an offset of the file. If `read_at` reads no bytes, the file may be a
+/// log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
     file_len: u64,

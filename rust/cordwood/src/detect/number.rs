@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 /// Returns the log number in the name of a file. The engines name their logs `000123.log`, or
-/// `000123-001.log` after a failover of Pebble.
+/// `000123-001.log` after a Pebble failover.
 pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
     let number = match name.split_once('-') {
@@ -14,16 +14,17 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
         Some(_) => return None,
         None => name,
     };
-    // The engines write six digits, or more if the number is longer. Other names, such as the names
-    // of the segments of a log, are not from an engine.
+    // The engines write six digits, or more if the number is longer. Other names, such as those of
+    // segments, do not come from an engine.
     let is_theirs = number.len() == 6 || number.len() > 6 && !number.starts_with('0');
     let number = (is_theirs && is_digits(number)).then(|| number.parse::<u64>().ok())??;
-    // A header has room only for the low half of the number.
+    // A header has room only for the lower half of the number.
     Some(number as u32)
 }
 
-/// Checks that the records of a file to be written have the log number that is in its name.
-/// Otherwise, every reader would treat the records as stale. `named` is the number in the name.
+/// Checks that the records to be written have the log number that is in the name of their file. If
+/// the two numbers differed, every reader would treat the records as stale. `named` is the number
+/// in the file name.
 pub(crate) fn check_number(named: Option<u32>, number: u32) -> io::Result<()> {
     match named {
         Some(named) if named != number => Err(io::Error::new(

@@ -1,11 +1,11 @@
-//! The block grid of a file, which determines where its blocks start.
+//! The block grid of a file, which determines where the file's blocks start.
 
 use super::Dialect;
 use crate::format::BLOCK_LEN;
 
 /// Where the blocks of a file start and end.
 ///
-/// A [`Dialect`] only states where the first block is in a file. In a [segmented
+/// A [`Dialect`] only states where the first block of a file starts. In a [segmented
 /// log](crate::segments), offsets are counted from the start of the log, but blocks are counted
 /// from the start of each segment. So only a grid, which also knows the origin of its file, can
 /// compute where a block starts.
@@ -24,8 +24,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Creates the grid of a file in this dialect whose first byte has the offset `origin`. Pass 0,
-    /// except for a segment.
+    /// Creates the grid of a file in this dialect whose first byte has the offset `origin`. For a
+    /// file that is not a segment, pass 0.
     #[inline]
     pub const fn new(dialect: Dialect, origin: u64) -> Self {
         Grid { dialect, origin }
@@ -38,8 +38,8 @@ impl Grid {
         if start < self.origin { self.origin } else { start }
     }
 
-    /// Returns the index of the block that contains `offset`, from 0. Bytes before the first block
-    /// count as part of it.
+    /// Returns the index of the block that contains `offset`, counted from 0. Bytes before the
+    /// first block count as part of the first block.
     pub(crate) const fn block_of(self, offset: u64) -> u64 {
         offset.saturating_sub(self.origin + self.dialect.grid_offset()) / BLOCK_LEN as u64
     }
@@ -53,7 +53,7 @@ impl Grid {
     /// Returns the number of bytes from `offset` to the end of its block.
     #[inline]
     pub(crate) const fn block_left(self, offset: u64) -> usize {
-        // 2^64 is a whole number of blocks, so this is also correct before the first block.
+        // 2^64 is a whole number of blocks, so the result is also correct before the first block.
         let in_file = offset.wrapping_sub(self.origin);
         BLOCK_LEN - (in_file.wrapping_sub(self.dialect.grid_offset()) % BLOCK_LEN as u64) as usize
     }

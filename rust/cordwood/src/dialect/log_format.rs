@@ -14,7 +14,7 @@ named! {
 
 parses_name!(Compression, "compression", [Zstd]);
 
-/// The format of a log: how its bytes are laid out, its number, and how its records are compressed.
+/// The format of a log: the layout of its bytes, its number, and the compression of its records.
 /// [`detect`](crate::ops::detect) returns the format of a log. An
 /// [`Encoder`](crate::codec::Encoder) and a [`Writer`](crate::Writer) write logs in a format.
 ///
@@ -32,15 +32,15 @@ parses_name!(Compression, "compression", [Zstd]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct LogFormat {
-    /// How the bytes are laid out.
+    /// The layout of the bytes.
     pub dialect: Dialect,
-    /// The number in the name of the log's file, as its low 32 bits. Fragments that carry another
+    /// The low 32 bits of the number in the name of the log's file. Fragments that carry another
     /// number are stale: they are left over from the log that the file contained before. This is
     /// `None` if the dialect has no log numbers or the number is not known.
     ///
-    /// Only names that the engines give their logs contain a number. Such a name has at least six
-    /// digits, such as `000123.log` or `20240131.log`. After a failover of Pebble, the name may be
-    /// `000123-001.log`.
+    /// A number is recognised only in the names that engines give their logs. Such a name has at
+    /// least six digits, such as `000123.log` or `20240131.log`. After a failover in Pebble, the
+    /// name may be `000123-001.log`.
     ///
     /// If there is a number, a writer writes it into each fragment, in types 5 to 8. Otherwise, a
     /// writer writes types 1 to 4.
@@ -50,7 +50,7 @@ pub struct LogFormat {
     pub compression: Option<Compression>,
 }
 
-/// Creates the format of a log in this dialect without a number and compression, or of a log whose
+/// Creates the format of a log in this dialect that has no number and no compression, or whose
 /// number and compression are not known.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
@@ -59,8 +59,8 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// Creates the format of a log in this dialect without a number and compression, or of a log
-    /// whose number and compression are not known.
+    /// Creates the format of a log in this dialect that has no number and no compression, or whose
+    /// number and compression are not known.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,
@@ -109,7 +109,7 @@ impl LogFormat {
     }
 
     /// Checks whether logs in this format are ever appended to. Logs with a log number or with
-    /// compressed records are not.
+    /// compressed records are never appended to.
     pub(crate) fn is_appended_to(&self) -> bool {
         self.log_number.is_none() && (self.compression.is_none() || self.dialect.is_packed())
     }
@@ -143,8 +143,8 @@ impl LogFormat {
             .is_some_and(|(own, number)| own != number)
     }
 
-    /// Returns the end-of-log trailer. The trailer is a header with zeros for checksum and length,
-    /// and with the number of the next log.
+    /// Returns the end-of-log trailer. The trailer is a header that contains the number of the next
+    /// log, and whose checksum and length are zero.
     pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
         let number = self.log_number.filter(|_| self.dialect.0.has_end_trailer)?;
         let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
@@ -158,7 +158,7 @@ impl LogFormat {
     }
 }
 
-/// The format as given in options.
+/// The format that the caller gave in options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct GivenFormat {
     pub(crate) dialect: Option<Dialect>,
@@ -166,7 +166,7 @@ pub(crate) struct GivenFormat {
     pub(crate) compression: Option<Compression>,
 }
 
-/// Gives the known dialect, number and compression of a log.
+/// Uses the known dialect, number and compression of a log as the given format.
 impl From<LogFormat> for GivenFormat {
     fn from(format: LogFormat) -> Self {
         GivenFormat {
@@ -178,7 +178,7 @@ impl From<LogFormat> for GivenFormat {
 }
 
 impl GivenFormat {
-    /// Returns the given format, in this dialect.
+    /// Returns the given format with this dialect.
     pub(crate) const fn format(self, dialect: Dialect) -> LogFormat {
         LogFormat {
             dialect,
@@ -187,13 +187,13 @@ impl GivenFormat {
         }
     }
 
-    /// Returns the given format, in [`Dialect::LEVELDB`] if no dialect is given.
+    /// Returns the given format, with [`Dialect::LEVELDB`] if no dialect is given.
     pub(crate) fn or_leveldb(self) -> LogFormat {
         self.format(self.dialect.unwrap_or(Dialect::LEVELDB))
     }
 
     /// Checks that the given dialect supports the given number and compression. If no dialect is
-    /// given, the detected one is checked later.
+    /// given, the detected dialect is checked later.
     pub(crate) fn check(self) -> Result<(), (Dialect, Unsupported)> {
         self.dialect.map_or(Ok(()), |dialect| self.check_in(dialect))
     }
@@ -203,7 +203,8 @@ impl GivenFormat {
         self.format(dialect).check()
     }
 
-    /// Checks whether the file may add a dialect, a number or a compression to the given format.
+    /// Checks whether the given format lacks a dialect, a number or a compression that the file may
+    /// supply.
     pub(crate) fn may_be_completed(self) -> bool {
         self.dialect.is_none_or(|dialect| {
             let may_be_compressed = dialect.has_compression() && self.compression.is_none();
@@ -224,10 +225,10 @@ pub enum Unsupported {
     Packing,
     /// [`SegmentedLog`](crate::SegmentedLog) does not write logs in the dialect.
     Segments,
-    /// Only a build with the feature `zstd` can write records that are compressed with zstd and
-    /// read containers that are compressed with it.
+    /// Only a build with the feature `zstd` can write zstd-compressed records or read
+    /// zstd-compressed containers.
     ZstdFeature,
-    /// The mark of a packed log states a version that this release does not know.
+    /// The mark of a packed log contains a version that this release does not know.
     #[non_exhaustive]
     PackedVersion {
         /// The version.
@@ -235,8 +236,8 @@ pub enum Unsupported {
         /// The file offset of the mark.
         offset: u64,
     },
-    /// The codec of a container of a packed log, or of the records of a RocksDB log, is not known
-    /// to this release.
+    /// This release does not know the codec of a container in a packed log, or of the records of a
+    /// RocksDB log.
     #[non_exhaustive]
     Codec {
         /// The number of the codec.

@@ -1,11 +1,11 @@
 //! Dialects. A dialect is plain data that describes how the bytes of a log are laid out.
 //!
-//! All dialects share the block of 32 KiB, the first seven bytes of a header, and the FULL, FIRST,
-//! MIDDLE, LAST rule. They differ in the meaning of the type bytes, the length of a header, the
-//! checksum, and the start and the end of a file.
+//! All dialects share the 32 KiB block, the first seven bytes of a header, and the rule for FULL,
+//! FIRST, MIDDLE and LAST fragments. They differ in the meaning of the type bytes, the length of a
+//! header, the checksum, and how a file starts and ends.
 //!
 //! Each dialect is a constant in the file of its engine and is also listed in [`Dialect::ALL`].
-//! Names, detection and the choices on the command line come from that list.
+//! Names, detection and the choices on the command line are derived from that list.
 
 mod grid;
 mod leveldb;
@@ -29,19 +29,19 @@ use crate::names::{UnknownName, parse};
 /// The layout of the bytes of a log. The logs of the engines differ only in their dialect.
 ///
 /// A dialect describes the bytes, not the program that wrote them. RocksDB without recycling,
-/// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. The last
-/// three fill blocks with zeros, which a reader reports as
+/// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. Datastore,
+/// Firestore and App Engine fill blocks with zeros, which a reader reports as
 /// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).
 ///
 /// The number and the compression of a log are in its [`LogFormat`]. Dialects are equal if they
 /// have the same name.
 ///
 /// RocksDB starts its logs with the same bytes as LevelDB and Pebble, and may write its metadata
-/// records later in the log. So a [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
-/// dialect that was detected also knows these records. With the value that
-/// [`detect`](crate::ops::detect) or a reader returns, the records are read as
-/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant of the same name, they
-/// are read as fragments of an unknown type.
+/// records later in the log. So when [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
+/// was detected, the dialect also knows these records. With the dialect that
+/// [`detect`](crate::ops::detect) or a reader returns, metadata records are read as
+/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant of the same name,
+/// metadata records are read as fragments of an unknown type.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -52,9 +52,8 @@ use crate::names::{UnknownName, parse};
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static Spec);
 
-/// The data that describes a dialect. Several of these may have the same name. There is one for the
-/// dialect as named and one for the dialect as detected, and there is one for each version of
-/// SwanLab's file header.
+/// The data that describes a dialect. Several values may have the same name: one for a named
+/// dialect and one for a detected dialect, or one for each version of SwanLab's file header.
 #[derive(Clone, Copy)]
 struct Spec {
     name: &'static str,
@@ -62,8 +61,8 @@ struct Spec {
     checksum: Checksum,
     /// The file header, before the first fragment.
     prefix: &'static [u8],
-    /// The first bytes of the file header. They identify a file even if the bytes after them are
-    /// damaged.
+    /// The first bytes of the file header. These bytes identify a file even if the bytes after them
+    /// are damaged.
     signature: &'static [u8],
     /// Whether the last byte of the file header is a version.
     has_version: bool,
@@ -74,7 +73,7 @@ struct Spec {
 }
 
 impl Dialect {
-    /// All dialects. Later releases may add more.
+    /// All dialects. Later releases may add more dialects.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -93,9 +92,9 @@ impl Dialect {
     ];
 
     /// The dialects that fragments identify, in the order in which they are tried on a fragment of
-    /// an unknown log. Another dialect has the same fragments as one of these, so only its file
-    /// header identifies it. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`, because a fragment
-    /// of its types does not show which of the two engines wrote it.
+    /// an unknown log. Every other dialect has the same fragments as one of these, and is
+    /// identified only by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`,
+    /// because a fragment of a recyclable type does not show which of the two engines wrote it.
     pub(crate) const BY_RANK: &'static [Dialect] = &[
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -139,19 +138,19 @@ impl Dialect {
         std::ptr::eq(self.0.kinds, other.0.kinds) && self.checksum() == other.checksum()
     }
 
-    /// Checks whether fragments may carry the number of their log, which distinguishes stale
-    /// fragments. The end of such a log depends on all bytes before it, so the log is not read in
-    /// parallel.
+    /// Checks whether fragments may carry the number of their log, by which stale fragments are
+    /// recognised. Where a log with a number ends depends on all bytes before the end, so such a
+    /// log is not read in parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
     }
 
-    /// Checks whether logs may be compressed. The start of a compressed log states its compression.
+    /// Checks whether logs may be compressed. A compressed log states its compression at the start.
     pub(crate) fn has_compression(self) -> bool {
         self.compresses_records() || self.is_packed()
     }
 
-    /// Checks whether each record of a compressed log is compressed by itself.
+    /// Checks whether each record of a compressed log is compressed separately.
     pub(crate) const fn compresses_records(self) -> bool {
         matches!(
             self.0.kinds.meanings[SET_ZSTD.0 as usize].role,
@@ -159,8 +158,8 @@ impl Dialect {
         )
     }
 
-    /// Checks whether a FULL fragment of type 1 is the same as in LevelDB. If it is, the fast path
-    /// can find it.
+    /// Checks whether a FULL fragment of type 1 has the same form as in LevelDB, so that the fast
+    /// path can find it.
     pub(crate) const fn has_plain_full(self) -> bool {
         matches!(self.0.checksum, Checksum::MaskedCrc32c)
             && matches!(self.0.kinds.meanings[1].role, Role::Fragment(Kind::Full))
@@ -171,8 +170,8 @@ impl Dialect {
         self.0.kinds.header_len_max
     }
 
-    /// Returns the length of the longest trailer. A trailer is zeros that fill a block with no room
-    /// for a header.
+    /// Returns the length of the longest trailer. A trailer consists of the zeros that fill up a
+    /// block that has no room for another header.
     pub(crate) const fn trailer_len_max(self) -> usize {
         self.0.kinds.header_len_max - 1
     }
@@ -228,9 +227,9 @@ impl Dialect {
         by_checksum.or_else(|| self.valid_if(bytes, |_, _| true))
     }
 
-    /// Returns where the fragment at the start of `bytes` ends according to its header, which is
-    /// `header`. If the type has two forms, the form with a valid checksum decides. If neither form
-    /// has a valid checksum, the first form decides.
+    /// Returns the end of the fragment at the start of `bytes`, according to `header`, its header.
+    /// If the type has two forms, the form with a valid checksum decides. If neither form has a
+    /// valid checksum, the first form decides.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(
@@ -279,7 +278,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the offset up to which the file had been synced, as stated by a fragment of this
+    /// Returns the offset up to which the file had been synced, according to a fragment of this
     /// form at the start of `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         match form {
@@ -291,8 +290,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the number of a log that was closed without records, if `file` starts with its
-    /// end-of-log trailer.
+    /// If `file` starts with the end-of-log trailer of a log that was closed without records,
+    /// returns the number of that log.
     pub(crate) fn number_of_empty_log(self, file: &[u8]) -> Option<u32> {
         let (zeros, next) = file.split_at_checked(KIND_AT)?;
         let (&kind, next) = next.split_first()?;
@@ -358,13 +357,13 @@ const END_TRAILER_KIND: u8 = 5;
 /// The form of a fragment, which determines the bytes after the first seven bytes of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Only the payload follows, which is the data of a record.
+    /// Only the payload, which is the data of a record, follows.
     Plain,
     /// The log number follows.
     Recyclable,
     /// The log number and the offset up to which the file had been synced follow.
     Synced,
-    /// Only the payload follows, which is a container of records.
+    /// Only the payload, which is a container of records, follows.
     Packed,
 }
 
@@ -401,8 +400,8 @@ impl Form {
 pub(crate) enum Metadata {
     /// States that all records are compressed.
     SetCompression,
-    /// A `SetCompression` record in a log that cannot start with one. Such a record does not make
-    /// any record compressed.
+    /// A `SetCompression` record in a log that cannot start with such a record. This record does
+    /// not mean that other records are compressed.
     LateSetCompression,
     /// States the lengths of the timestamps in the keys of some column families.
     TimestampSizes,
@@ -413,7 +412,7 @@ pub(crate) enum Metadata {
 }
 
 impl Metadata {
-    /// Checks whether an engine writes such a record with a payload of this length.
+    /// Checks whether an engine would write this metadata record with a payload of this length.
     pub(crate) const fn may_have_len(self, len: u16) -> bool {
         match self {
             Metadata::SetCompression => len == 4,
@@ -491,7 +490,7 @@ impl Kinds {
 pub(crate) struct Valid {
     pub(crate) role: Role,
     pub(crate) form: Form,
-    /// The end of the fragment, counted from its first byte.
+    /// The end of the fragment, relative to its first byte.
     pub(crate) end: usize,
 }
 

@@ -10,12 +10,12 @@ use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 /// RocksDB does not mistake any of them for a type that carries a log number or may be ignored.
 pub(crate) const MARK: u8 = 0x48;
 
-/// The length of the mark without its header, as it is written. The mark contains `cordwood`, the
+/// The length of a newly written mark, without its header. The mark contains `cordwood`, the
 /// version and the codec.
 pub(crate) const MARK_LEN: usize = 10;
 
-/// The type of a FULL fragment of a container. The types of FIRST, MIDDLE and LAST are the next
-/// even numbers: 0x42, 0x44 and 0x46.
+/// The type of a FULL fragment of a container. The types of FIRST, MIDDLE and LAST fragments are
+/// the next even numbers: 0x42, 0x44 and 0x46.
 pub(crate) const FULL: u8 = 0x40;
 
 static KINDS: Kinds = Kinds::plain().with_containers();
@@ -46,8 +46,8 @@ impl Dialect {
     }
 
     /// Checks whether logs in this dialect may have containers. [`PACKED`](Self::PACKED) logs may
-    /// have them. [`LEVELDB`](Self::LEVELDB) logs may also have them if the dialect was detected,
-    /// because the mark may have been destroyed.
+    /// have containers. [`LEVELDB`](Self::LEVELDB) logs may also have containers if the dialect was
+    /// detected, because the mark may have been destroyed.
     #[inline]
     pub(crate) const fn has_containers(self) -> bool {
         matches!(self.meaning(FULL).role, Role::Fragment(_))

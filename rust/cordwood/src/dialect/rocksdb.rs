@@ -27,7 +27,7 @@ static KINDS: Kinds = {
 };
 
 /// The types in a log that was detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a
-/// log does not start with the record that declares compression. If only types 1 to 4 were seen, a
+/// log does not start with a record that declares compression. If only types 1 to 4 were seen, a
 /// damaged header is assumed to have the length of a LevelDB header.
 ///
 /// The mark of a packed log may have been destroyed, so the table also has the types of containers.
@@ -69,7 +69,8 @@ impl Kinds {
 }
 
 impl Dialect {
-    /// Returns the dialect for reading a log that was detected as this dialect and not named.
+    /// Returns the dialect for reading a log in which this dialect was detected, not named by the
+    /// caller.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
     /// to. So the start of a log does not show whether such a record follows later. Source:

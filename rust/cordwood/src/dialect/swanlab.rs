@@ -6,17 +6,18 @@ use super::{Dialect, Role, Spec};
 use crate::format::{HEADER_LEN, Kind};
 use crate::text::is_text;
 
-/// The versions of SwanLab 0.6.3 to 0.6.6 and of 0.6.8 to 0.7.20. The records of these versions are
-/// JSON. The newer version comes first.
+/// The versions that SwanLab 0.6.3 to 0.6.6 and SwanLab 0.6.8 to 0.7.20 write. The records of these
+/// versions are JSON. The newer version comes first.
 const JSON: &[u8] = &[1, 0];
-/// The version of SwanLab 0.8.0 and later. The records of this version are protocol buffers.
+/// The version that SwanLab 0.8.0 and later write. The records of this version are protocol
+/// buffers.
 const PROTOBUF: u8 = 2;
 
-/// The first bytes of each record of the old versions.
+/// The first bytes of each record in the old versions.
 const JSON_START: &[u8] = b"{\"model_type\"";
 
-/// The file header of each version. It consists of `:SWL`, the number 0xe1d6 and the version. The
-/// blocks and fragments after it are the same in all versions.
+/// The file header of each version. A file header consists of `:SWL`, the number 0xe1d6 and the
+/// version. The blocks and fragments after the file header are the same in all versions.
 static HEADERS: [[u8; HEADER_LEN]; 256] = {
     let mut headers = [*b":SWL\xd6\xe1\x00"; 256];
     let mut version = 0;
@@ -46,12 +47,12 @@ static VERSIONS: [Spec; 256] = {
 };
 
 impl Dialect {
-    /// A run file of SwanLab. The dialect is like [`WANDB`](Self::WANDB) with another file header,
-    /// whose last byte is a version. All versions can be read. A new file has the newest known
-    /// version, 2.
+    /// A run file of SwanLab. The dialect is like [`WANDB`](Self::WANDB), but with another file
+    /// header, whose last byte is a version. All versions can be read. A new file has the newest
+    /// known version, 2.
     pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
-    /// Returns the version in the file header, if the dialect has several. For
+    /// Returns the version in the file header, if the dialect has several versions. For
     /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. Once a decoder has
     /// read the file header, its [`format`](crate::codec::Decoder::format) has the version of the
     /// log. Before that, the format has the version of a new file.
@@ -102,8 +103,8 @@ fn is_known(version: u8) -> bool {
     version == PROTOBUF || JSON.contains(&version)
 }
 
-/// Returns the version that differs from `stated` in the fewest bits. If several versions do,
-/// returns the first of them.
+/// Returns the version that differs from `stated` in the fewest bits. If several versions are
+/// equally near, returns the first of them.
 fn nearest(stated: u8, versions: &[u8]) -> u8 {
     let flipped_bits = |version: &&u8| (stated ^ **version).count_ones();
     versions.iter().min_by_key(flipped_bits).copied().unwrap_or(stated)

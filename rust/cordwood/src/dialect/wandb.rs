@@ -5,7 +5,7 @@ use super::leveldb::LEVELDB;
 use super::{Dialect, Spec};
 use crate::checksum::Checksum;
 
-/// The file header: `:W&B`, the number 0xbee1, version 0.
+/// The file header: `:W&B`, the number 0xbee1 and version 0.
 const HEADER: &[u8] = b":W&B\xe1\xbe\x00";
 
 pub(super) static WANDB: Spec = Spec {

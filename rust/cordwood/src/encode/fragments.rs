@@ -15,26 +15,26 @@ pub(super) struct Fragments {
     /// The form of the fragments of records.
     pub(super) form: Form,
     has_leveldb_headers: bool,
-    /// The file offset at which the start of the file is written. It is 0, or the end of the
-    /// padding if the mark must be written again after padding.
+    /// The file offset at which the start of the file is written. The offset is 0, or the end of
+    /// the padding if the mark must be written again after padding.
     pub(super) start_at: u64,
 }
 
 /// Returns the maximum number of bytes that a record of `record_len` bytes takes, including the
 /// start of the file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
-    // There is a header for each block that the record may touch. If compression lengthens the
-    // record, it does so by fewer bytes than these headers take.
+    // Each block that the record may touch gets a header. If compression makes the record longer,
+    // the extra bytes are fewer than the bytes of these headers.
     let block_count = record_len / (BLOCK_LEN - form.header_len()) + 3;
     record_len.saturating_add(block_count * 2 * form.header_len())
 }
 
-/// Returns the form of the fragments of records in a log with this number.
+/// Returns the form that fragments of records have in a log with this number.
 fn form_of(log_number: Option<u32>) -> Form {
     log_number.map_or(Form::Plain, |_| Form::Recyclable)
 }
 
-/// Returns the codec of the containers of a packed log.
+/// Returns the codec of the containers in a packed log.
 pub(super) fn codec_of(format: &LogFormat) -> Codec {
     if format.is_zstd() { Codec::Zstd } else { Codec::Stored }
 }
@@ -57,8 +57,8 @@ impl Fragments {
         Grid::new(self.format.dialect, 0).block_left(self.offset)
     }
 
-    /// Sets the log number of the following records. Without a number, their fragments have types 1
-    /// to 4.
+    /// Sets the log number of the following records. Without a number, the fragments of these
+    /// records have types 1 to 4.
     pub(super) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
         self.form = form_of(number.and(self.format.log_number));
@@ -71,7 +71,7 @@ impl Fragments {
         self.offset = self.offset.wrapping_add(len as u64);
     }
 
-    /// Writes the start of a file. See [`Encoder::start`](super::Encoder::start).
+    /// Writes the bytes with which a file starts. See [`Encoder::start`](super::Encoder::start).
     #[inline]
     pub(super) fn start(&mut self, out: &mut Vec<u8>) {
         if self.offset == self.start_at {
@@ -160,7 +160,8 @@ impl Fragments {
     }
 }
 
-/// The state of a checksum after each kind byte. The checksum covers this byte before the payload.
+/// The state of a checksum after each kind byte. The checksum covers the kind byte before the
+/// payload.
 const STATES: [u32; 0x80] = {
     let mut states = [0; 0x80];
     let mut kind = 0;
@@ -174,7 +175,7 @@ const STATES: [u32; 0x80] = {
 /// The job of appending a fragment with a LevelDB header, compiled with the instructions of the
 /// checksum's kernel.
 pub(super) struct Plain<'a> {
-    /// The type byte of the fragment. It is less than 0x80.
+    /// The type byte of the fragment. The type byte is less than 0x80.
     pub(super) kind: u8,
     pub(super) payload: &'a [u8],
     pub(super) out: &'a mut Vec<u8>,

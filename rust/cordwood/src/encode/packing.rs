@@ -1,4 +1,4 @@
-//! Packs records into containers, by the rules for writers in `docs/format/packed.md`.
+//! Packs records into containers, following the rules for writers in `docs/format/packed.md`.
 
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -12,29 +12,29 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// The position at which the data of a container starts in `bytes`. The room before the data is
-/// enough for any lengths. A container has at most one record for each byte of a block, and only a
+/// The position at which the data of a container starts in `bytes`. There is enough room before the
+/// data for any lengths. A container has at most one record for each byte of a block, and only a
 /// few records can have a length that takes two bytes.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
-/// The greatest length whose varint is one byte.
+/// The greatest length whose varint takes one byte.
 const SHORT_LEN_MAX: usize = 0x7f;
 
-/// The open container, or the memory for the next one.
+/// The open container, or the memory for the next container.
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     codec: Codec,
     /// The bytes of the container. The lengths of the records are at the start. The data starts at
-    /// [`DATA_START`] and is followed by room for more. When the container is closed, its head and
-    /// the lengths are moved to the place just before the data.
+    /// [`DATA_START`] and is followed by room for more data. When the container is closed, the head
+    /// and the lengths are moved to just before the data.
     bytes: Vec<u8>,
     filled: Filled,
     /// The number of bytes from the start of the container to the end of the block in which it
     /// starts.
     room: usize,
-    /// An upper limit for the size of the lengths and the data. A record belongs to the open
-    /// container and leaves it open if this size, with the record's data but without the record's
-    /// length, is less than the limit. The limit is 0 if no container is open.
+    /// An upper limit for the total size of the lengths and the data. If the total size stays below
+    /// the limit when a record's data is added (without the record's length), the record goes into
+    /// the open container, and the container stays open. The limit is 0 if no container is open.
     limit: usize,
     /// The body of the last container with a single long record.
     long_body: Vec<u8>,
@@ -45,12 +45,12 @@ pub(super) struct Packing {
 #[derive(Debug, Clone)]
 struct Frames {
     compressor: Compressor,
-    /// The last container that was compressed: its codec, its count and its frame.
+    /// The codec, the count and the frame of the container that was compressed last.
     compressed: Vec<u8>,
     /// The file offset after the last frame.
     end: u64,
-    /// The budget that a reader has used at `end` in the worst case. This is the total length that
-    /// the frames state since the reader started, minus 200 times the number of bytes read.
+    /// The budget that a reader has used at `end` in the worst case. This is the sum of the lengths
+    /// stated by all frames since the reader started, minus 200 times the number of bytes read.
     used: u64,
 }
 
@@ -64,7 +64,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Returns the number of bytes that the lengths, the data and the data of one more record take.
+    /// Returns the total number of bytes of the lengths, the data, and the data of one more record.
     #[inline(always)]
     fn len_with(self, record: &[u8]) -> usize {
         self.lens_len + self.data_len + record.len()
@@ -90,7 +90,7 @@ impl Filled {
 }
 
 impl Packing {
-    /// Returns an empty container, if logs of this format have containers.
+    /// Returns an empty container if logs in this format have containers.
     pub(super) fn of(format: &LogFormat) -> Option<Box<Packing>> {
         format.dialect.is_packed().then(|| {
             Box::new(Packing {
@@ -126,7 +126,7 @@ impl Packing {
         self.filled.data_len
     }
 
-    /// Returns the maximum number of bytes that the open container takes in the file.
+    /// Returns the maximum number of bytes that the open container can take in the file.
     pub(super) fn bound(&self) -> usize {
         if self.filled.count == 0 {
             return 0;
@@ -153,8 +153,8 @@ impl Packing {
         Ok(())
     }
 
-    /// Returns whether a record of this length may be alone in a compressed container. If not, the
-    /// record is written as an ordinary record.
+    /// Returns whether a record of this length may be alone in a compressed container. If this
+    /// returns false, the record is written as an ordinary record.
     fn may_compress(&self, record_len: usize) -> bool {
         let body_len = record_len as u64 + varint_len(record_len as u64) as u64;
         self.codec == Codec::Zstd && body_len <= BUDGET_BASE
@@ -168,9 +168,9 @@ impl Packing {
         }
     }
 
-    /// Sets the limit of the open container, based on its lengths so far. Adding lengths makes the
-    /// limit lower than necessary. A record that exceeds the limit is then checked by the exact
-    /// rules.
+    /// Sets the limit of the open container, based on its lengths so far. As lengths are added, the
+    /// limit becomes lower than necessary. A record that exceeds the limit is therefore checked
+    /// against the exact rules.
     fn set_limit(&mut self) {
         let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {
@@ -179,8 +179,8 @@ impl Packing {
             // lengths take at least one byte per record.
             Codec::Zstd => self.room - 1,
         };
-        // This ensures that a record that is too long to share a container is never within the
-        // limit.
+        // This bound ensures that a record that is too long to share a container is never within
+        // the limit.
         let data_len_max = self.data_len_max().min(data_len + STORED_LEN_MAX);
         self.limit = room.min(lens_len + data_len_max);
     }
@@ -191,9 +191,9 @@ impl Packing {
         self.filled.add(record, &mut self.bytes);
     }
 
-    /// Adds `records` as long as they are within the limit, and counts them. Returns the first
-    /// record that is not within the limit. Adds no records if a record within the limit may be
-    /// longer than `record_len_max`.
+    /// Adds records from `records` as long as they are within the limit, and counts them. Returns
+    /// the first record that is not within the limit. If a record within the limit may be longer
+    /// than `record_len_max`, adds no records.
     // Inlining this function would leave too few registers for its loop.
     #[inline(never)]
     fn add_all<R: AsRef<[u8]>>(
@@ -238,7 +238,8 @@ impl Packing {
             data_len,
         } = self.filled;
         if count == 0 {
-            // A record that is alone in a stored container is written as an ordinary record.
+            // If a record would be alone in a stored container, it is written as an ordinary
+            // record.
             return HEADER_LEN + record_len <= self.room;
         }
         let head_len = HEADER_LEN + 1 + varint_len(count as u64 + 1);
@@ -325,7 +326,7 @@ impl Packing {
             self.add(record);
             self.set_limit();
         } else {
-            // The record does not fit in the block, and a stored container is never cut.
+            // The record does not fit in the block, and a stored container is never split.
             let Ok(()) = file.fragments(Form::Plain, record, out, |_| Ok::<(), Infallible>(()));
         }
         offset
@@ -381,7 +382,7 @@ impl Packing {
 }
 
 impl Encoder {
-    /// Adds a record to the open container, if there is one and it certainly stays open. Returns
+    /// Adds a record to the open container, if there is one and it is certain to stay open. Returns
     /// the offset of the record if it was added.
     // This function is inlined, because it does little work for most records of a packed log.
     #[inline(always)]
@@ -433,7 +434,8 @@ impl Frames {
 }
 
 /// The open container while records are added in a loop. The `filled` field is a copy, so that the
-/// compiler can keep it in registers. Dropping this stores the copy back, even if `as_ref` panics.
+/// compiler can keep it in registers. Dropping this value stores the copy back, even if `as_ref`
+/// panics.
 struct Filling<'a> {
     filled: Filled,
     packing: &'a mut Packing,
@@ -451,8 +453,8 @@ mod tests {
     use super::*;
     use crate::dialect::{Compression, Dialect};
 
-    /// Without the reservation, the process would be aborted if there is not enough memory for the
-    /// record.
+    /// Without the reservation, the process would be aborted if there were not enough memory for
+    /// the record.
     #[test]
     fn memory_is_reserved_for_each_long_record_that_may_be_compressed() {
         let stored = LogFormat::new(Dialect::PACKED);

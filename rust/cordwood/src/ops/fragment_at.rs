@@ -20,14 +20,14 @@ pub(super) enum RegionKind {
         is_salvaged: bool,
     },
     Skipped(Reason),
-    /// A region between two events. This is the end of a block, where no header fits.
+    /// A region between two events, at the end of a block, where no header fits.
     Trailer,
 }
 
-/// A position in a region, and the bytes there.
+/// A position in a region, and the bytes at that position.
 pub(super) struct Place<'a> {
     pub(super) format: LogFormat,
-    /// The form of the log's fragments, if any has been seen.
+    /// The form of the log's fragments, if it is known.
     pub(super) form: Option<Form>,
     pub(super) region: Region,
     pub(super) offset: u64,
@@ -42,8 +42,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns the fragment or gap at this place. Also returns whether every byte of the block was
-    /// tried in order to find the end of the fragment or gap.
+    /// Returns the fragment or gap at this place. Also returns whether finding the end of the
+    /// fragment or gap required trying every byte of the block.
     pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
         let prefix_len = self.format.dialect.prefix().len();
         if self.offset < prefix_len as u64 {
@@ -71,8 +71,8 @@ impl Place<'_> {
             return (self.bare(FragmentKind::Zeros, usize::MAX), false);
         }
         let (len, has_scanned) = self.damaged_len(may_scan);
-        // The reader has looked for a header only at the start of a damaged region. Elsewhere, the
-        // bytes are ordinary data.
+        // The reader has looked for a header only at the start of a damaged region. Elsewhere in
+        // the region, the bytes are ordinary data.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
@@ -120,8 +120,8 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the header at this place, if it is complete. The entry spans the remainder of the
-    /// region in this block.
+    /// Returns the header at this place, if the header is complete. The entry spans the remainder
+    /// of the region in this block.
     fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         Some(Fragment {
@@ -131,7 +131,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the fragment with a valid checksum at this place, if it is inside the region.
+    /// Returns the fragment at this place, if it lies inside the region and its checksum is valid.
     fn valid(&self) -> Option<Fragment> {
         let valid = self.format.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
@@ -156,7 +156,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the damaged header at this place, with the `len` bytes that are lost with it.
+    /// Returns the damaged header at this place, together with the `len` bytes that are lost.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         let form = self.format.dialect.meaning(header.kind).form;
@@ -173,7 +173,7 @@ impl Place<'_> {
     }
 
     /// Returns the number of bytes at this place that are not a fragment. Also returns whether
-    /// every byte of the block was tried in order to determine that.
+    /// determining this number required trying every byte of the block.
     fn damaged_len(&self, may_scan: bool) -> (usize, bool) {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {

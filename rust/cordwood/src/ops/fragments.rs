@@ -2,8 +2,8 @@
 //!
 //! The file is read twice at the same time. A [`Reader`] reads ahead and classifies each region as
 //! a record, a skipped region with a reason, or a trailer. A second read of the same bytes finds
-//! the fragments in that region. So the result agrees with the reader's, and no region is held in
-//! memory, however long it is.
+//! the fragments in each region. The result therefore agrees with what the reader reports, and no
+//! region is held in memory, however long it is.
 
 use std::io;
 use std::path::Path;

@@ -15,7 +15,7 @@ use crate::segments::{name_of, offset_of};
 /// [published](Self::publish).
 pub(super) struct NewLog<'a> {
     destination: &'a Path,
-    /// Whether the source is a segmented log. The new log is then also a directory, with one
+    /// Whether the source is a segmented log. If so, the new log is also a directory, with one
     /// segment.
     has_segments: bool,
     // This field comes before `temporary`, so that the file is closed before its name is removed.
@@ -24,8 +24,8 @@ pub(super) struct NewLog<'a> {
 }
 
 impl<'a> NewLog<'a> {
-    /// Checks that a new log can have the name `destination`, so that the source is not read in
-    /// vain. `destination` must not be the name of a segment, and no file with that name may exist.
+    /// Checks that a new log can have the name `destination`, before the source is read.
+    /// `destination` must not be the name of a segment, and no file with that name may exist.
     /// [`publish`](Self::publish) checks again that no such file exists.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
         if destination.file_name().and_then(offset_of).is_some() {
@@ -36,8 +36,8 @@ impl<'a> NewLog<'a> {
         refuse_existing(destination).map_err(|source| Error::io(source, Some(destination)))
     }
 
-    /// Starts a log for the records of `reader`, with the permissions of its file. The format must
-    /// have been checked.
+    /// Starts a log for the records of `reader`, with the permissions of the file that `reader`
+    /// reads. The format must already have been checked.
     pub(super) fn create<S: Source>(
         destination: &'a Path,
         format: LogFormat,
@@ -66,7 +66,8 @@ impl<'a> NewLog<'a> {
     }
 
     /// Writes all remaining bytes, syncs the file, and gives it its final name, which must not
-    /// exist yet. The last sync is for the name. If only that sync fails, the new log is kept.
+    /// exist yet. The last sync makes the name durable. If only the last sync fails, the new log is
+    /// kept.
     pub(super) fn publish(mut self) -> Result<(), Error> {
         self.finish()?;
         let (temporary, destination) = (self.temporary, self.destination);
@@ -106,10 +107,10 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file in the same directory, with the permissions of `source`. The name of the file
-    /// is random. It is not derived from the process id, because that may be the same each time in
-    /// a container. It does not contain the destination's name, because that may already have the
-    /// maximum length.
+    /// Creates a file in the directory of `destination`, with the permissions of `source`. The name
+    /// of the file is random. The name is not derived from the process id, because in a container
+    /// the id may be the same each time. The name does not contain the destination's name, which
+    /// may already have the maximum length.
     fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -162,8 +163,8 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // An error cannot be reported here. After a rename, this fails because the file no longer
-        // has this name.
+        // An error cannot be reported here. After a rename, the removal fails because the file no
+        // longer has this name.
         let _ = fs::remove_file(&self.path);
     }
 }

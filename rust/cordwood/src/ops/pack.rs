@@ -29,7 +29,7 @@ options! {
         /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or
         /// [`SWANLAB`](Dialect::SWANLAB). Default: `PACKED`, compressed with zstd.
         pub format: LogFormat = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd), into with_format;
-        /// The maximum length of a record, like [`ReadOptions::record_len_max`]. A longer record is
+        /// The maximum length of a record, like [`ReadOptions::record_len_max`]. Longer records are
         /// refused. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
@@ -55,11 +55,11 @@ impl PackOptions {
 /// padding. In a file of whole blocks, zeros that fill the block of the last record count as
 /// padding and are left out.
 ///
-/// Before the new log gets its name, it is read once, in ranges, to check it.
+/// Before the new log gets its name, the whole log is read once, in ranges, as a check.
 ///
-/// The same function converts a packed log back. If you copy a packed log to the dialect of the
-/// original, the copy has the same records as the original. The copy has the same bytes if the
-/// original consisted of complete records only.
+/// This function also converts a packed log back. If you copy a packed log back to the dialect of
+/// the original log, the copy has the same records as the original. The copy is identical to the
+/// original, byte for byte, if the original contained only complete records.
 ///
 /// A log is refused if it could not be restored from the copy. Such logs have a log number,
 /// compress each record, or contain engine metadata. Logs in [`WANDB_OLD`](Dialect::WANDB_OLD) and
@@ -98,7 +98,8 @@ impl PackOptions {
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
 ///   [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
 /// * [`ErrorKind::Io`], with the path concerned, if `source` cannot be read or `destination` cannot
-///   be written. The last sync is for the name. If only that sync fails, the new log is kept.
+///   be written. The last sync makes the name durable. If only the last sync fails, the new log is
+///   kept.
 /// * [`ErrorKind::Io`] if `destination` exists
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)).
 /// * [`ErrorKind::Io`] if `destination` has the name of a [segment](crate::segments), because a
@@ -134,7 +135,7 @@ pub fn pack<S: Source>(source: S, destination: impl AsRef<Path>, options: &PackO
     copy(&mut reader, destination.as_ref(), options)
 }
 
-/// The dialects that a log can be copied from and to.
+/// The dialects from which, and to which, a log can be copied.
 const DIALECTS: [Dialect; 4] = [Dialect::PACKED, Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB];
 
 fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOptions) -> Result<Report, Error> {
@@ -147,7 +148,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
     let mut new = NewLog::create(destination, format, reader)?;
-    // The zeros that have not been followed by a record so far.
+    // The last zeros, if no record has followed them so far.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {
         let region = match step {
@@ -183,8 +184,8 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     Ok(report)
 }
 
-/// Reads the new log at `path` in splits, as its readers will. The new log must contain all records
-/// of `report`.
+/// Reads the new log at `path` in splits, as readers of the log will do. The new log must contain
+/// all records of `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;
     let file_len = std::fs::metadata(path)

@@ -47,12 +47,12 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
     ranges
 }
 
-/// Returns the file offset of the first block in the range of `options`, and the number of bytes
-/// from that offset that may be read in parts. The number is 0 if the meaning of a part depends on
-/// the parts before it.
+/// Returns the file offset of the first block in the range of `options`, and the number of bytes,
+/// starting at that offset, that may be read in parts. The number is 0 if the meaning of a part
+/// depends on the parts before it.
 fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
-    // In a segment, a part does not always start at a block.
+    // In a segment, a part does not always start at a block boundary.
     let first = Grid::new(dialect, 0).block_start(options.start);
     let end = file_len.map_or(0, |file_len| options.end.unwrap_or(u64::MAX).min(file_len));
     if options.on_corruption == OnCorruption::Stop || dialect.has_log_numbers() {
@@ -61,8 +61,8 @@ fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     (first, end.saturating_sub(first))
 }
 
-/// The numbered parts of a range, which threads read. Each part starts at a block, except the
-/// first, which starts where the range starts.
+/// The numbered parts of a range, which several threads read. Each part starts at a block boundary,
+/// except the first part, which starts where the range starts.
 #[derive(Debug, Clone)]
 pub struct Parts {
     options: ReadOptions,
@@ -75,13 +75,13 @@ pub struct Parts {
 impl Parts {
     /// The minimum and maximum length of a part in bytes, for callers that keep only a summary of
     /// each part. A thread reads past the end of a part, to the end of the last record that starts
-    /// in it. With parts of 4 MiB, this extra reading and passing on the result take about 2% of
-    /// the time.
+    /// in the part. With parts of 4 MiB, the extra reading and the transfer of the results take
+    /// about 2% of the time.
     pub const LENS: RangeInclusive<u64> = 32 * BLOCK_LEN as u64..=128 * BLOCK_LEN as u64;
 
-    /// Returns parts for this many threads, with a length in `lens`. Both ends of `lens` must be
-    /// multiples of the block length. Each thread gets several parts, so that all threads end at
-    /// about the same time. `options` must name the dialect.
+    /// Returns parts for this many threads. The length of each part is in the range `lens`. Both
+    /// ends of `lens` must be multiples of the block length. Each thread gets several parts, so
+    /// that all threads end at about the same time. `options` must name the dialect.
     pub fn for_threads(
         options: &ReadOptions,
         file_len: Option<u64>,
@@ -110,8 +110,8 @@ impl Parts {
         self.count
     }
 
-    /// Returns whether this many threads are faster than one. Several threads are not faster on one
-    /// processor, or with few parts.
+    /// Returns whether this many threads are faster than one thread. Several threads are not faster
+    /// on one processor, or with few parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
@@ -131,9 +131,9 @@ impl Parts {
     }
 }
 
-/// Runs `work` on all parts, in a thread for each of `readers`, which read the same file. Joins the
-/// results in order. Returns `None` if there are no parts. In that case, one reader must read the
-/// whole range.
+/// Runs `work` on all parts, with one thread for each of `readers`, and joins the results in order.
+/// All readers read the same file. Returns `None` if there are no parts. In that case, one reader
+/// must read the whole range.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
     readers: &mut [Reader<S>],
     parts: &Parts,
@@ -174,10 +174,11 @@ pub(super) fn in_parts_of_file<T: Send>(
     join: impl Fn(T, T) -> T,
 ) -> Result<T, Error> {
     let mut whole = Reader::open_with(path, options.clone())?;
-    // If the dialect cannot be detected, options with a dialect would wrongly state that it is
-    // known.
+    // If the dialect cannot be detected, options that name a dialect would wrongly state that the
+    // dialect is known.
     let format = whole.detect()?;
-    // The threads read the same file. The parts of a segmented log do not start at its blocks.
+    // The threads read the same file. The parts of a segmented log do not start at block
+    // boundaries.
     let Some(format) = format.filter(|_| !whole.get_ref().is_segmented()) else {
         return work(&mut whole);
     };
@@ -210,11 +211,11 @@ impl Events {
     }
 }
 
-/// Returns the end of a range joined with the next one.
+/// Returns the end of two consecutive ranges that are joined.
 ///
 /// No event starts in an empty range. The reader of the previous range has read past an empty
-/// range, so the end of the previous range is used. That end is also used if it is a torn tail, and
-/// the next range contains only more of that torn tail.
+/// range, so the end of the previous range is used. The end of the previous range is also used if
+/// it is a torn tail and the next range contains only more of this torn tail.
 pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {
     let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
     match (events, next_events) {

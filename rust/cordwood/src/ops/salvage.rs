@@ -1,4 +1,4 @@
-//! Writes the readable records of a damaged log to a new one.
+//! Writes the readable records of a damaged log to a new log.
 
 use std::io::Write;
 #[cfg(feature = "fs")]
@@ -27,13 +27,13 @@ options! {
     /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
     /// ```
     pub struct SalvageOptions {
-        /// Whether to also return records whose damage one flipped bit explains, with that bit
-        /// flipped back. [`Report::repaired_count`] and [`Report::repaired`] report these records.
-        /// If exactly one bit was flipped, such a record has its original contents, confirmed by
-        /// its checksum. `docs/format/damage.md` explains how likely other damage is to look like
-        /// one flipped bit. Default: `false`.
+        /// Whether to also return records whose damage is explained by one flipped bit, with this
+        /// bit flipped back. [`Report::repaired_count`] and [`Report::repaired`] report these
+        /// records. If exactly one bit was flipped, the repaired record has its original contents,
+        /// as its checksum confirms. `docs/format/damage.md` explains how likely other damage is to
+        /// look like one flipped bit. Default: `false`.
         pub repair_bit_flips: bool = false, set with_repair_bit_flips;
-        /// The maximum length of a record, like [`ReadOptions::record_len_max`]. A longer record is
+        /// The maximum length of a record, like [`ReadOptions::record_len_max`]. Longer records are
         /// refused. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// The dialect of the log, like [`ReadOptions::dialect`]. Default: `None`.
@@ -65,18 +65,18 @@ impl SalvageOptions {
 /// [`SalvageOptions::repair_bit_flips`] is set.
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of its fragments,
-/// the engine metadata, its compression, and the end-of-log trailer if there was one.
+/// the engine metadata, its compression, and the end-of-log trailer if `source` has one.
 /// [`Report::not_kept`] lists the properties that could not be kept.
 ///
-/// RocksDB and Pebble take the number of a log from its file name. If the name of `destination`
-/// states a number other than the one that the records carry, these engines would read the log as
-/// empty. Such a name is refused.
+/// RocksDB and Pebble take the number of a log from its file name. If the number in the name of
+/// `destination` differed from the number in the records, these engines would read the log as
+/// empty, so such a name is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written under a
 /// temporary name in the directory of `destination`, synced, and renamed last, so a file with the
 /// final name is complete. On Unix, the new log has the permissions of `source` from the start,
 /// without the bits of the umask, as with `cp`. After a failure, the unfinished log is removed. The
-/// last sync is for the name. If only that sync fails, the new log is kept.
+/// last sync makes the name durable. If only the last sync fails, the new log is kept.
 ///
 /// ```
 /// use cordwood_log::{Reader, ops};
@@ -187,8 +187,8 @@ fn format_to_write<S: Source>(reader: &mut Reader<S>) -> Result<LogFormat, Error
     Ok(format)
 }
 
-/// Copies all records of `reader` to `output`. The name of the output states the number
-/// `destination_number`.
+/// Copies all records of `reader` to `output`. `destination_number` is the log number in the name
+/// of the output.
 fn copy<S: Source, W: Write>(
     reader: &mut Reader<S>,
     output: &mut Output<'_, W>,
@@ -237,7 +237,7 @@ struct Copy<'a, 'b, W> {
     format: LogFormat,
     /// The form of the log's own fragments, if known. A salvaged record may have another form.
     form: Option<Form>,
-    /// The number of the log, if a fragment carries it.
+    /// The number of the log, if any fragment carries this number.
     number: Option<u32>,
     has_end_trailer: bool,
     not_kept: Vec<NotKept>,
@@ -252,8 +252,9 @@ impl<W: Write> Copy<'_, '_, W> {
         if !is_salvaged {
             self.form = Some(form);
         }
-        // Without a log number, stale fragments could not be distinguished. If a log had fragments
-        // of two forms, readers would mistake one of the forms for an older log.
+        // Without a log number, stale fragments could not be distinguished from the log's own
+        // fragments. If a log had fragments of two forms, readers would mistake one of the forms
+        // for an older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
         self.output.encoder.set_number(number);
@@ -264,7 +265,7 @@ impl<W: Write> Copy<'_, '_, W> {
     fn region<S: Source>(&mut self, region: SkippedRegion, reader: &Reader<S>) {
         let dialect = self.format.dialect;
         match region.reason {
-            // The reader's dialect now has the version that the file header states.
+            // The reader's dialect now has the version from the file header.
             Reason::FileHeader | Reason::BadFileHeader | Reason::UnknownVersion { .. } => {
                 self.output.encoder.set_dialect(reader.decoder.format().dialect);
             }
@@ -295,12 +296,12 @@ impl<W: Write> Copy<'_, '_, W> {
         }
     }
 
-    /// Notes that a fragment with this role is not kept, if it is a metadata record.
+    /// If a fragment with this role is a metadata record, notes that the record is not kept.
     fn lose_metadata(&mut self, role: Role) {
         match role {
             Role::Metadata(Metadata::TimestampSizes) => self.lose(NotKept::TimestampSizes),
             Role::Metadata(Metadata::Predecessor) => self.lose(NotKept::Predecessor),
-            // In a compressed log, this record is known and written again.
+            // In a compressed log, the encoder writes this record itself.
             Role::Metadata(Metadata::SetCompression) if self.format.has_zstd_records() => {}
             Role::Metadata(Metadata::SetCompression | Metadata::LateSetCompression) => self.lose(NotKept::BadMetadata),
             Role::Metadata(Metadata::Mark) | Role::Fragment(_) | Role::Ignorable | Role::Unknown => {}

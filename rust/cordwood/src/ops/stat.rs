@@ -15,9 +15,9 @@ use crate::reader::{Reader, SeekSource, Source};
 
 /// The contents of a log, in numbers.
 ///
-/// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it
-/// was read from its start to its end and no record in a container was too long. The bytes of a
-/// record that was too long are counted twice in this sum.
+/// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if the
+/// file was read from start to end and no record in a container was too long. The bytes of a record
+/// that was too long are counted twice in this sum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stat {
@@ -28,7 +28,7 @@ pub struct Stat {
     /// The number of returned records that start after damage in the same block, like
     /// [`Report::salvaged_count`](super::Report::salvaged_count).
     pub salvaged_count: u64,
-    /// The number of bytes of data in the records.
+    /// The number of data bytes in the records.
     pub payload_len: u64,
     /// The number of payload bytes in all fragments of the records. This differs from `payload_len`
     /// only in a compressed or a packed log.
@@ -47,16 +47,17 @@ pub struct Stat {
     pub middle_count: u64,
     /// The number of LAST fragments of the records.
     pub last_count: u64,
-    /// The number of containers of a packed log from which a record was returned. Each container is
-    /// counted in the range where it starts.
+    /// In a packed log, the number of containers from which a record was returned. Each container
+    /// is counted in the range where it starts.
     pub container_count: u64,
     /// The number of payload bytes in the fragments of these containers.
     pub container_len: u64,
     /// The number of records that were in containers.
     pub packed_count: u64,
-    /// The number of bytes of data in the records that were in containers.
+    /// The number of data bytes in the records that were in containers.
     pub packed_len: u64,
-    /// The number of trailer bytes, which are at the ends of blocks that have no room for a header.
+    /// The number of trailer bytes. A trailer is the end of a block that has no room for another
+    /// header.
     pub trailer_len: u64,
     /// The number of bytes that were not returned, for any reason. [`verify`](super::verify) lists
     /// the reasons.
@@ -69,7 +70,7 @@ pub struct Stat {
     pub file_len: Option<u64>,
     /// How reading ended.
     pub end: End,
-    /// The number of another log, if the whole file belongs to it. See
+    /// If the whole file belongs to another log, the number of that log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// Whether there is a region of [`Severity::Corruption`]. The region may be empty.
@@ -77,7 +78,7 @@ pub struct Stat {
     /// The number of skipped bytes that are a torn tail.
     torn_len: u64,
     last_zeros: LastZeros,
-    /// The number of bytes of zeros, and the number of those that no record follows.
+    /// The number of zero bytes, and the number of zero bytes that no record follows.
     zeros_len: u64,
     last_zeros_len: u64,
 }
@@ -169,7 +170,7 @@ impl Stat {
         self.last_zeros.before(self.file_len?)
     }
 
-    /// Returns the number of bytes of zeros ([`Reason::ZeroFill`]) that a record follows. These
+    /// Returns the number of zero bytes ([`Reason::ZeroFill`]) that are followed by a record. These
     /// zeros are padding, space that was never written, or data that was lost.
     pub fn zeros_inside_len(&self) -> u64 {
         self.zeros_len - self.last_zeros_len
@@ -184,8 +185,8 @@ impl Stat {
 }
 
 /// Reads to the end of the log, and counts records, fragments and bytes. Damage is not an error
-/// here. It is counted as [`verify`](super::verify) reports it. Like `verify`, this function holds
-/// no record in memory.
+/// here: the damaged bytes are counted in the same way as [`verify`](super::verify) reports them.
+/// Like `verify`, this function holds no record in memory.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -259,8 +260,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                     // A range can end inside a container, but the last record of a container
                     // extends to the end of the container.
                     (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
-                    // This is a torn record whose first fragment is empty and is the last of its
-                    // block.
+                    // Here, the first fragment of a torn record is empty and is the last fragment
+                    // of its block.
                     (End::TornTail { .. }, Some(position)) => {
                         let left = reader.decoder.grid().block_left(position);
                         let rest = reader
@@ -313,8 +314,8 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
     in_parts_of_file(path.as_ref(), options, threads, stat_from, Stat::joined)
 }
 
-/// Runs [`stat`] in a thread for each of `readers`, which read the same file. The result does not
-/// depend on the number of readers.
+/// Runs [`stat`] with one thread for each of `readers`, which all read the same file. The result
+/// does not depend on the number of readers.
 ///
 /// # Errors
 ///

@@ -28,11 +28,11 @@ pub struct Report {
     /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop these records, and return the
     /// others.
     pub salvaged_count: u64,
-    /// The number of records in the new log for which a bit of a fragment was flipped back. This is
-    /// nonzero only after [`salvage`](super::salvage) with
+    /// The number of records in the new log that were repaired by flipping back one bit of a
+    /// fragment. This is nonzero only after [`salvage`](super::salvage) with
     /// [`SalvageOptions::repair_bit_flips`](super::SalvageOptions::repair_bit_flips).
     pub repaired_count: u64,
-    /// The number of bytes of data in the records, without headers and trailers.
+    /// The number of data bytes in the records, without headers and trailers.
     pub payload_len: u64,
     /// The length of the whole file, including the bytes outside the range. For a log in
     /// [`segments`](crate::segments), this is the offset of its end. The length is `None` if it is
@@ -40,13 +40,13 @@ pub struct Report {
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
-    /// The repairs. Each repair has the location of a fragment, the reason why a reader skips it,
-    /// and the bit that was flipped back. The fragments belong to records, engine metadata, the
-    /// file header, or the trailer of a closed log.
+    /// The repairs. Each repair states the location of a fragment, the reason why a reader skips
+    /// this fragment, and the bit that was flipped back. The fragments belong to records, engine
+    /// metadata, the file header, or the trailer of a closed log.
     pub repaired: Findings,
     /// How reading ended.
     pub end: End,
-    /// The number of another log, if the whole file belongs to it. See
+    /// If the whole file belongs to another log, the number of that log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// The properties that [`salvage`](super::salvage) could not keep in the new log. This list is
@@ -63,7 +63,7 @@ impl Report {
 
     /// Returns the file offset at which the zeros at the end of the file start. Returns `None` if
     /// the file does not end in zeros, or was not read to its end. These zeros do not count as
-    /// damage. They are space that was never written, or data that was lost.
+    /// damage. The zeros are space that was never written, or data that was lost.
     pub fn zeros_offset(&self) -> Option<u64> {
         self.findings.zeros_before(self.file_len?)
     }
@@ -109,8 +109,8 @@ named! {
         /// flipped bit explains, or it was found only after damage in the same block. Without the
         /// record, RocksDB treats the keys that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
-        /// A RocksDB record that identifies the previous log. It is lost for the same reasons as a
-        /// record with the lengths of timestamps.
+        /// A RocksDB record that identifies the previous log. Such a record is lost for the same
+        /// reasons as a record with the lengths of timestamps.
         Predecessor = "predecessor",
     }
 }
@@ -120,7 +120,7 @@ shows_name!(NotKept);
 /// Reads a log to its end and reports the findings.
 ///
 /// Records are not held in memory, however long they are. The exception is a compressed log, for
-/// which one record at a time is held.
+/// which one record at a time is held in memory.
 ///
 /// Damage is not an error here. [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
 /// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report
@@ -155,12 +155,12 @@ pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Err
 
 /// Like [`verify`], but from the position of `reader`. After an
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) inside a record, reading resumes at the start of that
-/// record. For a stream, this requires a [`seek`](Reader::seek).
+/// record. For a stream, resuming requires a [`seek`](Reader::seek).
 pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
 
-/// Like [`verify`], but calls `on_step` for each step while its bytes are in memory.
+/// Like [`verify`], but calls `on_step` for each step while the bytes of the step are in memory.
 pub(super) fn report<S: Source>(
     reader: &mut Reader<S>,
     mut on_step: impl FnMut(&mut Reader<S>, Step) -> Result<(), Error>,
@@ -218,7 +218,7 @@ pub(super) fn report<S: Source>(
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
 /// second reading. An engine may be writing such a log over an older one. A reader may then see
-/// bytes of the older log where a record is written just afterwards.
+/// bytes of the older log in a place where the engine writes a record just afterwards.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -243,8 +243,8 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
     in_parts_of_file(path.as_ref(), options, threads, work, Report::joined)
 }
 
-/// Runs [`verify`] in a thread for each of `readers`, which read the same file. The report does not
-/// depend on the number of readers.
+/// Runs [`verify`] with one thread for each of `readers`, which all read the same file. The report
+/// does not depend on the number of readers.
 ///
 /// # Errors
 ///
@@ -264,9 +264,9 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
 /// options of `reader`. If a log with a number seems damaged, it is read again. Such a log may be
-/// written over an older log. The first reading may then have reached the end of the new log, where
-/// the older log follows, just before more of the new log was written. A source that cannot seek is
-/// read only once.
+/// written over an older log. The first reading may have reached the end of the new log, where
+/// bytes of the older log followed, just before more of the new log was written. A source that
+/// cannot seek is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
     // This is the format at the start of the log. Later findings apply only from their offset on.
     let format = reader.format()?;

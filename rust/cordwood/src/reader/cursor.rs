@@ -1,5 +1,5 @@
-//! The findings that a reader has not returned yet. A record is taken only when the caller says so.
-//! If the caller cannot use a record, for example because memory runs out, the record is not lost.
+//! Access to findings that a reader has not returned yet. The caller decides when to take a record,
+//! so no record is lost if the caller cannot use it, for example because memory runs out.
 
 use std::fmt;
 
@@ -26,8 +26,8 @@ pub enum Found<'a> {
     End(End),
 }
 
-/// A record that was found but not taken yet. Its bytes are in the window, or in the decoder if it
-/// had to join or decompress them.
+/// A record that was found but not taken yet. The record's bytes are in the window, or in the
+/// decoder if they had to be joined or decompressed.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct FoundRecord<'a> {
@@ -79,9 +79,9 @@ impl<'a> FoundRecord<'a> {
         self.decoder.data_in_one(self.window, self.span())
     }
 
-    /// Returns the bytes of the record as slices, in order. Most records are a single slice. A
-    /// record of several fragments is one slice per fragment if all of them are in memory. This
-    /// lets a caller that copies the bytes avoid joining them first.
+    /// Returns the bytes of the record as slices, in order. Most records are a single slice. If a
+    /// record has several fragments and all of them are in memory, there is one slice per fragment.
+    /// A caller that copies the bytes can thus avoid joining the fragments first.
     #[inline]
     pub fn pieces(&self) -> Pieces<'a> {
         self.decoder.pieces(self.window, self.span())
@@ -90,13 +90,13 @@ impl<'a> FoundRecord<'a> {
 
 impl<S: Source> Reader<S> {
     /// Returns the next finding, if there is one. [`find`](Self::find) and
-    /// [`read_more`](Self::read_more) look for a finding, and [`advance`](Self::advance) takes it.
-    /// Until then, each call returns the same finding.
+    /// [`read_more`](Self::read_more) look for a finding, and [`advance`](Self::advance) takes the
+    /// finding. Until `advance` is called, this function returns the same finding.
     ///
-    /// Use this if you do your own waiting, or if you may fail to use a record. In all other cases,
-    /// [`next_event`](Self::next_event) is simpler. You can mix these calls with calls to
-    /// `next_event`. A record is found as soon as the source has returned its last byte, without
-    /// reading more.
+    /// Use this function if your program waits for the source in its own way, or if using a record
+    /// may fail. Otherwise, [`next_event`](Self::next_event) is simpler. You can mix calls to this
+    /// function with calls to `next_event`. A record is found as soon as the source has returned
+    /// its last byte. No further bytes are read.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -155,9 +155,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Takes the next record if it [has been found](Self::found), and returns the result of `make`.
-    /// If `make` returns `None`, the record is not taken and remains the next one. Use this if you
-    /// look at each record only once.
+    /// Passes the next record to `make` if the record [has been found](Self::found), and returns
+    /// the result. If `make` returns `None`, the record is not taken and remains the next record.
+    /// Use this function if you look at each record only once.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -168,8 +168,8 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
     /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // Records of a run have their own path. Most records are in a run, and on this path the
-    // compiler knows where their bytes are.
+    // Records of a run are handled separately, because most records are in a run, and the compiler
+    // then knows where their bytes are.
     #[inline(always)]
     pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
         let Some(span) = self.decoder.peek_of_run() else {
@@ -209,10 +209,10 @@ impl<S: Source> Reader<S> {
     }
 
     /// Looks for the next finding in the bytes that have been read, unless a finding [already
-    /// exists](Self::found). Returns whether there is a finding now. If it returns `false`, more
-    /// bytes must be read. This function does not read the next bytes from the source. It does
-    /// other I/O only to inspect the rest of a long file that does not start like a log, and to
-    /// open the next file of a segmented log.
+    /// exists](Self::found). Returns whether there is a finding now. If the result is `false`, more
+    /// bytes must be read. This function does not read the next bytes from the source. Other I/O is
+    /// done only to inspect the rest of a long file that does not start like a log, and to open the
+    /// next file of a segmented log.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;
@@ -236,9 +236,9 @@ impl<S: Source> Reader<S> {
         self.decoder.peek_of_several().is_some()
     }
 
-    /// Reads once from the source, after [`find`](Self::find) has returned `false`. If the read
-    /// fails, the error becomes the next [finding](Self::found), and a later call tries again. If
-    /// there is a finding already, this function does nothing.
+    /// Reads once from the source. Call this function after [`find`](Self::find) has returned
+    /// `false`. If the read fails, the error becomes the next [finding](Self::found), and a later
+    /// call tries again. Does not read if there already is a finding.
     pub fn read_more(&mut self) {
         if !self.has_found()
             && let Err(error) = self.fill()
@@ -247,15 +247,15 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Moves records to `batch` without reading from the source. Moves at least one record if one
-    /// is available. Stops when the batch [is full](RecordBatch::is_full), when it
+    /// Moves records to `batch` without reading from the source. Moves at least one record if a
+    /// record is available. Stops when the batch [is full](RecordBatch::is_full), when it
     /// [finds](Self::found) an event other than a record, or when more bytes must be read.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) with the kind
     /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for the next
-    /// record. The record is then not lost, and can still be found.
+    /// record. A record that does not fit in memory is not lost, and can still be found.
     pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         if !self.decoder.keeps_data() {
             return self.move_places(batch, target_len);
@@ -289,7 +289,7 @@ impl<S: Source> Reader<S> {
                 }
             }
             if let Some(span) = self.decoder.peek_of_container() {
-                // This record was salvaged.
+                // Salvaged records are moved one by one.
                 self.push_found(batch, span)?;
                 self.decoder.take_of_container(1);
                 if batch.is_full(target_len) {
@@ -315,7 +315,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Implements [`move_found`](Self::move_found) for a reader that does not keep the bytes of
-    /// records. Adds only their offsets and lengths to `batch`.
+    /// records. Adds only the offsets and lengths of records to `batch`.
     fn move_places(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         loop {
             if batch.reserve(RUN_MAX, 0).is_err() {
@@ -371,7 +371,8 @@ mod tests {
     use crate::dialect::Dialect;
     use crate::writer::{Writer, WriterOptions};
 
-    /// A reader that does not keep bytes moves the same offsets and lengths to a batch.
+    /// Even a reader that does not keep the bytes of records moves the same offsets and lengths to
+    /// a batch.
     #[test]
     fn a_batch_without_bytes_has_the_same_offsets() {
         for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
@@ -393,7 +394,7 @@ mod tests {
             });
             let [whole, places] = batches;
             assert!(whole.len() > 2000 && places.data().is_empty(), "{}", whole.len());
-            // This is not `assert_eq!`, because a failure would print all offsets.
+            // Not `assert_eq!`, which would print all offsets on failure.
             assert!(places.offsets() == whole.offsets());
             assert!(places.record_offsets() == whole.record_offsets());
             assert!(places.record_end_offsets() == whole.record_end_offsets());
@@ -405,7 +406,7 @@ mod tests {
         }
     }
 
-    /// A batch that grew step by step would move its records several times.
+    /// If the batch grew step by step, its records would be moved several times.
     #[test]
     fn a_batch_gets_the_memory_for_a_log_of_known_length_at_once() {
         let mut writer = Writer::new(Vec::new());

@@ -33,14 +33,14 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Shows the data in the form `b"one"`, and shortens long data to its start.
+/// Shows the data in the form `b"one"`. Only the start of long data is shown.
 impl fmt::Debug for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show("Record", *self, f)
     }
 }
 
-/// Formats a record as a structure named `name`.
+/// Formats a record as a struct with the given `name`.
 pub(super) fn show(name: &str, record: Record<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.debug_struct(name)
         .field("offset", &record.offset)
@@ -64,7 +64,8 @@ impl fmt::Debug for Shown<'_> {
     }
 }
 
-/// A part of a file. Events are returned in the order of their offsets.
+/// A part of a file, which is either a record or a skipped region. Events are returned in the order
+/// of their offsets.
 ///
 /// This enum is exhaustive, so a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::file;
 
-/// An open file with its own read position. No other user of the same open file, such as another
-/// thread or a forked process, can move that position.
+/// An open file with its own read position. This position cannot be moved by other users of the
+/// same open file, such as another thread or a forked process.
 ///
-/// A clone reads the same open file, starting at the same position, even if the path now names
-/// another file. A pipe or a device has no positions, so its clones all consume the same stream.
+/// A clone reads the same open file from the same position, even if the path now refers to another
+/// file. A pipe or a device has no position, so all clones consume the same stream.
 #[derive(Debug, Clone)]
 pub struct FileReader {
     file: Arc<File>,
@@ -51,7 +51,7 @@ impl FileReader {
     }
 
     /// Reads into `buffer` from the file offset `offset` until the buffer is full or the file ends.
-    /// Returns the number of bytes read. Does not move the position.
+    /// Returns the number of bytes read. Does not change the read position.
     pub(super) fn read_full_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         file::read_full_at(&self.file, buffer, offset)
     }

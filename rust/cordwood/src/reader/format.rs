@@ -1,4 +1,4 @@
-//! Detects the format of the log once, from bytes that the reader needs anyway.
+//! Detects the format of the log once, from bytes that the reader has to read anyway.
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
@@ -7,8 +7,8 @@ use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
 
 impl<S: Source> Reader<S> {
-    /// Returns the format of the log. The format consists of the dialect, and of the log number and
-    /// the compression if they are known. Any part that you did not give is detected from the
+    /// Returns the format of the log. The format consists of the dialect and, if they are known,
+    /// the log number and the compression. Parts that the options do not give are detected from the
     /// contents. See [`detect`](crate::ops::detect).
     ///
     /// ```
@@ -34,7 +34,8 @@ impl<S: Source> Reader<S> {
     }
 
     /// Returns the format that was detected from the bytes of the log or given in the options.
-    /// Returns `None` if the bytes do not show a format. The file is then read as a LevelDB log.
+    /// Returns `None` if no format can be detected, in which case the file is read as a LevelDB
+    /// log.
     ///
     /// # Errors
     ///
@@ -56,7 +57,8 @@ impl<S: Source> Reader<S> {
         let path = self.path.as_deref();
         let named = self.options.named();
         unsupported(named.check(), path)?;
-        // For a segment, use the file name of the segment, because the directory can have any name.
+        // For a segmented log, use the file name of the segment, because the directory can have any
+        // name.
         #[cfg(feature = "fs")]
         let file = place
             .and(path)
@@ -65,7 +67,8 @@ impl<S: Source> Reader<S> {
         let file: Option<std::path::PathBuf> = None;
         let file = file.as_deref().or(path);
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file);
-        // Once the format of a segment is known, a later segment that is not a log is damage.
+        // Once the format of a segment is known, a later segment that does not look like a log is
+        // treated as damage.
         let is_known_log = place.is_some() && self.detected.is_some();
         let detected = match identify(named, file, window.bytes, window.offset - origin, window.is_last) {
             PartialDetection::NeedMore => return Ok(false),
@@ -87,7 +90,8 @@ impl<S: Source> Reader<S> {
             PartialDetection::Log(format) => Some(format),
             PartialDetection::Unclear => None,
         };
-        // If a file does not show its format, it has the format of the file before it.
+        // If no format can be detected in a file, the file is read in the format of the previous
+        // file.
         let detected = detected.or(self.detected);
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;

@@ -1,22 +1,23 @@
-//! The break between the end of one file of a segmented log and the start of the next.
+//! The break between the end of one file of a segmented log and the start of the next file.
 
 use std::ops::Range;
 
 use crate::damage::{Reason, SkippedRegion};
 
-/// The known facts about the end of a file that is followed by another file.
+/// The facts known about the end of a file that is followed by another file.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Joint {
-    /// The start of an incomplete record or of zeros at the end of the file. Only the newest file
-    /// may end with these. In any other file, they are part of the break before the next file.
+    /// Where an incomplete record or zeros start at the end of the file. Only the newest file may
+    /// end with an incomplete record or zeros. In any other file, such bytes are part of the break
+    /// before the next file.
     torn_since: Option<u64>,
     /// Whether the break has been reported.
     is_reported: bool,
 }
 
 impl Joint {
-    /// Checks whether `region`, in a file that ends at `file_end`, is part of the break before the
-    /// next file.
+    /// Checks whether `region` is part of the break before the next file. `file_end` is the end of
+    /// the file that contains `region`.
     pub(super) fn takes(&mut self, region: SkippedRegion, file_end: u64) -> bool {
         let is_taken = match region.reason {
             Reason::TornTail => true,
@@ -30,8 +31,8 @@ impl Joint {
     }
 
     /// Returns the break between `file_end`, where the file ends, and `next`, where the next file
-    /// starts. `has_grown` states whether the file has bytes after `next`. If several ranges share
-    /// a break, each range reports only its own part. This way, every missing byte is reported
+    /// starts. `has_grown` is true if the file has bytes after `next`. If a break extends over
+    /// several ranges, each range reports only its own part, so that every missing byte is reported
     /// exactly once.
     pub(super) fn region(self, file_end: u64, next: u64, has_grown: bool, range: Range<u64>) -> Option<SkippedRegion> {
         let start = self.torn_since.unwrap_or(file_end).max(range.start).min(next);
@@ -42,7 +43,7 @@ impl Joint {
         (has_grown && end == next).then(|| SkippedRegion::new(start..end, Reason::GrownSegment))
     }
 
-    /// Returns whether the break still has to be reported, and marks it as reported.
+    /// Returns whether the break still has to be reported, and marks the break as reported.
     pub(super) fn reports(&mut self) -> bool {
         !std::mem::replace(&mut self.is_reported, true)
     }

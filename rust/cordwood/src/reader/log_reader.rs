@@ -17,18 +17,18 @@ use crate::wal_metadata::LogInfo;
 
 /// Reads the records of a log.
 ///
-/// * [`from_slice`](Reader::from_slice) reads bytes in memory, including a memory map. It does not
-///   copy records that have a single fragment.
+/// * [`from_slice`](Reader::from_slice) reads bytes in memory, such as a memory map, and returns
+///   records of a single fragment without copying them.
 /// * [`open`](Reader::open) reads a file.
 /// * [`new`](Reader::new) reads any source that implements [`Read`].
 ///
-/// [`next_record`](Reader::next_record) returns the next record. [`next_event`](Reader::next_event)
-/// also returns the regions between records. Both borrow the bytes from the reader.
-/// [`records`](Reader::records) is an iterator over records that own their bytes. A reader never
-/// writes to its source.
+/// [`next_record`](Reader::next_record) returns the next record, and
+/// [`next_event`](Reader::next_event) also returns the regions between records. Both methods return
+/// bytes that are borrowed from the reader. [`records`](Reader::records) returns an iterator over
+/// records that own their bytes. A reader never writes to its source.
 ///
-/// `S` is the type of the source. `Reader` without a type parameter is the type that
-/// [`open`](Reader::open) returns.
+/// `S` is the type of the source. If you omit it, `Reader` is the type that [`open`](Reader::open)
+/// returns.
 ///
 /// ```
 /// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader};
@@ -48,40 +48,42 @@ use crate::wal_metadata::LogInfo;
 #[derive(Debug)]
 pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
-    /// The state that the decoder keeps about the last step is valid until the next step.
+    /// The decoder's state about the last step remains valid until the next step.
     pub(crate) decoder: Decoder,
-    /// A seek sets `start`, `seek_range` also sets `end`, and opening a file sets `origin`.
+    /// `seek` changes `start`, `seek_range` also changes `end`, and opening a file changes
+    /// `origin`.
     pub(crate) options: ReadOptions,
     /// The offset of the last seek.
     sought: Option<u64>,
-    /// Whether the format of the file has not been detected yet.
+    /// Whether the format of the file still has to be detected.
     pub(super) is_undetected: bool,
-    /// The last detected format.
+    /// The format that was detected last.
     pub(super) detected: Option<LogFormat>,
-    /// The state of the break between this file and the next one, if more files follow.
+    /// The state of the break between this file and the next file, if there is one.
     joint: Joint,
-    /// The number of salvaged records that were left out, or `None` if they are returned.
+    /// The number of salvaged records that were left out, or `None` if salvaged records are
+    /// returned.
     left_out_count: Option<u64>,
     fails: bool,
     end: Option<End>,
-    /// The finding that follows the records of the decoder's run, if it has not been taken yet. It
-    /// is a single record, a region, an error or the end.
+    /// The finding that follows the records of the decoder's current run, if the finding has not
+    /// been taken yet. The finding is a single record, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
 
 impl<'a> Reader<SliceSource<'a>> {
-    /// Reads bytes in memory. `file[0]` is always file offset 0, regardless of the range in
-    /// `options`.
+    /// Creates a reader of bytes in memory. `file[0]` is always at file offset 0, regardless of the
+    /// range in `options`.
     pub fn from_slice(file: &'a [u8], options: ReadOptions) -> Self {
         Reader::with_source(SliceSource::new(file), options)
     }
 }
 
 impl<R: Read> Reader<StreamSource<R>> {
-    /// Reads from `read`, about 256 KiB at a time. `read` must be at file offset 0. If the range
-    /// starts later, the bytes before it are read and discarded. Only a read that returns no bytes
-    /// marks the end of the file. A short read does not.
+    /// Creates a reader that reads from `read`, about 256 KiB at a time. `read` must be at file
+    /// offset 0. If the range starts later, the bytes before the range are read and discarded. Only
+    /// a read that returns no bytes is taken as the end of the file, so short reads are allowed.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
     }
@@ -90,22 +92,22 @@ impl<R: Read> Reader<StreamSource<R>> {
 #[cfg(feature = "fs")]
 impl Reader<StreamSource<FileReader>> {
     /// Opens a file, or the directory of a segmented log, for reading with the default options. The
-    /// reader detects the dialect, and returns an error for damage.
+    /// reader detects the dialect, and returns damage as an error.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Io`] with the path if the log cannot be opened. The first read can also
-    /// return the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`].
+    /// Returns [`ErrorKind::Io`] with the path if the log cannot be opened. The first read may also
+    /// fail with an error of [`format`](Reader::format), such as [`ErrorKind::Foreign`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Reader::open_with(path, ReadOptions::default())
     }
 
     /// Opens a file, or a log in [`segments`](crate::segments), for reading with `options`.
     ///
-    /// A segmented log is a directory. The reader reads all the files that exist when it is opened.
-    /// If you [`seek`](Self::seek) to the end of the log or past it, the reader also finds newer
-    /// files. All offsets are log offsets. If bytes are missing between the end of a file and the
-    /// start of the next one, the reader reports them as a skipped region with the reason
+    /// A segmented log is a directory. The reader reads all files that exist when the log is
+    /// opened. To make the reader find newer files as well, [`seek`](Self::seek) to the end of the
+    /// log or past it. All offsets are log offsets. If bytes are missing between the end of one
+    /// file and the start of the next, the reader reports them as a skipped region with the reason
     /// [`Reason::MissingSegment`]. If the range starts at 0, reading starts at the first offset of
     /// the log, even if older files were pruned.
     ///
@@ -132,9 +134,9 @@ impl Reader<StreamSource<FileReader>> {
     /// * [`ErrorKind::Unsupported`] if `options` names a dialect that cannot have the given number
     ///   or compression.
     ///
-    /// If the dialect must be detected and the range starts after the start of the file, this
+    /// If the dialect must be detected and the range does not start at the start of the file, this
     /// function also returns the errors of [`format`](Reader::format), such as
-    /// [`ErrorKind::Foreign`]. Otherwise, the first read returns them.
+    /// [`ErrorKind::Foreign`]. In all other cases, the first read returns these errors.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -146,12 +148,12 @@ impl Reader<StreamSource<FileReader>> {
         Ok(reader)
     }
 
-    /// Seeks to the block in which the range starts. The only bytes it reads before that block are
-    /// those needed to detect the log's format.
+    /// Seeks to the block in which the range starts. Earlier bytes are only read if they are needed
+    /// to detect the log's format.
     fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
-        // A pipe cannot seek, so it must be read from its first byte. Opening a pipe must not wait
-        // for data.
+        // A pipe cannot seek, so it must be read from its first byte. No byte is read here, because
+        // opening a pipe must not wait for data.
         if start == 0 || self.source.file_len().is_none() {
             return Ok(());
         }
@@ -167,8 +169,8 @@ impl Reader<StreamSource<FileReader>> {
         })
     }
 
-    /// Returns a reader for another range of the same open file, even if the path now names another
-    /// file. `options` must name the dialect.
+    /// Returns a reader for another range of the same open file, even if the path now refers to
+    /// another file. `options` must name the dialect.
     ///
     /// ```
     /// use std::num::NonZeroUsize;
@@ -217,7 +219,7 @@ impl Reader<StreamSource<FileReader>> {
 
 impl<S: SeekSource> Reader<S> {
     /// Opens the file of the log that contains `offset`, and runs `work`. If `work` fails, the
-    /// reader returns to the file that was open before.
+    /// reader goes back to the file that was open before.
     fn in_file_of<T>(&mut self, offset: u64, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if !self.source.files().map_or(Ok(false), |files| files.open_at(offset))? {
             return work(self);
@@ -257,8 +259,7 @@ impl<S: SeekSource> Reader<S> {
         let start = self.in_file_of(offset, |reader| {
             reader.format()?;
             let start = match reader.options.on_corruption {
-                // The bytes before the record in its block determine whether the record is
-                // salvaged.
+                // Whether the record is salvaged depends on the preceding bytes in the same block.
                 OnCorruption::Salvage => reader.decoder.grid().block_start(offset),
                 _ => reader.decoder.start_of(offset),
             };
@@ -275,14 +276,14 @@ impl<S: SeekSource> Reader<S> {
     }
 
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
-    /// end of the range. The decoder itself does not stop at the end of the range, because it finds
-    /// runs of records only where it may read the whole block. The caller must stop there. If
-    /// `stays` is true, and the container that is open contains `range.start`, the reader does not
-    /// seek unless it is already past `range.start`.
+    /// end of the range. The decoder does not stop at the end of the range, because it only looks
+    /// for runs of records if it may read the whole block. The caller must therefore stop at the
+    /// end of the range. If `stays` is true, and the open container includes `range.start`, the
+    /// reader only seeks if it is already past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
-        // A decoder that was created for a range would stop at the end of that range, so the reader
-        // must seek.
+        // A decoder that was created for a range stops at the end of that range, so the reader must
+        // seek.
         if stays
             && self.decoder.has_no_end()
             && next.is_some_and(|next| next.offset <= range.start)
@@ -291,21 +292,21 @@ impl<S: SeekSource> Reader<S> {
             self.options.end = Some(range.end);
             return Ok(());
         }
-        // If the seek opens another file, its decoder must use the end of this range.
+        // If the seek opens another file, the decoder of that file must use the end of this range.
         let before = self.options.end.replace(range.end);
         if let Err(error) = self.seek(range.start) {
             self.options.end = before;
             return Err(error);
         }
-        // The caller did not choose this offset, so a wrong offset cannot be the cause of damage
-        // here.
+        // The user did not choose this offset, so damage here cannot be explained by a wrong
+        // offset.
         self.sought = None;
         self.decoder.set_end(u64::MAX);
         Ok(())
     }
 
-    /// Restarts on the same source with `options`, which must name the dialect. This lets one
-    /// reader read many ranges without allocating its window again.
+    /// Restarts on the same source with `options`, which must name the dialect. With this function,
+    /// a reader can read many ranges without allocating a new window for each.
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -322,7 +323,7 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// * [`ErrorKind::Io`] if the source cannot seek to the start of the range.
     /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log. This
-    ///   also applies to a start of 0.
+    ///   error is also returned if the start is 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
             let origin = reader.place().map_or(0, |place| place.origin);
@@ -342,7 +343,7 @@ impl<S: SeekSource> Reader<S> {
 }
 
 impl<S: Source> Reader<S> {
-    /// Reads from a source of your own.
+    /// Creates a reader for a custom source.
     pub fn with_source(mut source: S, mut options: ReadOptions) -> Self {
         options.origin = source
             .files()
@@ -351,7 +352,7 @@ impl<S: Source> Reader<S> {
         Reader {
             path: source.path().map(Path::to_owned),
             source,
-            // Errors in the options are reported once the format of the log is known.
+            // Errors in the options are only reported once the format of the log is known.
             decoder: Decoder::unchecked(&options).leaving_in_window(),
             fails: options.on_corruption == OnCorruption::Fail,
             end: None,
@@ -365,12 +366,12 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the place of the open file in the log, if the log has several files.
+    /// Returns where the open file is in the log, if the log may have several files.
     pub(crate) fn place(&mut self) -> Option<Place> {
         self.source.files()?.place()
     }
 
-    /// Starts to read the file that the source has just opened. Returns the decoder of the previous
+    /// Starts reading the file that the source has just opened. Returns the decoder of the previous
     /// file.
     fn start_file(&mut self) -> Decoder {
         let keeps_data = self.decoder.keeps_data();
@@ -383,12 +384,12 @@ impl<S: Source> Reader<S> {
         before
     }
 
-    /// Handles the end of a file that is not the last file of a segmented log. If there is an
-    /// unreported break before the next file, returns it. Otherwise, opens the next file and
-    /// returns the first step there.
+    /// Handles the end of a segment other than the last. If there is an unreported break before the
+    /// next segment, returns the break. Otherwise, opens the next segment and returns its first
+    /// step.
     ///
-    /// The part of this file that belongs to the log ends where the next file starts, because
-    /// writers only append to the newest file.
+    /// Writers only append to the newest segment, so any bytes of this segment after the start of
+    /// the next segment do not belong to the log.
     #[cold]
     fn leave_file(&mut self, file_end: End, place: Place, next: u64) -> Result<Step, Error> {
         let range = self.options.start..self.options.end.unwrap_or(u64::MAX);
@@ -404,8 +405,8 @@ impl<S: Source> Reader<S> {
         self.reported(region)
     }
 
-    /// Returns the step for a region, or an error if the region is damage and the options treat
-    /// damage as an error.
+    /// Returns the step for a region, or an error if the region is damage and the options ask for
+    /// an error.
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
         if self.fails && region.reason.severity() == Severity::Corruption {
@@ -420,20 +421,21 @@ impl<S: Source> Reader<S> {
         Ok(Step::Skipped(region))
     }
 
-    /// Checks whether `region` is at the end of a file of a segmented log. Such a region is
-    /// reported together with the break before the next file.
+    /// Checks whether `region` is at the end of a segment. Such a region is reported as part of the
+    /// break before the next segment.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let place = self.place().filter(|place| place.next.is_some());
         place.is_some_and(|place| self.joint.takes(region, place.end))
     }
 
-    /// Returns a reference to the source. [`open`](Self::open) and [`new`](Self::new) use a
-    /// [`StreamSource`], which has a `get_ref` as well.
+    /// Returns a reference to the source. The source of a reader from [`open`](Self::open) or
+    /// [`new`](Self::new) is a [`StreamSource`], which has a `get_ref` method of its own.
     pub fn get_ref(&self) -> &S {
         &self.source
     }
 
-    /// Returns the source. The reader may have read ahead of the records that it returned.
+    /// Returns the source. The reader may have read past the end of the last record that it
+    /// returned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -452,17 +454,17 @@ impl<S: Source> Reader<S> {
         self.path.as_deref()
     }
 
-    /// Wraps an error of the source.
+    /// Converts an I/O error of the source.
     pub(super) fn io(&self, source: io::Error) -> Error {
         Error::io(source, self.path.as_deref())
     }
 
-    /// Returns the contents of the metadata records that have been read.
+    /// Returns the contents of the metadata records that have been read so far.
     pub fn info(&self) -> &LogInfo {
         self.decoder.info()
     }
 
-    /// Returns how reading ended, or `None` while there may be more events.
+    /// Returns how reading ended, or `None` if there may be more events.
     pub fn end(&self) -> Option<End> {
         self.end
     }
@@ -471,18 +473,18 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the source cannot be read, or if there is not enough memory for a
-    ///   record. In the second case, its kind is [`OutOfMemory`](std::io::ErrorKind::OutOfMemory).
-    ///   A later call tries again.
+    /// * [`ErrorKind::Io`] if the source cannot be read, or with the kind
+    ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for a
+    ///   record. A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
-    /// * [`ErrorKind::Corruption`] instead of an event that is damage, under
-    ///   [`OnCorruption::Fail`]. A later call continues after the damage.
+    /// * [`ErrorKind::Corruption`] instead of an event, at damage under [`OnCorruption::Fail`]. A
+    ///   later call continues after the damage.
     /// * [`ErrorKind::Truncated`] at the end of the file, if the file ends before the start of the
     ///   range or before the offset of a seek.
     /// * [`ErrorKind::Foreign`] before the first event, as for [`format`](Self::format).
-    /// * [`ErrorKind::Unsupported`] before the first event, as for [`format`](Self::format). It is
-    ///   also returned where a packed log continues in a later version or with an unknown
+    /// * [`ErrorKind::Unsupported`] before the first event, as for [`format`](Self::format). This
+    ///   error is also returned where a packed log continues in a later version or with an unknown
     ///   compression. A later call returns the same error.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
@@ -492,8 +494,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the next record, or `None` at the end. Regions before the record are skipped. To see
-    /// them, use [`next_event`](Self::next_event).
+    /// Returns the next record, or `None` at the end. Regions before the record are skipped. To get
+    /// these regions too, use [`next_event`](Self::next_event).
     ///
     /// # Errors
     ///
@@ -506,8 +508,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Does the work of [`next_record`](Self::next_record) if no record of a run is left.
-    // Not inlined, for the same reason as `look`. The loop is in a separate function because it
+    /// Does the work of [`next_record`](Self::next_record) once all records of a run have been
+    /// returned.
+    // Not inlined, for the same reason as `look`. The loop is in a function of its own because it
     // needs more registers.
     #[inline(never)]
     fn next_in_container(&mut self) -> Result<Option<Record<'_>>, Error> {
@@ -534,7 +537,7 @@ impl<S: Source> Reader<S> {
         Record::new(span, self.data(span))
     }
 
-    /// Takes the next step and returns it. Reads from the source as needed, so the result is never
+    /// Takes and returns the next step. Reads from the source as needed, so the result is never
     /// [`Step::NeedMore`].
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
@@ -544,8 +547,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    // This is not inlined. Otherwise `step` would be too large to be inlined into the loops over
-    // short records.
+    // Not inlined, because otherwise `step` would be too large to be inlined into loops over short
+    // records.
     #[inline(never)]
     fn look(&mut self) -> Result<Step, Error> {
         while !self.find() {
@@ -562,8 +565,8 @@ impl<S: Source> Reader<S> {
         self.last.take().unwrap_or(Ok(Step::NeedMore))
     }
 
-    /// Returns the decoder's next step for the bytes that have been read. Does not take the records
-    /// of a run or of a container.
+    /// Returns the decoder's next step for the bytes that have been read. Does not take records of
+    /// a run or container.
     pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
         if self.is_undetected && !self.is_detected()? {
             return Ok(Step::NeedMore);
@@ -591,7 +594,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the decoder's next step. Leaves out salvaged records if the caller asked for that.
+    /// Returns the decoder's next step. Leaves out salvaged records if the caller has asked for
+    /// this.
     #[inline]
     fn next_not_left_out(&mut self) -> Step {
         loop {
@@ -605,8 +609,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Leaves out the records that [`OnCorruption::Salvage`] marks, and counts them. The reader
-    /// then returns the same records as under [`OnCorruption::Skip`].
+    /// Leaves out and counts the records that [`OnCorruption::Salvage`] marks as salvaged. The
+    /// reader then returns the same records as under [`OnCorruption::Skip`].
     // Hidden: for the command-line tool, which reports how many more records `salvage` would
     // return.
     #[doc(hidden)]
@@ -621,7 +625,7 @@ impl<S: Source> Reader<S> {
         self.left_out_count.unwrap_or(0)
     }
 
-    /// Runs `work` with [`OnCorruption::Salvage`] in place of [`OnCorruption::Fail`].
+    /// Runs `work` with [`OnCorruption::Salvage`] if the policy is [`OnCorruption::Fail`].
     pub(crate) fn without_failing<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         if !self.fails {
             return work(self);
@@ -638,7 +642,7 @@ impl<S: Source> Reader<S> {
         self.options.on_corruption = policy;
     }
 
-    /// At the end of the log, checks that the file is not shorter than the offset where reading
+    /// At the end of the log, checks that the file does not end before the offset where reading
     /// should start.
     fn check_start(&self) -> Result<(), Error> {
         let (window, offset) = (self.source.window(), self.decoder.start());
@@ -654,7 +658,7 @@ impl<S: Source> Reader<S> {
         ))
     }
 
-    /// Reads more from the source. If this fails, a later call tries again.
+    /// Reads more bytes from the source. If the read fails, a later call tries again.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.is_undetected {
             // Detection needs the whole start of the file in one window.
@@ -671,8 +675,8 @@ impl<S: Source> Reader<S> {
         self.decoder.data(self.source.window(), span)
     }
 
-    /// Runs `work` without keeping the bytes of records, which `work` must not access. A fragmented
-    /// record then takes no memory, whatever its length.
+    /// Runs `work` without keeping the bytes of records, which `work` must not access. This way, a
+    /// fragmented record takes no memory, no matter how long it is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.set_keeps_data(false);
         let done = work(self);
@@ -680,17 +684,18 @@ impl<S: Source> Reader<S> {
         done
     }
 
-    /// Sets whether the bytes of fragmented records are kept. If they are not kept, only the length
-    /// of a [found](Self::found) record is available, and [`move_found`](Self::move_found) moves
-    /// only the offsets and lengths of records.
-    // Hidden: for the Python binding, which can make tables without the column of records.
+    /// Sets whether the bytes of fragmented records are kept. If these bytes are not kept, only the
+    /// length of a [found](Self::found) record is available, and [`move_found`](Self::move_found)
+    /// only moves the offsets and lengths of records.
+    // Hidden: for the Python binding, which can create tables without the column that contains the
+    // records.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }
 
-    /// Returns the form of the log's fragments. The form is taken from the first block in memory
-    /// that starts with a valid fragment.
+    /// Returns the form of the log's fragments, according to the first block in memory that starts
+    /// with a valid fragment.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
         let (format, grid, window) = (self.decoder.format(), self.decoder.grid(), self.source.window());
         let mut start = grid.block_start(window.offset);
@@ -712,9 +717,9 @@ impl<S: Source> Reader<S> {
         None
     }
 
-    /// Returns the bytes of `region`, which must be the last region returned. Includes only the
-    /// bytes that are in memory, which is always true of the region's last block. If a flipped bit
-    /// was repaired in these bytes, returns the repaired bytes.
+    /// Returns the bytes of `region`, which must be the last region that was returned. Only bytes
+    /// that are in memory are included. The region's last block is always in memory. If a flipped
+    /// bit was repaired, returns the repaired bytes.
     pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
         if let Some(repaired) = self.decoder.repaired_at(region.start) {
             return repaired;
@@ -723,26 +728,27 @@ impl<S: Source> Reader<S> {
         self.source.window().at(region.start, len)
     }
 
-    /// Returns the length of the whole file in bytes, if the source knows it or has reached its
-    /// end. For a log in [`segments`](crate::segments), returns the offset of the end of the log.
-    /// If the file has grown since it was opened, returns at least the length that has been read.
+    /// Returns the length of the whole file in bytes, if the source knows the length or has reached
+    /// the end of the file. For a log in [`segments`](crate::segments), returns the offset of the
+    /// end of the log. If the file has grown since it was opened, the result includes at least the
+    /// bytes that have been read.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
         match self.source.file_len() {
-            // After a seek past the end, no byte has been read at the sought offset.
+            // After a seek past the end of the file, no byte at the sought offset has been read.
             Some(file_len) if window.bytes.is_empty() && self.decoder.start() > file_len => Some(file_len),
             Some(file_len) => Some(file_len.max(window.end_offset())),
             None => seen,
         }
     }
 
-    /// Returns the single flipped bit that explains `region`. `region` must be the last region that
-    /// was returned, either in an event or in an error.
+    /// Returns the flipped bit that explains `region`, if a single flipped bit does. `region` must
+    /// be the last region that was returned, either in an event or in an error.
     ///
-    /// Returns `None` if a flipped bit cannot cause the reason of the region, or if
+    /// Returns `None` if a flipped bit cannot cause damage with this reason, or if
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call searches
-    /// again, so it takes as long as that function.
+    /// again, and so takes as long as [`locate_bit_flip`](crate::damage::locate_bit_flip) does.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, ReadOptions, Reader};
@@ -758,7 +764,7 @@ impl<S: Source> Reader<S> {
             region.reason,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
         );
-        // The whole block is in memory, because the damage could not be determined without it.
+        // The whole block is in memory, because the decoder needed it to determine the damage.
         let (grid, dialect) = (self.decoder.grid(), self.decoder.grid().dialect);
         if region.reason == Reason::BadFileHeader {
             let place = only_difference(self.bytes(region), dialect.prefix())?;
@@ -772,9 +778,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// If one flipped bit explains the damage, returns the type that the fragment at the start of
-    /// `region` had before the bit was flipped. `region` must be the last region that was returned,
-    /// as for [`bit_flip`](Self::bit_flip).
+    /// If a single flipped bit explains the damage, returns the original type of the fragment at
+    /// the start of `region`. `region` must be the last region that was returned, as for
+    /// [`bit_flip`](Self::bit_flip).
     pub(crate) fn damaged_kind(&self, region: SkippedRegion) -> Option<u8> {
         let flip = self.bit_flip(region)?;
         let kind = *self.bytes(region).get(KIND_AT)?;
@@ -782,8 +788,8 @@ impl<S: Source> Reader<S> {
         Some(if is_in_kind { kind ^ 1 << flip.bit } else { kind })
     }
 
-    /// Returns the rest of the range after the damage that stopped the reader, if the length of the
-    /// file is known.
+    /// If the reader stopped at damage and the length of the file is known, returns the part of the
+    /// range that was not read.
     fn not_read(&self, end: End) -> Option<SkippedRegion> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
             return None;

@@ -1,5 +1,5 @@
-//! Readers. A reader runs the [`Decoder`](crate::codec::Decoder) in a loop, over any source that
-//! provides windows of a file.
+//! Readers. A reader repeatedly runs the [`Decoder`](crate::codec::Decoder) on the windows of a
+//! file, which any kind of source can provide.
 
 mod cursor;
 mod event;

@@ -1,4 +1,4 @@
-//! The substitutes for open files in a build without the feature `fs`.
+//! Substitutes for open files in builds without the feature `fs`.
 
 use std::io;
 use std::marker::PhantomData;

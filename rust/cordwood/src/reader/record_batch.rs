@@ -1,5 +1,5 @@
-//! Batches of records. A batch stores many records in a few buffers. It is for callers that would
-//! spend more time on one object per record than on the record itself.
+//! Batches of records. A batch stores many records in a few buffers, because creating an object for
+//! each record can take more time than reading the record.
 
 use std::collections::TryReserveError;
 
@@ -10,17 +10,17 @@ use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::fragment::RUN_MAX;
 
-/// Consecutive records. Their bytes are in one buffer, and their offsets in another. This is the
-/// layout of Arrow's `LargeBinary`.
+/// Consecutive records, stored in the layout of Arrow's `LargeBinary`: one buffer contains the
+/// bytes of all records, and another buffer contains their offsets.
 ///
-/// Use [`Reader::record_batch`] to fill it.
+/// Use [`Reader::record_batch`] to fill a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and the end offset of each record that the next record does not directly follow. A
-    /// block trailer or a skipped region is between the two records.
+    /// The index and the end offset of each record that is not directly followed by the next
+    /// record, because a block trailer or a skipped region is between the two.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -46,7 +46,7 @@ impl RecordBatch {
         self.record_offsets.len()
     }
 
-    /// Whether the batch has no records.
+    /// Whether the batch contains no records.
     pub fn is_empty(&self) -> bool {
         self.record_offsets.is_empty()
     }
@@ -56,8 +56,8 @@ impl RecordBatch {
         &self.data
     }
 
-    /// Returns the start of each record in [`data`](Self::data), followed by the end of the last
-    /// record. This is one entry more than the number of records.
+    /// Returns the position in [`data`](Self::data) at which each record starts, followed by the
+    /// end of the last record. There is one more entry than there are records.
     pub fn offsets(&self) -> &[i64] {
         &self.offsets
     }
@@ -67,8 +67,8 @@ impl RecordBatch {
         &self.record_offsets
     }
 
-    /// Returns the file offset after the record with this index, counted from 0. The next record
-    /// starts there, or after a block trailer or a skipped region.
+    /// Returns the file offset after the record with the given index, counted from 0. The next
+    /// record starts at this offset, or after a block trailer or a skipped region.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
         if next == self.len() {
@@ -98,19 +98,19 @@ impl RecordBatch {
         ends
     }
 
-    /// Whether the record with this index starts after damage in the same block. See
+    /// Whether the record with the given index starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub fn is_salvaged(&self, index: usize) -> bool {
         self.salvaged.binary_search(&index).is_ok()
     }
 
-    /// Returns the file offset after the last record, or 0 if there is none. To resume after the
-    /// batch, pass this offset to `Reader::seek`.
+    /// Returns the file offset after the last record, or 0 if the batch is empty. To resume after
+    /// the batch, pass this offset to `Reader::seek`.
     pub fn end_offset(&self) -> u64 {
         self.end_offset
     }
 
-    /// Returns the record with this index, counted from 0.
+    /// Returns the record with the given index, counted from 0.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let (&start, &end) = self.offsets.get(index).zip(self.offsets.get(index + 1))?;
         self.data.get(start as usize..end as usize)
@@ -133,14 +133,14 @@ impl RecordBatch {
     }
 
     /// Checks whether the batch is full. A batch is full once it contains `target_len` bytes of
-    /// data. It is also full once the offsets of its records alone take that much memory, and it
-    /// has at least 65,536 records.
+    /// data. A batch of at least 65,536 records is also full once the offsets of the records alone
+    /// take `target_len` bytes of memory.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
         self.data.len() >= target_len || self.len() >= count_max(target_len)
     }
 
-    /// Removes all records, but keeps the memory for later records.
+    /// Removes all records, but keeps the allocated memory for later records.
     pub fn clear(&mut self) {
         self.data.clear();
         self.offsets.truncate(1);
@@ -150,8 +150,8 @@ impl RecordBatch {
         self.end_offset = 0;
     }
 
-    /// Removes the first `count` records, or all records if there are fewer. Moves the remaining
-    /// records to the front without allocating memory.
+    /// Removes the first `count` records, or all records if the batch has fewer. Moves the
+    /// remaining records to the front without allocating memory.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -185,8 +185,8 @@ impl RecordBatch {
         self.data.capacity() + size_of::<u64>() * (self.offsets.capacity() + self.record_offsets.capacity())
     }
 
-    /// Releases unused memory. A batch has room for a whole block even if it contains a single
-    /// record. If you keep thousands of batches of short logs, call this to keep them small.
+    /// Releases unused memory. Even a batch of a single record has room for a whole block, so call
+    /// this function if you keep thousands of batches of short logs.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -207,7 +207,7 @@ impl RecordBatch {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is not enough memory. The record is then not added.
+    /// Returns an error if there is not enough memory. If this fails, the record is not added.
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
         self.reserve(1, record.len())?;
         self.keep_end(offset);
@@ -216,8 +216,8 @@ impl RecordBatch {
     }
 
     /// Adds the remaining records of a container until the batch [is full](Self::is_full) for
-    /// `target_len`. Returns the number of records added, which is at least one. Adds no record if
-    /// there is not enough memory.
+    /// `target_len`. Returns the number of records added, which is at least one. If there is not
+    /// enough memory, fails without adding a record.
     pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
         let room = target_len.saturating_sub(self.data.len());
         let (&start, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));
@@ -241,8 +241,8 @@ impl RecordBatch {
         Ok(count)
     }
 
-    /// Stores the end of the last record if the next record does not start there. `offset` is the
-    /// start of the next record. The caller must have reserved room for this entry.
+    /// Stores the end of the last record, unless the next record starts at this end. `offset` is
+    /// the start of the next record. The caller must have reserved room for this entry.
     #[inline]
     pub(super) fn keep_end(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1)
@@ -252,14 +252,14 @@ impl RecordBatch {
         }
     }
 
-    /// Adds a record. The caller must have reserved room for it.
+    /// Adds a record. The caller must have reserved room for the record.
     #[inline]
     pub(super) fn add(&mut self, record: &[u8], offset: u64, end_offset: u64) {
         append(&mut self.data, record);
         self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Adds the offsets and the length of a record, without its bytes. The caller must have
+    /// Adds the offsets and the length of a record, but not its bytes. The caller must have
     /// reserved room for this entry.
     #[inline]
     pub(super) fn add_place(&mut self, len: u64, span: RecordSpan) {
@@ -267,8 +267,8 @@ impl RecordBatch {
         self.end_record(data_len, span.offset, span.end_offset, span.is_salvaged);
     }
 
-    /// Ends a record whose bytes have been appended. `data_len` is the length of the data including
-    /// these bytes.
+    /// Completes a record whose bytes have been appended. `data_len` is the length of the batch's
+    /// data, including these bytes.
     #[inline]
     pub(super) fn end_record(&mut self, data_len: usize, offset: u64, end_offset: u64, is_salvaged: bool) {
         if is_salvaged {
@@ -282,8 +282,8 @@ impl RecordBatch {
 
     /// Reserves memory for a batch that has no records yet and will contain `target_len` bytes.
     /// `log_len` is the length of the rest of the log. Without this call, the batch would grow
-    /// several times, and copy its records each time. If there is not enough memory, it grows in
-    /// this way after all.
+    /// several times, and would copy its records each time. If there is not enough memory to
+    /// reserve, the batch grows in this way.
     pub(super) fn start(&mut self, target_len: usize, log_len: u64) {
         let len = log_len.min(target_len.min(START_LEN_MAX) as u64) as usize;
         let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
@@ -303,13 +303,13 @@ impl RecordBatch {
     }
 }
 
-/// The lowest limit for the number of records in a batch. Each record takes 16 bytes of memory in
-/// addition to its data.
+/// The limit on the number of records in a batch is at least this high, however small `target_len`
+/// is. Each record takes 16 bytes of memory in addition to its data.
 const COUNT_MAX: usize = 1 << 16;
 
-/// The maximum number of bytes of data for which an empty batch reserves memory, in addition to one
-/// block. A file may be much longer than the part that is read, so an empty batch reserves no more
-/// than a typical batch needs.
+/// An empty batch reserves memory for at most this many bytes of data, plus one block. The file may
+/// be much longer than the part that is read, so an empty batch reserves no more than a typical
+/// batch needs.
 const START_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {
@@ -317,8 +317,8 @@ fn count_max(target_len: usize) -> usize {
 }
 
 impl<S: Source> Reader<S> {
-    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends. The last
-    /// record may make the batch exceed `target_len`. Returns whether any records were added.
+    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends. With the
+    /// last record, the batch may exceed `target_len`. Returns whether any records were added.
     /// Regions between the records are skipped.
     ///
     /// ```
@@ -336,9 +336,9 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`next_event`](Reader::next_event). The records before the error are
-    /// in `batch`. If there is not enough memory for a record, a later call starts with that
-    /// record.
+    /// Returns the errors of [`next_event`](Reader::next_event). The records before the error have
+    /// already been added to `batch`. If there is not enough memory for a record, a later call
+    /// starts with that record.
     pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
         let len_before = batch.len();
         loop {

@@ -1,4 +1,4 @@
-//! Iterators over records that own their bytes, for use in loops, adapters and collections.
+//! Iterators over records that own their bytes, for loops, iterator adapters and collections.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -7,7 +7,7 @@ use super::event::show;
 use super::{FileReader, Reader, Record, Source, StreamSource};
 use crate::error::{Error, ErrorKind};
 
-/// A record that owns its bytes. [`Reader::records`] returns these.
+/// A record that owns its bytes. [`Reader::records`] returns an iterator over such records.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnedRecord {
@@ -46,7 +46,8 @@ impl From<Record<'_>> for OwnedRecord {
     }
 }
 
-/// An iterator over the records of a [`Reader`], starting at its position. See [`Reader::records`].
+/// An iterator over the records of a [`Reader`], starting at the reader's position. See
+/// [`Reader::records`].
 #[derive(Debug)]
 pub struct Records<'a, S> {
     reader: &'a mut Reader<S>,
@@ -63,8 +64,8 @@ impl<S: Source> Iterator for Records<'_, S> {
 
 impl<S: Source> FusedIterator for Records<'_, S> {}
 
-/// An iterator that owns a [`Reader`] and returns its records, starting at its position. See
-/// [`Reader::records`].
+/// An iterator that owns a [`Reader`] and returns its records, starting at the reader's position.
+/// See [`Reader::records`].
 #[derive(Debug)]
 pub struct IntoRecords<S = StreamSource<FileReader>> {
     reader: Reader<S>,
@@ -86,12 +87,13 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
         return None;
     }
     let next = reader.next_record();
-    // After damage, there may be more records. Any other error would repeat forever.
+    // After damage, there may be more records. After any other error, the reader might return the
+    // same error forever.
     *has_failed = matches!(&next, Err(error) if !matches!(error.kind, ErrorKind::Corruption { .. }));
     next.map(|record| record.map(OwnedRecord::from)).transpose()
 }
 
-/// Like [`Reader::records`], but owns the reader. Use this in a function that returns an iterator.
+/// Like [`Reader::records`], but the iterator owns the reader, so a function can return it.
 ///
 /// ```
 /// use cordwood_log::{Error, Reader};
@@ -129,11 +131,11 @@ impl<'a, S: Source> IntoIterator for &'a mut Reader<S> {
 
 impl<S: Source> Reader<S> {
     /// Returns an iterator over the remaining records, each of which owns its bytes. Regions
-    /// between records are skipped. [`next_record`](Reader::next_record) does the same without
-    /// copying.
+    /// between records are skipped. To read records without copying them, use
+    /// [`next_record`](Reader::next_record).
     ///
     /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail), the iterator returns damage as an
-    /// error, and then continues with the event after it. After any other error, the iterator ends.
+    /// error, and then continues after the damage. After any other error, the iterator ends.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

@@ -1,4 +1,4 @@
-//! The files of a segmented log. A source reads one at a time.
+//! The files of a segmented log, which a source reads one at a time.
 
 use std::fmt;
 use std::io;
@@ -10,23 +10,23 @@ use super::source::Place;
 use crate::error::{Error, ErrorKind};
 use crate::segments::{Segment, list_again, list_log, name_of};
 
-/// The files of a segmented log, and the index of the open file. The directory was listed when the
-/// log was opened, and again at each seek to the end of the log or past it. `R` reads the open
-/// file.
+/// The files of a segmented log, and the index of the file that is open. The directory is listed
+/// when the log is opened, and again at each seek to the end of the log or past it. `R` is the type
+/// that reads the open file.
 pub(super) struct Segments<R> {
     directory: PathBuf,
-    /// The files in the order of their offsets. There is at least one.
+    /// The files in the order of their offsets. The list is never empty.
     segments: Vec<Segment>,
-    /// The index of the open file.
+    /// The index of the file that is open.
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
-    /// The list of files and the index before the last [`open_at`](Self::open_at), for going back.
-    /// The list is stored only if the directory was listed again.
+    /// The list of files and the index before the last [`open_at`](Self::open_at), so that the call
+    /// can be undone. The list is stored only if the directory was listed again.
     before: Option<(Option<Vec<Segment>>, usize)>,
 }
 
 impl Segments<FileReader> {
-    /// Lists the files in `directory` and opens the first of them.
+    /// Lists the files in `directory` and opens the first file.
     pub(super) fn open(directory: &Path) -> Result<(Self, FileReader), Error> {
         let mut segments = Segments {
             directory: directory.to_owned(),
@@ -50,7 +50,8 @@ impl Segments<FileReader> {
 }
 
 impl<R> Segments<R> {
-    /// Returns the same files. `wrap` wraps each file when it is opened.
+    /// Returns the same files, but with a function `wrap` that is applied to each file when the
+    /// file is opened.
     pub(super) fn map<T>(self, wrap: Arc<impl Fn(R) -> T + Send + Sync + 'static>) -> Segments<T>
     where
         R: 'static,
@@ -65,7 +66,7 @@ impl<R> Segments<R> {
         }
     }
 
-    /// Returns the place of the open file in the log.
+    /// Returns where the open file is in the log.
     pub(super) fn place(&self) -> Place {
         let open = self.segments[self.current];
         let next = self.segments.get(self.current + 1).map(|next| next.offset);
@@ -87,7 +88,7 @@ impl<R> Segments<R> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Pruned`] if the log starts after `offset`.
+    /// Returns [`ErrorKind::Pruned`] if `offset` is before the first offset of the log.
     pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
         if offset >= self.log_end() {
             // The offset may be in a file that was started after the directory was listed.
@@ -119,12 +120,12 @@ impl<R> Segments<R> {
         }
     }
 
-    /// Returns the number of files that start at or before this log offset.
+    /// Returns how many files start at or before the given log offset.
     fn count_until(&self, offset: u64) -> usize {
         self.segments.partition_point(|segment| segment.offset <= offset)
     }
 
-    /// Opens the file after the open one. Returns `None` if the open file is the last.
+    /// Opens the next file. Returns `None` if the file that is open is the last.
     pub(super) fn open_next(&mut self) -> Result<Option<(R, FileReader)>, Error> {
         if self.current + 1 == self.segments.len() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Sources provide the windows of a file to a reader.
+//! Sources provide a reader with windows of a file.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use crate::decode::Window;
 use crate::error::{Cut, Error};
 use crate::format::BLOCK_LEN;
 
-/// The number of bytes to request per read. These bytes and the results made from them should fit
-/// in the processor's cache. On Sapphire Rapids, windows of 1 MiB make reading record batches 1.05
-/// to 1.15 times slower, and change no other measurement.
+/// The number of bytes to request per read. The bytes and the results created from them should fit
+/// in the processor's cache. On Sapphire Rapids, reading record batches takes 1.05 to 1.15 times as
+/// long with windows of 1 MiB, and no other measurement changes.
 const WINDOW_LEN: usize = 1 << 18;
 
-/// The buffer keeps the file offset and the address of each byte congruent modulo this page size.
+/// In the buffer, the address of each byte is congruent to its file offset modulo this page size.
 ///
 /// The kernel copies from its pages with `rep movsb`. If the destination is 1 to 31 bytes further
-/// into its page than the source, processors mistake that for an overlap and copy byte by byte. On
-/// Zen 3, this is five times slower. Large allocations start 16 bytes into a page, so this would
-/// happen in nearly every read without the alignment.
+/// into its page than the source, processors mistake the copy for an overlapping one and copy byte
+/// by byte. On Zen 3, copying byte by byte is five times slower. Large allocations start 16 bytes
+/// into a page, so without the alignment nearly every read would be this slow.
 const PAGE_LEN: usize = 4096;
 
 /// Provides windows of a file.
@@ -27,41 +27,42 @@ pub trait Source {
     /// Returns the bytes that are in memory now.
     fn window(&self) -> Window<'_>;
 
-    /// Reads more bytes. Afterwards the window contains the bytes from the file offset `from` on.
-    /// It also extends further than before, or is the last window of the file.
+    /// Reads more bytes. The new window contains the bytes from the file offset `from` on, and
+    /// either extends further than the old window or is the last window of the file.
     ///
     /// The reader's range ends at the file offset `range_end`, which is `u64::MAX` if the range has
-    /// no end. The bytes after the range are needed only if its last record extends into them.
+    /// no end. Bytes after the range are only needed if the last record of the range extends past
+    /// `range_end`.
     ///
     /// # Errors
     ///
-    /// Returns the error of the read. The window still contains its bytes from `from` on, and a
-    /// later call tries again.
+    /// Returns the error from the read. The window still contains its old bytes from `from` on, and
+    /// a later call tries again.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
     /// Returns the length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
 
-    /// Returns the path of the file, if it is known. Errors include the path. If no log number is
-    /// given, the number is taken from the file name in the path.
+    /// Returns the path of the file, if it is known. Errors include this path. If no log number is
+    /// given, the number is taken from the file name in this path.
     fn path(&self) -> Option<&Path> {
         None
     }
 
-    /// Copies the bytes from the file offset `offset` on into `buffer`, and returns their number.
-    /// Returns fewer bytes than requested at the end of the file. Returns no bytes if the source
-    /// can only be read sequentially. The window is unchanged. A reader uses this to inspect the
-    /// rest of a long file that does not start like a log.
+    /// Reads bytes into `buffer`, starting at the file offset `offset`, and returns the number of
+    /// bytes read. At the end of the file, fewer bytes are read than `buffer` can hold. If the
+    /// source can only be read sequentially, no bytes are read. The window is not changed. A reader
+    /// uses this function to inspect the rest of a long file that does not start like a log.
     ///
     /// # Errors
     ///
-    /// Returns the error of the read.
+    /// Returns the error from the read.
     fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let _ = (offset, buffer);
         Ok(0)
     }
 
-    /// Returns the files of the log, if it may have several.
+    /// Returns the files of the log, if the log may have several.
     // Hidden: only a `StreamSource` reads several files.
     #[doc(hidden)]
     fn files(&mut self) -> Option<&mut dyn Files> {
@@ -69,54 +70,56 @@ pub trait Source {
     }
 }
 
-/// The files of a log. A source reads one at a time.
+/// The files of a log, which a source reads one at a time.
 pub trait Files {
-    /// Returns the place of the open file in the log, if the log has several files.
+    /// Returns where the open file is in the log, if the log has several files.
     fn place(&self) -> Option<Place>;
 
-    /// Opens the next file of the log, if there is one. If this fails, the source stays at the end
-    /// of the current file.
+    /// Opens the next file of the log, if there is one. On error, the source stays at the end of
+    /// the current file.
     fn open_next(&mut self) -> Result<(), Error>;
 
-    /// Opens the file that contains `offset`, and returns whether it is a different file.
+    /// Opens the file that contains `offset`, and returns whether this is a different file than
+    /// before.
     fn open_at(&mut self, offset: u64) -> Result<bool, Error>;
 
-    /// Call this after [`open_at`](Self::open_at) has opened a different file. If `is_kept` is
-    /// true, closes the previous file. Otherwise, goes back to the previous file and its window.
+    /// Must be called after [`open_at`](Self::open_at) has opened a different file. If `is_kept` is
+    /// true, closes the previous file. If `is_kept` is false, goes back to the previous file and
+    /// its window.
     fn settle(&mut self, is_kept: bool);
 }
 
-/// The place of a file in a segmented log. All fields are log offsets, except `has_grown`.
+/// Where a file is in a segmented log. All fields except `has_grown` are log offsets.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// The offset of the first byte of the file.
     pub(super) origin: u64,
     /// The offset at which the next file starts, or `None` if this is the last file.
     pub(super) next: Option<u64>,
-    /// The offset after the last byte of the file that belongs to the log.
+    /// The offset after the last byte in the file that belongs to the log.
     pub(super) end: u64,
-    /// Whether the file has bytes after the start of the next file. They do not belong to the log.
+    /// Whether the file has bytes after the start of the next file, which do not belong to the log.
     pub(super) has_grown: bool,
 }
 
-/// A source that can seek. [`Reader::seek`](super::Reader::seek) requires one.
+/// A source that can seek, which [`Reader::seek`](super::Reader::seek) requires.
 pub trait SeekSource: Source {
-    /// Seeks to the file offset `offset` and reads from there.
+    /// Seeks to the file offset `offset`, where the next read starts.
     ///
     /// # Errors
     ///
-    /// Returns the error of the seek. The source then stays where it was.
+    /// Returns the error from the seek. If the seek fails, the source stays at its old offset.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
 }
 
-/// A file that is entirely in memory.
+/// A source for a file that is entirely in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct SliceSource<'a> {
     file: &'a [u8],
 }
 
 impl<'a> SliceSource<'a> {
-    /// Creates a source in which `file[0]` is file offset 0.
+    /// Creates a source in which `file[0]` is at file offset 0.
     pub fn new(file: &'a [u8]) -> Self {
         SliceSource { file }
     }
@@ -156,22 +159,22 @@ impl SeekSource for SliceSource<'_> {
     }
 }
 
-/// A file that is read in chunks.
+/// A source that reads a file in chunks.
 #[derive(Debug)]
 pub struct StreamSource<R> {
     open: Opened<R>,
     file_len: Option<u64>,
-    /// The file offset where the range of the reader ends.
+    /// The file offset at which the reader's range ends.
     range_end: u64,
     path: Option<PathBuf>,
-    /// The files of the log, if it has several. All offsets are then log offsets.
+    /// The files of the log, if it is segmented. In a segmented log, all offsets are log offsets.
     segments: Option<Segments<R>>,
     /// The file that was open before the last [`Files::open_at`], until [`Files::settle`] is
     /// called.
     before: Option<Box<Opened<R>>>,
 }
 
-/// An open file of a log, and its bytes in memory.
+/// An open file of a log, and the bytes of the file that are in memory.
 #[derive(Debug)]
 struct Opened<R> {
     read: R,
@@ -183,8 +186,8 @@ struct Opened<R> {
 /// The bytes of a file that are in memory.
 #[derive(Debug, Default)]
 struct Buffer {
-    /// This is empty before the first read. Afterwards its length is constant, so that it is zeroed
-    /// only once.
+    /// The buffer is empty before the first read. After the first read, its length is constant, so
+    /// that the buffer is zeroed only once.
     buffer: Vec<u8>,
     /// The index in `buffer` of the first byte that was read from the file.
     start: usize,
@@ -196,7 +199,7 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// Creates a buffer without bytes at the file offset `offset`.
+    /// Creates an empty buffer at the file offset `offset`.
     fn at(offset: u64) -> Self {
         Buffer {
             offset,
@@ -209,12 +212,13 @@ impl Buffer {
         self.offset + self.filled as u64
     }
 
-    /// Discards all bytes and continues at the file offset `offset`.
+    /// Discards all bytes, so that the buffer continues at the file offset `offset`.
     fn clear(&mut self, offset: u64) {
         (self.offset, self.filled, self.is_last) = (offset, 0, false);
     }
 
-    /// Discards the first `len` bytes. Moves the remaining bytes to make room after them.
+    /// Discards the first `len` bytes, and moves the remaining bytes to the front to make room for
+    /// more.
     fn forget(&mut self, len: usize) -> io::Result<()> {
         if self.buffer.is_empty() {
             let len = WINDOW_LEN + 2 * PAGE_LEN;
@@ -233,7 +237,7 @@ impl Buffer {
 
 #[cfg(feature = "fs")]
 impl StreamSource<FileReader> {
-    /// Opens a file, or opens a log in [`segments`](crate::segments) at its start.
+    /// Opens a file, or the first file of a log in [`segments`](crate::segments).
     ///
     /// # Errors
     ///
@@ -253,8 +257,8 @@ impl StreamSource<FileReader> {
         Ok(source.with_path(Some(path.to_owned())))
     }
 
-    /// Creates a source that reads an open file from `offset` on. If the file ends before `offset`,
-    /// the source starts at the end of the file.
+    /// Creates a source that reads an open file, starting at `offset`. If the file ends before
+    /// `offset`, the source starts at the end of the file.
     ///
     /// # Errors
     ///
@@ -271,7 +275,7 @@ impl StreamSource<FileReader> {
 }
 
 impl<R: Read> StreamSource<R> {
-    /// Reads from `read`, which is at the file offset `offset`.
+    /// Creates a source that reads from `read`, which must be at the file offset `offset`.
     pub fn new(read: R, offset: u64) -> Self {
         StreamSource {
             open: Opened {
@@ -293,9 +297,9 @@ impl<R: Read> StreamSource<R> {
         StreamSource { path, ..self }
     }
 
-    /// Sets the length of the whole file in bytes. If
-    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) ends reading early, the reader can then
-    /// report the part that it did not read.
+    /// Sets the length of the whole file in bytes. If the length is known, and
+    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) ends reading early, the reader reports the
+    /// part of the file that was not read.
     #[must_use]
     pub fn with_len(self, file_len: u64) -> Self {
         StreamSource {
@@ -309,8 +313,8 @@ impl<R: Read> StreamSource<R> {
         &self.open.read
     }
 
-    /// Returns the underlying reader. Its position is after all buffered bytes, including bytes
-    /// that have not been returned as records.
+    /// Returns the underlying reader, which is positioned after all buffered bytes, even those that
+    /// have not been returned as records yet.
     pub fn into_inner(self) -> R {
         self.open.read
     }
@@ -320,7 +324,7 @@ impl<R: Read> StreamSource<R> {
         self.segments.is_some()
     }
 
-    /// Wraps the underlying reader in another one, which must return the same bytes.
+    /// Wraps the underlying reader in another reader, which must return the same bytes.
     ///
     /// ```
     /// use std::io::BufReader;
@@ -361,9 +365,9 @@ impl<R: Read> StreamSource<R> {
         self.place().map_or(0, |place| place.origin)
     }
 
-    /// Returns the number of bytes to read at once. Before the end of the range, this is the rest
-    /// of the range. The last record may extend far past the end of the range. The first read after
-    /// the end is one block. Each later read is as long as the part already read after the end.
+    /// Returns the number of bytes to read at once. Within the range, this is the rest of the
+    /// range. The last record may extend far past the end of the range, so reading continues there:
+    /// first one block, and then each time as many bytes as have already been read after the end.
     fn len_to_read(&self) -> usize {
         let offset = self.open.bytes.end();
         let len = match self.range_end.checked_sub(offset) {
@@ -373,8 +377,8 @@ impl<R: Read> StreamSource<R> {
         usize::try_from(len).unwrap_or(usize::MAX)
     }
 
-    /// Fails if the file is shorter than it was when it was opened. Otherwise the records that were
-    /// cut off would be lost without a report.
+    /// Fails if the file has become shorter since it was opened. Without this check, the records
+    /// that were cut off would be lost silently.
     fn check_end(&self) -> io::Result<()> {
         let end = self.open.bytes.end();
         match self.place().map_or(self.file_len, |place| Some(place.end)) {
@@ -385,12 +389,12 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Reads once into the free space of the buffer. Repeats a read that is interrupted by a
-    /// signal.
+    /// Reads once into the free space of the buffer. A read that is interrupted by a signal is
+    /// repeated.
     fn read_on(&mut self) -> io::Result<()> {
         let filled = self.open.bytes.filled;
         if filled == WINDOW_LEN {
-            // A read into an empty buffer returns no bytes, which would look like the end of the
+            // A read into an empty slice returns no bytes, which would look like the end of the
             // file.
             return Ok(());
         }
@@ -403,7 +407,8 @@ impl<R: Read> StreamSource<R> {
             let Opened { read, bytes, .. } = &mut self.open;
             match read.read(&mut bytes.buffer[bytes.start..][filled..][..len]) {
                 Ok(len) => {
-                    // A `Read` may claim more bytes than fit. That must not cause a panic later.
+                    // A faulty `Read` may claim to have read more bytes than fit, which must not
+                    // cause a panic later.
                     bytes.filled = WINDOW_LEN.min(filled + len);
                     if len == 0 {
                         self.check_end()?;
@@ -419,8 +424,8 @@ impl<R: Read> StreamSource<R> {
 }
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
-    /// Discards the buffered bytes and seeks. The window will start at the byte before `offset`. If
-    /// that byte does not exist, the file is known to end before `offset`.
+    /// Discards the buffered bytes and seeks. The window will start one byte before `offset`. If
+    /// that byte does not exist, the file must end before `offset`.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         let origin = self.origin();
         let before = offset.saturating_sub(1).saturating_sub(origin);
@@ -521,7 +526,7 @@ impl<R: Read> Source for StreamSource<R> {
     }
 }
 
-/// Returns the error for a source that starts after the offset where reading starts.
+/// Returns the error for a source that starts after the first byte to be read.
 #[cold]
 pub(super) fn starts_after(offset: u64, wanted: u64) -> io::Error {
     io::Error::new(
@@ -538,8 +543,8 @@ mod tests {
     use crate::read::Found;
     use crate::{Dialect, End, ReadOptions, Reader};
 
-    /// Without this check, a file longer than a window would cause an endless loop. A shorter file
-    /// would end cleanly without any events.
+    /// Without this check, reading a file that is longer than a window would never end, and a
+    /// shorter file would end cleanly without any events.
     #[test]
     fn a_source_that_starts_after_the_first_byte_to_read_is_refused() {
         for count in [1, 100_000] {
@@ -565,8 +570,8 @@ mod tests {
         }
     }
 
-    /// A finding stays until it is taken. No bytes are read until then. The finding may be a record
-    /// of a run, a single record, a record in pieces, or the end.
+    /// A finding stays available until it is taken, and no bytes are read until then. This holds
+    /// for a record of a run, a single record, a record in pieces, and the end.
     #[test]
     fn a_finding_stays_until_it_is_taken() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
@@ -610,7 +615,7 @@ mod tests {
                 let Some((offset, end_offset, bytes)) = seen.swap_remove(0) else {
                     break;
                 };
-                // A call that returns the record also takes the finding.
+                // Calls that return the record also take the finding.
                 if found.len() % 2 == 0 {
                     reader.advance()?;
                 } else {
@@ -632,7 +637,7 @@ mod tests {
         Ok(())
     }
 
-    /// A source that fails once, after `left` bytes.
+    /// A source whose read fails once, after `left` bytes.
     struct Failing<'a> {
         file: io::Cursor<&'a [u8]>,
         left: usize,
@@ -682,8 +687,8 @@ mod tests {
                 };
                 let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
                 assert_eq!(operation(&mut reader).unwrap_err().to_string(), "once");
-                // The bytes of the record that were read are lost, and a reader never seeks back by
-                // itself.
+                // The bytes of the record that were already read are lost, because a reader never
+                // seeks back by itself.
                 for _ in 0..2 {
                     let error = reader.next_record().unwrap_err();
                     assert!(
@@ -697,7 +702,7 @@ mod tests {
         }
     }
 
-    /// Pages start at the same bytes in memory and in the file, no matter where reads end and how
+    /// In memory, pages start at the same bytes as in the file, no matter where reads end and how
     /// many bytes are kept.
     #[test]
     fn memory_and_file_agree_on_page_alignment() -> io::Result<()> {

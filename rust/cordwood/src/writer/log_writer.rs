@@ -103,9 +103,9 @@ impl<W: Sink> Writer<W> {
         self.encoder.format()
     }
 
-    /// Returns the length of the file in bytes with all records so far, including those not yet
-    /// written. The length of an open container is not known yet. While one is open, this is the
-    /// lowest offset that the next record can have.
+    /// Returns the length of the file in bytes with all records so far, including records not yet
+    /// written. The length of an open container is not known yet. While a container is open, this
+    /// is the lowest offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
@@ -142,8 +142,8 @@ impl<W: Sink> Writer<W> {
 
     /// Like [`append`](Self::append), but for a packed log. Most records are only added to the open
     /// container.
-    // This is a separate function and is not inlined, so that neither function has to save the
-    // registers that the other needs.
+    // This function is separate and not inlined, so that neither function has to save the registers
+    // that the other needs.
     #[inline(never)]
     fn append_packed(&mut self, record: &[u8]) -> Result<u64, Error> {
         if self.failure.is_none()
@@ -277,7 +277,7 @@ impl<W: Sink> Writer<W> {
     /// Writes out all records so far, then calls `sync` on the sink to put them on the disk.
     ///
     /// A failed sync cannot be retried. The system may have dropped the bytes that it could not
-    /// write, and it reports this only once. So every later call also fails.
+    /// write, and it reports the failure only once. Every later call therefore also fails.
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
@@ -297,13 +297,13 @@ impl<W: Sink> Writer<W> {
         Ok(())
     }
 
-    /// Returns the sink. Records appended since the last flush may not have reached it.
+    /// Returns the sink. Records appended since the last flush may not have reached the sink.
     pub fn get_ref(&self) -> &W {
         self.sink.as_ref().expect(HAS_SINK)
     }
 
-    /// Returns the sink. Records appended since the last flush may not have reached it. Do not
-    /// write to the sink.
+    /// Returns the sink. Records appended since the last flush may not have reached the sink. Do
+    /// not write to the sink.
     pub fn get_mut(&mut self) -> &mut W {
         self.sink.as_mut().expect(HAS_SINK)
     }
@@ -314,7 +314,7 @@ impl<W: Sink> Writer<W> {
         self.failure.is_some()
     }
 
-    /// Writes the trailer of the dialect, if it has one, flushes the sink, and returns it. The
+    /// Writes the trailer, if the dialect has one, flushes the sink, and returns the sink. The
     /// writer is consumed, because no record may be appended after the trailer. If you will append
     /// to the file later, use [`into_inner`](Self::into_inner), which writes no trailer.
     ///

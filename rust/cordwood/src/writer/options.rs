@@ -22,8 +22,8 @@ options! {
         /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Default: `None`, which
         /// means [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, which goes into each fragment. See [`LogFormat::log_number`].
-        /// Default: `None`.
+        /// The number of the log, which is written into each fragment. See
+        /// [`LogFormat::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// The compression of each record or, in the dialect [`PACKED`](Dialect::PACKED), of each
         /// container. Default: `None`, no compression.
@@ -31,7 +31,7 @@ options! {
         /// The maximum length of a record in bytes. A longer record is refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
         /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A record of more than 1 GiB can be read only
-        /// if the reader's option of the same name allows it.
+        /// if the reader's option of the same name allows such a length.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }

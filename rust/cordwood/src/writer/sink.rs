@@ -6,8 +6,7 @@ use std::io::{self, Write};
 /// the buffers it is given and supplies others in exchange.
 pub trait Sink {
     /// Writes all of `buffer`, and leaves a vector in its place so that the writer can reuse the
-    /// memory. This may be the same vector or another one. The contents of that vector do not
-    /// matter.
+    /// memory. The vector may be the same one or another, and its contents do not matter.
     ///
     /// # Errors
     ///

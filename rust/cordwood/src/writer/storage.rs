@@ -48,7 +48,8 @@ pub trait Storage: Debug + Send + Sync {
     }
 }
 
-/// A file of the operating system. It stays locked until the process that opened it drops it.
+/// A file of the operating system. The file stays locked until the process that opened it drops
+/// this handle.
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
@@ -57,13 +58,13 @@ pub(super) struct DiskFile {
     identity: Option<FileId>,
     /// The process that holds the lock.
     owner: u64,
-    /// The directory of the file. It is opened together with the file, because the path may be
-    /// relative and the working directory may change.
+    /// The directory of the file. The directory is opened together with the file, because the path
+    /// may be relative and the working directory may change.
     pub(in crate::writer) directory: io::Result<File>,
 }
 
-/// The maximum number of times to reopen a file. On a file system that gives files no lasting
-/// identity, opening a log must not loop forever.
+/// The maximum number of times to reopen a file. The limit keeps opening a log from looping forever
+/// on a file system that gives files no lasting identity.
 const REOPENED_MAX: usize = 10;
 
 impl DiskFile {
@@ -103,8 +104,8 @@ impl DiskFile {
     }
 
     /// Checks whether the path still names this file. Another writer may have renamed the file
-    /// before it was locked, and started a new one. Records appended here would then be in the
-    /// older file, although they are newer than the records in the new file.
+    /// before it was locked, and created a new file. Records appended to this file would then be in
+    /// the older of the two files, although they are newer than the records in the other file.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -205,8 +206,8 @@ impl Storage for DiskFile {
     }
 }
 
-/// Writes all of `bytes` at `offset`. This is one write, unless the system accepts only part of the
-/// bytes or a signal interrupts the write.
+/// Writes all of `bytes` at `offset`. All bytes are written in one write, unless the system accepts
+/// only some of them or a signal interrupts the write.
 pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {

@@ -1,20 +1,21 @@
-//! Kernels that need instructions that not every machine has. `unsafe` is allowed here.
-//! `docs/design.md` lists the other places where it is allowed.
+//! Kernels that need instructions that some machines lack. `unsafe` is allowed here and in the
+//! other places that `docs/design.md` lists.
 //!
 //! Each kernel consists of safe `#[target_feature]` functions. The AVX-512 kernel is entered
-//! through `unsafe` functions without that attribute, because only such functions can be
-//! `#[inline(always)]`. Two operations are unsafe. The first is calling any of these functions on a
-//! machine that lacks the features. So each kernel is a type whose values exist only after a check
-//! for the features. The second is loading and storing bytes through pointers, which the AVX-512
-//! kernel does.
+//! through `unsafe` functions without `#[target_feature]`, because a function with this attribute
+//! cannot be `#[inline(always)]`. Two operations are unsafe. The first is calling a kernel on a
+//! machine that lacks the features. So each kernel is a type whose values can be created only on a
+//! machine that has the features. The second is loading and storing bytes through pointers, which
+//! the AVX-512 kernel does.
 
 /// Declares the kernels of an architecture, with the best one first. For each kernel, declares a
-/// type whose values prove that the machine has its instructions. Also declares `Kernels`, which is
-/// any of these kernels.
+/// type whose values prove that the machine has its instructions. Also declares `Kernels`, an enum
+/// of these kernels.
 ///
-/// Declare a kernel with its name for reports, its features, and its function. If the kernel has a
-/// function that also copies, add that function. The list of features must contain all features
-/// that the kernel uses, and all features that the compiler treats as implied by them.
+/// To declare a kernel, give its name for reports, its features, and its function. If the kernel
+/// also has a function that copies while it computes, add that function. The list of features must
+/// contain all features that the kernel uses, and all features that these features imply to the
+/// compiler.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (
@@ -99,7 +100,8 @@ pub(super) use aarch64::Kernels;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::Kernels;
 
-/// This architecture has no kernels. Big-endian AArch64 has none because nobody could test them.
+/// This architecture has no kernels. There are no kernels for big-endian AArch64, because nobody
+/// could test them.
 #[cfg(not(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64")))]
 #[derive(Clone, Copy)]
 pub(super) enum Kernels {}

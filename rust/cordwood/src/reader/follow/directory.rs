@@ -1,6 +1,6 @@
-//! Tracks which file of a segmented log is followed, and which file comes next.
+//! Tracks which file of a segmented log is being followed, and which file comes next.
 //!
-//! The writer starts a file only once the previous one is complete, so a file that has a successor
+//! The writer starts a file only once the previous file is complete, so a file that has a successor
 //! no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
 
 use std::io;
@@ -11,31 +11,33 @@ use crate::file::FileId;
 use crate::reader::joint::Joint;
 use crate::segments::{list_again, list_log, name_of};
 
-/// The directory of a segmented log, and the file in it that is followed.
+/// The directory of a segmented log, and which of its files is being followed.
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// The path as the caller gave it, for errors.
+    /// The path as given by the caller, for error messages.
     path: PathBuf,
-    /// The absolute path, so that a change of the working directory does not matter.
+    /// The absolute path, which stays valid if the working directory changes.
     absolute: PathBuf,
     opened: OpenedDirectory,
     /// The log offset of the first byte of the followed file.
     pub(super) origin: u64,
-    /// The file after the followed file, once it exists.
+    /// The file after the followed file, once there is one.
     pub(super) next: Option<Next>,
-    /// Whether the followed file is read as one that will no longer change.
+    /// Whether the followed file is read as a file that will no longer change.
     pub(super) is_final: bool,
     pub(super) joint: Joint,
-    /// How many looks have found no next file since the directory was last listed.
+    /// How many times the follower has looked for the next file in vain since it last listed the
+    /// directory.
     look_count: u32,
 }
 
-/// The directory that the path named when the follower opened it.
+/// The directory that the path referred to when the follower opened it.
 #[derive(Debug)]
 struct OpenedDirectory {
     identity: FileId,
-    /// While the directory is open, no other directory can get its identity. Windows does not allow
-    /// a directory to be removed while it is open, so there it is not kept open.
+    /// Keeping the directory open prevents another directory from getting the same identity.
+    /// Windows does not allow an open directory to be removed, so on Windows the directory is not
+    /// kept open.
     #[cfg(unix)]
     _open: std::fs::File,
 }
@@ -57,23 +59,23 @@ impl OpenedDirectory {
     }
 }
 
-/// The number of looks for a missing file per listing of the directory. Listing is the expensive
-/// part, so only the first of these looks lists the directory.
+/// The directory is listed only once in this many looks for a missing file, because listing is
+/// expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
-/// The file after the one that is followed.
+/// The file after the followed file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Next {
-    /// The log offset of its first byte.
+    /// The log offset of the file's first byte.
     pub(super) origin: u64,
-    /// Whether the followed file has been removed. If so, other files before this one may have been
-    /// removed too.
+    /// Whether the followed file has been removed, so that other files before this file may have
+    /// been removed as well.
     pub(super) is_after_pruning: bool,
 }
 
 impl Directory {
-    /// Opens the file that contains the log offset `start`. A `start` of 0 means the start of the
-    /// log.
+    /// Opens the file that contains the log offset `start`. If `start` is 0, opens the first file
+    /// of the log.
     pub(super) fn open(path: &Path, absolute: &Path, start: u64) -> Result<Self, Error> {
         let opened = OpenedDirectory::open(path).map_err(|source| Error::io(source, Some(path)))?;
         let segments = list_log(path)?;
@@ -100,16 +102,16 @@ impl Directory {
         self.absolute.join(name_of(self.origin))
     }
 
-    /// Moves to the file that starts at this log offset.
+    /// Moves to the file that starts at the given log offset.
     pub(super) fn go_to(&mut self, origin: u64) {
         self.origin = origin;
         (self.next, self.is_final, self.look_count) = (None, false, 0);
         self.joint = Joint::default();
     }
 
-    /// Checks whether another file or directory now has the name of the followed file or of its
-    /// directory. If one has, the names no longer show which log is followed. Returns `None` if the
-    /// file does not exist because it was pruned. `of_file` is the identity of the followed file.
+    /// Checks whether the name of the followed file or of its directory now belongs to another file
+    /// or directory. The names then no longer identify the followed log. Returns `None` if the file
+    /// does not exist because it was pruned. `of_file` is the identity of the followed file.
     pub(super) fn is_replaced(&self, of_file: FileId) -> io::Result<Option<bool>> {
         match FileId::at(&self.file()) {
             Ok(now) => Ok(Some(now != of_file)),
@@ -121,15 +123,15 @@ impl Directory {
         }
     }
 
-    /// Continues in the directory that the path names now, which contains the same log.
+    /// Continues in the directory that the path now refers to, which contains the same log.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         self.opened = OpenedDirectory::open(&self.absolute)?;
         Ok(())
     }
 
-    /// Looks for the file after the followed one. The followed file was seen to end at `end`.
-    /// `is_there` states whether the followed file still has its name. Returns whether a next file
-    /// exists now. If so, the caller must read `end` again.
+    /// Looks for the file after the followed file, which ended at `end` when it was last checked.
+    /// `is_there` is true if the followed file still exists under its name. Returns whether a next
+    /// file exists now. If this returns true, the caller must read the followed file's end again.
     pub(super) fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {
@@ -138,8 +140,8 @@ impl Directory {
             });
             return Ok(true);
         }
-        // There are three possible causes. The followed file has grown in the meantime, the next
-        // file is missing, or both were pruned.
+        // There are three possible causes: the followed file has grown in the meantime, the next
+        // file is missing, or both files were pruned.
         let is_listed = self.look_count == 0;
         self.look_count = (self.look_count + 1) % LOOKS_PER_LIST;
         if is_there && !is_listed {
@@ -156,13 +158,13 @@ impl Directory {
         Ok(self.next.is_some())
     }
 
-    /// Returns the error for a follower that should continue at `offset`, where no file starts any
-    /// more.
+    /// Returns the error for a follower that must continue at `offset`, although no file starts at
+    /// that offset any more.
     pub(super) fn pruned(&self, offset: u64, first_offset: u64) -> Error {
         pruned(&self.path, offset, first_offset)
     }
 
-    /// Returns the error for a failure to open the file that should be followed next.
+    /// Returns the error to report if the next file to follow cannot be opened.
     pub(super) fn not_opened(&self, error: io::Error, origin: u64) -> Error {
         if error.kind() == io::ErrorKind::NotFound
             && let Ok(segments) = list_again(&self.absolute)

@@ -21,7 +21,7 @@ use crate::position::{Mark, Position};
 use crate::reader::Record;
 use crate::trace::trace;
 
-/// The result of a poll, in a form that borrows nothing.
+/// The result of a poll, without borrowed data.
 #[derive(Debug)]
 enum Reported {
     Record(RecordSpan),
@@ -29,17 +29,18 @@ enum Reported {
     Other(Poll<'static>),
 }
 
-/// The state that decides the next step of a poll. `docs/format/following.md`, "States", has the
-/// same table.
+/// The state that determines the next step of a poll. The same states are listed in
+/// `docs/format/following.md`, "States".
 #[derive(Debug, Clone, Copy)]
 pub(super) enum State {
-    /// Detects the format of the log, which its contents have not shown yet.
+    /// The format of the log is not known yet, and must be detected.
     Identifying,
-    /// Returns the next record or region.
+    /// The next record or region can be returned.
     Reading,
-    /// Waits for the end of a damaged block. Everything written to the block has been reported.
+    /// The rest of a damaged block has not been written yet. All bytes written to the block so far
+    /// have been reported.
     DamagedRest(Rest),
-    /// Returns the final result again.
+    /// The follower has ended, and returns its final result again.
     Ended(Poll<'static>),
 }
 
@@ -47,48 +48,48 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     block_end: u64,
-    /// The event to report once this part is written. `None` if the part is before the start, where
-    /// no event is reported.
+    /// The event to report once this part has been written. `None` if the part is before the
+    /// follower's start, because no events are reported there.
     region: Option<SkippedRegion>,
     /// Whether the format of the log is known.
     is_identified: bool,
 }
 
-/// The last reported event. It determines how to read again from the offset after it.
+/// The last reported event, which determines how the bytes after that event are read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// No event has been reported yet. If there are MIDDLE and LAST fragments here, they belong to
-    /// a record that starts earlier. They are not reported.
+    /// No event has been reported yet. MIDDLE and LAST fragments at the start belong to a record
+    /// that starts earlier, and are not reported.
     Nothing,
-    /// The start of a record that is too large. The rest of the record is not damage.
+    /// The start of a record that is too large. The rest of the record is not reported as damage.
     TooLarge,
     /// Any other event.
     Event,
 }
 
-/// Follows a file that another process or thread appends to.
+/// Follows a file to which another process or thread appends.
 ///
-/// [`poll`](Self::poll) returns at once, and [`wait`](Self::wait) waits for an event. Neither
-/// writes to the file. The follower polls the file at intervals, and does not use notifications
-/// from the operating system.
+/// [`poll`](Self::poll) returns at once, and [`wait`](Self::wait) waits for an event. The follower
+/// never writes to the file. It checks the file at intervals, and does not use notifications from
+/// the operating system.
 ///
-/// * A record is returned when it is complete. The follower waits at an incomplete record. It also
-///   waits at zeros, because a writer may have preallocated the space.
-/// * Damage is reported when a later block starts with a valid fragment, because writes become
-///   visible in order. It is also reported if it persists after
+/// * A record is returned when it is complete. At an incomplete record, the follower waits for the
+///   rest. At zeros, the follower waits too, because a writer may have preallocated the space.
+/// * Damage is reported once a later block starts with a valid fragment, because writes become
+///   visible in order. Damage is also reported if it persists after
 ///   [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
-/// * [`offset`](Self::offset) advances only past reported bytes. You can store it, and pass it as
-///   [`start`](FollowOptions::start) later to resume.
+/// * [`offset`](Self::offset) only advances past bytes that have been reported. To resume later,
+///   store the offset and pass it as [`start`](FollowOptions::start).
 ///
 /// Once the dialect is known, a poll that finds no event costs one `stat` of the path. If an
-/// incomplete record or zeros follow the offset, it also costs one read of at most a block. If
-/// there are more blocks after that one, as in a preallocated file, the poll also reads the headers
-/// at the start of up to 256 of them. Once the path names another file, several polls read all of
-/// these headers before [`Poll::Rotated`] is returned.
+/// incomplete record or zeros follow the offset, the poll also reads up to one block. If the file
+/// has further blocks, as a preallocated file does, the poll also reads the headers at the start of
+/// up to 256 of these blocks. Once the path refers to another file, the headers of all remaining
+/// blocks are read, over several polls if necessary, before [`Poll::Rotated`] is returned.
 ///
-/// The follower holds all but the last block of an incomplete record in memory, up to
-/// [`record_len_max`](FollowOptions::record_len_max) bytes. It reads these bytes a second time when
-/// the record is complete. Apart from one block per poll, it reads no byte of a record more than
+/// The follower keeps an incomplete record in memory, except for its last block, up to
+/// [`record_len_max`](FollowOptions::record_len_max) bytes. When the record is complete, its bytes
+/// are read a second time. Apart from one block per poll, no byte of a record is read more than
 /// twice.
 ///
 /// ```
@@ -113,26 +114,27 @@ pub struct Follower {
     pub(super) options: FollowOptions,
     pub(super) file: LiveFile,
     pub(super) state: State,
-    /// The format of the log, if it is known, or the format to try first.
+    /// The format of the log, or the format to try first if the format is not known yet.
     pub(super) format: LogFormat,
     pub(super) decoder: Decoder,
     /// The file offset after the last reported event.
     pub(super) position: u64,
     pub(super) last: Last,
     pub(super) unreported: Unreported,
-    /// The record that was found but has not been taken.
+    /// A record that has been found but not taken.
     found: Option<RecordSpan>,
-    /// Whether the contents of a file of the log have shown its format.
+    /// Whether the format of the log has been detected from the contents of one of its files.
     pub(super) is_known_log: bool,
-    /// A mark of the end of the previous file.
+    /// The checksum of the last bytes of the previous file.
     before: Option<Mark>,
-    /// The bytes before the position at the last wait. A writer never changes these bytes.
+    /// The checksum of the bytes before the position at the last wait. A writer never changes these
+    /// bytes.
     last_wait: Option<Mark>,
 }
 
 impl Follower {
-    /// Opens a file to follow, or the directory of a segmented log, with the default options. A
-    /// file must exist, but may be empty. A directory must contain a segment.
+    /// Opens a file or the directory of a segmented log to follow, with the default options. The
+    /// file must exist, but may be empty. The directory must contain at least one segment.
     ///
     /// # Errors
     ///
@@ -145,7 +147,7 @@ impl Follower {
     ///
     /// To follow a log in [`segments`](crate::segments), pass its directory, which must contain at
     /// least one segment. The follower then reads all files of the log, and all offsets are log
-    /// offsets. It never returns [`Poll::Rotated`].
+    /// offsets. For a segmented log, [`Poll::Rotated`] is never returned.
     ///
     /// ```
     /// use cordwood_log::{FollowOptions, Follower, LogFileOptions, SegmentedLog};
@@ -195,7 +197,7 @@ impl Follower {
         };
         Ok(Follower {
             decoder: options.decoder(format, file.origin()),
-            // A start of 0 means the start of the log.
+            // If the start is 0, start at the first offset of the log.
             position: options.start.max(file.origin()),
             before: options
                 .position
@@ -213,28 +215,28 @@ impl Follower {
         })
     }
 
-    /// Returns the format of the log. The format consists of the dialect, and of the log number and
-    /// the compression if they are known. The dialect is [`Dialect::LEVELDB`] until the file shows
-    /// another one.
+    /// Returns the format of the log. The format consists of the dialect and, if they are known,
+    /// the log number and the compression. The dialect is [`Dialect::LEVELDB`] until another
+    /// dialect is detected.
     pub fn format(&self) -> LogFormat {
         self.decoder.format()
     }
 
-    /// Returns the file offset after the last reported event. To resume here, pass it to another
-    /// follower as its [`start`](FollowOptions::start). That follower returns the same records.
-    /// However, after damage it does not report the remaining fragments of the damaged record. This
-    /// follower reports them as [`Reason::MissingStart`].
+    /// Returns the file offset after the last reported event. To resume at this offset, pass it to
+    /// another follower as [`start`](FollowOptions::start). The other follower returns the same
+    /// records as this one. After damage, however, only this follower reports the remaining
+    /// fragments of the damaged record, as [`Reason::MissingStart`].
     pub fn offset(&self) -> u64 {
         self.found.map_or(self.position, |span| span.offset)
     }
 
-    /// Returns the position after the last reported event. To resume there later, use
+    /// Returns the position after the last reported event. To resume at this position later, use
     /// [`FollowOptions::with_position`]. This call reads at most two blocks.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Truncated`] if it has
-    /// been truncated.
+    /// Returns [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Truncated`] if the
+    /// file has been truncated.
     pub fn position(&self) -> Result<Position, Error> {
         self.position_at(self.offset())
     }
@@ -253,17 +255,16 @@ impl Follower {
         })
     }
 
-    /// Whether the last poll has not reported a rotation because it did not finish probing the
-    /// replaced file. [`delay`](Self::delay) is then zero.
+    /// Whether the last poll did not report a rotation because the replaced file has not been fully
+    /// probed yet. In this state, [`delay`](Self::delay) returns zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
 
-    /// Returns how long to wait before the next [`poll`](Self::poll). This is
+    /// Returns how long to wait before the next [`poll`](Self::poll). The delay is
     /// [`poll_interval`](FollowOptions::poll_interval), or less while bytes that look damaged are
-    /// being read again. It is zero while the rest of a file that has been replaced is being
-    /// probed. Use this if you poll in your own loop. [`wait`](Self::wait) already waits for this
-    /// time.
+    /// being reread. While the rest of a replaced file is being probed, the delay is zero. Use this
+    /// function if you poll in your own loop. [`wait`](Self::wait) already waits for this time.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.unreported.retrying {
@@ -273,24 +274,23 @@ impl Follower {
         }
     }
 
-    /// Returns the next event that is already in the file. Does not wait.
+    /// Returns the next event if it is already in the file. Does not wait.
     ///
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the file cannot be read. A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
-    /// * [`ErrorKind::Corruption`] instead of a [`Poll::Skipped`] that is damage, under
-    ///   [`OnCorruption::Fail`]. A later call continues after the damage. If the rest of the
-    ///   damaged block is written later, that rest is returned as a [`Poll::Skipped`], not as a
-    ///   second error.
+    /// * [`ErrorKind::Corruption`] under [`OnCorruption::Fail`], instead of a [`Poll::Skipped`] for
+    ///   damage. A later call continues after the damage. If the rest of the damaged block is
+    ///   written later, that rest is returned as a [`Poll::Skipped`], not as a second error.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
     ///   [`Reader::next_event`](crate::Reader::next_event).
     /// * [`ErrorKind::Pruned`] if files of a segmented log were removed before they were read. A
     ///   later call returns the same error.
-    /// * [`ErrorKind::Changed`] if the path now names another log. This happens if the directory of
-    ///   a segmented log was replaced, or if a file was written again from its start. A later call
-    ///   returns the same error.
+    /// * [`ErrorKind::Changed`] if the path now refers to another log, because the directory of a
+    ///   segmented log was replaced or a file was rewritten from its start. A later call returns
+    ///   the same error.
     #[inline]
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         if let Some(span) = self.next_found() {
@@ -303,8 +303,8 @@ impl Follower {
     }
 
     /// Like [`poll`](Self::poll), but does not take a record. Further calls return the same record
-    /// until [`advance`](Self::advance) takes it. Use this if you may fail to use the record, for
-    /// example because memory runs out.
+    /// until [`advance`](Self::advance) takes it. Use this function if using the record may fail,
+    /// for example because memory runs out.
     ///
     /// ```
     /// use cordwood_log::{Follower, follow::Poll};
@@ -334,15 +334,15 @@ impl Follower {
         Ok(self.answer(reported))
     }
 
-    /// Takes the record that [`peek`](Self::peek) has returned, if there is one.
+    /// Takes the record that [`peek`](Self::peek) returned, if any.
     #[inline]
     pub fn advance(&mut self) {
         self.found = None;
     }
 
     /// Whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record without
-    /// reading. Either the record was found together with the previous one, or it has not been
-    /// taken.
+    /// reading the file, because the record was found together with the previous record or has not
+    /// been taken.
     #[inline]
     pub fn has_found(&self) -> bool {
         self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())
@@ -364,15 +364,15 @@ impl Follower {
         matches!(self.state, State::Reading)
     }
 
-    /// Returns the next event as soon as there is one. Waits while [`poll`](Self::poll) returns
-    /// [`Poll::NotYet`]. After `timeout`, returns that result. If `timeout` is `None`, waits
-    /// forever.
+    /// Waits for the next event and returns it. Waits as long as [`poll`](Self::poll) returns
+    /// [`Poll::NotYet`], but returns [`Poll::NotYet`] itself once `timeout` has elapsed. If
+    /// `timeout` is `None`, waits indefinitely.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`poll`](Self::poll).
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
-        // A deadline that the clock cannot represent means no deadline.
+        // If the clock cannot represent the deadline, there is no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let reported = self.report()?;
@@ -423,7 +423,8 @@ impl Follower {
             {
                 Err(Error::new(ErrorKind::Corruption { region }, Some(&self.file.path)))
             }
-            // An error of the system, as from reading the file, has no path yet.
+            // An error from the operating system, such as a failed read, does not contain the path
+            // yet.
             Err(mut error) => {
                 error.path.get_or_insert_with(|| self.file.path.as_path().into());
                 Err(error)
@@ -464,9 +465,9 @@ impl Follower {
                 }
                 let offset = self.decoder.offset();
                 let Some(seen) = seen.as_mut().filter(|seen| seen.at == offset) else {
-                    // Fragments read by an earlier call may not belong together with bytes read
-                    // now. A writer that failed in the middle of a record may have truncated the
-                    // file and written another record.
+                    // Fragments from an earlier call may not belong to the same record as the bytes
+                    // read now, because a writer that failed in the middle of a record may have
+                    // truncated the file and written another record.
                     is_mixed |= seen.is_none() && self.decoder.has_parts();
                     let status = self.file.status()?;
                     if status.is_replaced {
@@ -481,7 +482,7 @@ impl Follower {
                         };
                     }
                     if status.file_len < offset {
-                        // Only unreported bytes were cut off.
+                        // The truncation removed only unreported bytes.
                         self.forget();
                         (seen, is_mixed) = (None, false);
                         continue;
@@ -497,7 +498,7 @@ impl Follower {
                     });
                     continue;
                 };
-                // Everything from this offset on has been read since this call started.
+                // All bytes from this offset on have been read since this call started.
                 match self.judge(*seen)? {
                     Answer::Wait(_) if let Some(next) = seen.status.next => return self.leave_file(next),
                     Answer::Wait(reason) => return self.waits(reason, seen.status),
@@ -523,18 +524,20 @@ impl Follower {
                     }
                 }
                 _ if is_mixed => {
-                    // Read again from the start of the record, all at once.
+                    // Read the whole record again, from its start.
                     self.restart();
                     is_mixed = false;
                 }
                 _ if matches!(self.state, State::Identifying) && self.position > self.file.origin() => {
-                    // The log starts with damage, which has been reported or is before the start.
-                    // How to read the bytes after it depends on which log this is.
+                    // The log starts with damage, which has been reported or is before the
+                    // follower's start. How the bytes after the damage are read depends on the
+                    // format of the log.
                     self.restart();
                     let status = self.file.status()?;
                     return self.waits(WaitReason::Damaged, status);
                 }
-                // This was reported as damage at the start of the log, before its format was known.
+                // These bytes were reported as damage at the start of the log, before its format
+                // was known.
                 Step::Record(span) if span.offset < self.position => {}
                 Step::Skipped(region) if region.end <= self.position => {
                     if let Some(rest) = rest {
@@ -554,8 +557,8 @@ impl Follower {
                     if region.start >= self.position {
                         return Ok(Some(Reported::Skipped(self.skip(region))));
                     }
-                    // The start of the region has been reported, perhaps as an error. The rest is
-                    // not a second error.
+                    // The start of the region has been reported, possibly as an error. The rest
+                    // must not be reported as a second error.
                     let region = self.skip(part(region, self.position, region.end));
                     return Ok(Some(Reported::Other(Poll::Skipped(region))));
                 }
@@ -563,13 +566,13 @@ impl Follower {
         }
     }
 
-    /// Reads the rest of a file of a segmented log that will no longer change, and then opens the
-    /// `next` file. The follower calls this at a place where it would wait if the file could still
-    /// grow. Returns `None` if there is no event to report.
+    /// Reads the rest of a segment that will no longer change, and then opens the `next` segment.
+    /// Called where the follower would wait if the segment could still grow. Returns `None` if
+    /// there is no event to report.
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Error> {
         if !self.file.is_final() && self.position != next.origin {
-            // The last bytes of the file are not a record. From now on, read them as a reader
+            // The last bytes of the file are not a record, so read them in the way that a reader
             // would.
             if matches!(self.state, State::Identifying) {
                 self.identify(true)?;
@@ -595,7 +598,8 @@ impl Follower {
             }
         }
         if self.file.is_replaced()? {
-            // The name of the file has been taken over, so it does not determine the next file.
+            // The name of the file now belongs to another file, so the next file cannot be derived
+            // from it.
             self.reopen()?;
             return Ok(None);
         }
@@ -614,7 +618,7 @@ impl Follower {
     }
 
     /// Checks whether `region` is at the end of a file that will no longer change. Such a region is
-    /// reported together with the break before the next file.
+    /// reported as part of the break before the next file.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let end = self.file.window().end_offset();
         let Some(directory) = self.file.directory.as_mut().filter(|directory| directory.is_final) else {
@@ -627,16 +631,17 @@ impl Follower {
         Error::io(source, Some(&self.file.path))
     }
 
-    /// Makes the decoder skip the bytes at which it waits, which are at the start of the window.
-    /// These are the rest of the block, or a fragment of unknown type. Also returns the part of the
-    /// block that is still to be written.
+    /// Makes the decoder skip the bytes at the start of the window, where it waits. The skipped
+    /// bytes are the rest of the block, or a fragment of unknown type. Also returns the part of the
+    /// block that has not been written yet.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
-        // The block need not be complete. Its rest is skipped whichever bytes are written there,
-        // because every reader of the whole file does the same. But the rest can be reported only
-        // once it is written. Zeros in its place do not affect the bytes before them.
+        // The block may be incomplete. The rest of the block is skipped no matter which bytes are
+        // written there, because every reader of the whole file skips it too. However, the rest can
+        // only be reported once it has been written. Until the rest is written, zeros take its
+        // place, and do not affect the preceding bytes.
         let grid = self.decoder.grid();
-        // A file header before the first block is judged together with that block.
+        // A file header before the first block is treated as a part of that block.
         let left = if at == grid.origin {
             grid.first_block_len()
         } else {
@@ -647,9 +652,9 @@ impl Follower {
         let step = self.decoder.step(window);
         self.decoder.set_growth(Growth::WaitAtFaults);
 
-        // The skipped event may be before the start, and is then not reported. The window has zeros
-        // in place of the bytes that are still to be written. The next finding may extend into
-        // those zeros, so it is read again from the file.
+        // If the skipped event is before the follower's start, it is not reported. In the window,
+        // zeros replace the bytes that have not been written yet. The next finding may extend into
+        // these zeros, so it is read again from the file.
         let after = match step {
             Step::Record(span) => Some((self.decoder.start_of_record(span), span.offset)),
             Step::Skipped(region) => {
@@ -658,7 +663,7 @@ impl Follower {
             Step::NeedMore | Step::End(_) => None,
         };
         if let Some((start, offset)) = after {
-            // Do not seek to the start of the block, because the decoder would wait for the same
+            // Do not seek to the start of the block, because the decoder would stop at the same
             // damage again.
             self.decoder.seek_from(start, offset);
             return (Step::NeedMore, None);
@@ -675,7 +680,7 @@ impl Follower {
         let Step::Skipped(mut region) = step else {
             return (step, Some(rest));
         };
-        // The checksum does not apply to the data if some of the data is still to be written.
+        // The computed checksum is meaningless if part of the data has not been written yet.
         if let Reason::ChecksumMismatch { .. } = region.reason
             && let Some(header) = window.at(at, there).first_chunk().map(Header::decode)
             && stated_end(&self.decoder.format(), header) > there
@@ -686,8 +691,8 @@ impl Follower {
         (Step::Skipped(part(region, region.start, end)), Some(rest))
     }
 
-    /// Waits for the end of a damaged block, reports it, and continues after it. Returns `None` if
-    /// there is no event to report.
+    /// Waits until the rest of a damaged block has been written, reports the rest, and continues
+    /// with the next block. Returns `None` if there is no event to report.
     fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Error> {
         let status = self.file.status()?;
         if status.file_len < self.position {
@@ -706,7 +711,8 @@ impl Follower {
             return Ok(None);
         };
         let region = part(region, region.start, end);
-        // The damage itself has been reported, perhaps as an error. The rest is not a second error.
+        // The damage itself has been reported, possibly as an error. The rest must not be reported
+        // as a second error.
         let region = self.skip(region);
         Ok(Some(Reported::Other(Poll::Skipped(region))))
     }
@@ -737,9 +743,9 @@ impl Follower {
         self.unreported.retrying = None;
     }
 
-    /// Returns the result of a poll that has no event to report. If the path names another file,
-    /// decides the format of the log from the bytes that are there, as a reader of the whole file
-    /// does. Returns `None` if the format has just been decided in this way.
+    /// Returns the result of a poll that has no event to report. If the path refers to another
+    /// file, first determines the format of the log from the existing bytes, as a reader of the
+    /// whole file would. Returns `None` if this call has determined the format.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Error> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true)?;
@@ -751,9 +757,9 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and the directory that now have the names of the followed ones. They
-    /// must belong to the same log, for example because they are a copy of it. Otherwise, returns
-    /// an error.
+    /// Continues in the file and the directory that now have the names of the followed file and
+    /// directory. Returns an error unless the file and the directory belong to the same log, for
+    /// example because they are copies.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;
@@ -821,13 +827,13 @@ impl Follower {
         self.file.forget();
     }
 
-    /// Moves the decoder back, and discards the known facts about the unreported bytes.
+    /// Moves the decoder back, and discards all facts known about the unreported bytes.
     fn forget(&mut self) {
         self.restart();
         self.unreported = Unreported::default();
     }
 
-    /// Moves the decoder back to read in `format`.
+    /// Restarts the decoder with `format`.
     pub(super) fn restart_in(&mut self, format: LogFormat) {
         self.format = format;
         self.decoder = self.options.decoder(format, self.file.origin());
@@ -835,7 +841,7 @@ impl Follower {
     }
 }
 
-/// Returns the part of `region` from `start` to `end`.
+/// Returns the part of `region` between `start` and `end`.
 fn part(region: SkippedRegion, start: u64, end: u64) -> SkippedRegion {
     SkippedRegion {
         start,

@@ -12,19 +12,19 @@ use crate::error::{Error, ErrorKind, unsupported};
 use crate::trace::trace;
 
 impl Follower {
-    /// Checks whether the contents already show the format of the log. The start of an undamaged
-    /// log shows its format. Otherwise, the follower waits until all the bytes that decide the
-    /// format are written, and then decides as a reader of the whole file does. If `is_last` is
-    /// true, it decides from the bytes that are there now.
+    /// Determines the format of the log, if the contents are sufficient. If the start of the log is
+    /// undamaged, it shows the format. Otherwise, the follower waits until all bytes that determine
+    /// the format have been written, and then determines it as a reader of the whole file would. If
+    /// `is_last` is true, the follower does not wait, and uses the existing bytes.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log. A file
     /// without such a signature may be a log whose first record is not complete yet. Returns
-    /// [`ErrorKind::Unsupported`] if logs in this dialect cannot have the number or compression
-    /// given in the options.
+    /// [`ErrorKind::Unsupported`] if the options give a number or compression that logs in this
+    /// dialect cannot have.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<(), Error> {
-        // A nonzero byte proves that everything before it is written.
+        // A nonzero byte proves that all preceding bytes have been written.
         let is_passed = self.is_head_written()?;
         let origin = self.file.origin();
         let mut head = vec![0; DETECT_LEN];
@@ -39,7 +39,7 @@ impl Follower {
         let path = self.file.file_path();
         let detect = |is_last| identify(named, Some(&path), &head, 0, is_last);
         let is_undetected = named.dialect.is_none();
-        // Detection needs one complete fragment. The rest of its block need not be complete.
+        // Detection needs one complete fragment, but not a complete block.
         let mut detected = detect(is_last || is_undetected && starts_undamaged(&head));
         if detected == PartialDetection::NeedMore && is_undetected && self.position <= origin {
             detected = match detect(true) {
@@ -58,12 +58,13 @@ impl Follower {
                 self.state = State::Reading;
                 self.is_known_log = true;
             }
-            // Once the format of a segment is known, a later segment that is not a log is damage.
+            // Once the format of a segment is known, a later segment that does not look like a log
+            // is treated as damage.
             PartialDetection::Foreign(foreign) if foreign.has_signature() && !self.is_known_log => {
                 return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
             }
             _ if is_written && is_undetected => {
-                // Decide as a reader of the whole file does.
+                // Determine the format as a reader of the whole file would.
                 let before = self.is_known_log.then_some(self.format);
                 self.set_format(before.unwrap_or(LogFormat::unknown()))?;
                 self.state = State::Reading;
@@ -79,13 +80,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Switches to `format`, and reads again from the offset after the last reported event.
+    /// Switches to `format`, and rereads the bytes after the last reported event.
     fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
-        // Dialects compare as equal if their names are equal.
+        // Dialects are equal if their names are equal, so `is_detected` is compared separately.
         if self.format != format || self.format.dialect.is_detected() != format.dialect.is_detected() {
-            // Damage that has been reported may extend further in this format, so it is read again
-            // from the start.
+            // In the new format, damage that has been reported may extend further, so the log is
+            // reread from the start.
             self.last = Last::Nothing;
             self.restart_in(format);
         }
@@ -93,9 +94,9 @@ impl Follower {
     }
 }
 
-/// Returns the dialect in which to follow a log whose dialect was detected as `detected`. Only the
-/// second block of a `wandb_old` log shows where its blocks start. So the log is followed as
-/// `wandb_old` only if the options name that dialect.
+/// Returns the dialect in which to follow a log whose dialect was detected as `detected`. The
+/// positions of the blocks in a `wandb_old` log only become apparent in the second block, so a log
+/// is followed as `wandb_old` only if the options name that dialect.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {
         Dialect::WANDB

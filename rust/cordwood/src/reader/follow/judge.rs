@@ -1,4 +1,5 @@
-//! Decides how to treat bytes that are not a valid fragment while the file is being written.
+//! Decides how bytes that are not a valid fragment are treated while the file is still being
+//! written.
 
 use std::io;
 use std::time::Instant;
@@ -18,40 +19,42 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
-/// The facts about the place where the decoder stopped.
+/// Facts about the bytes at which the decoder stopped.
 #[derive(Debug, Default)]
 struct Place {
     /// Whether a later block starts with a valid fragment.
     is_passed: bool,
     /// Whether the bytes are a fragment of another log.
     is_stale: bool,
-    /// Whether this may be an incomplete first fragment. The dialect of the log is not known, and
-    /// in some dialect the fragment continues after the written bytes.
+    /// Whether the bytes may be an incomplete first fragment. This is possible if the dialect of
+    /// the log is not known, and in some dialect the fragment would extend past the written bytes.
     may_be_first: bool,
-    /// Whether a record has started before this place.
+    /// Whether the bytes follow the start of a record that is not complete.
     is_in_record: bool,
-    /// Whether no bytes follow here, or only a block trailer.
+    /// Whether there are no bytes here, or only a block trailer.
     is_edge: bool,
     /// Whether all bytes here are zeros.
     is_zero: bool,
-    /// Whether the bytes are too few for a header, or are a part of the file header.
+    /// Whether the bytes are an incomplete fragment header, or part of the file header.
     is_part_of_header: bool,
-    /// Whether the bytes are a header of type 0 and length 0.
+    /// Whether the bytes are a header with type 0 and length 0.
     is_hole: bool,
-    /// Whether the bytes are a header that the dialect's writers write there, with a length that
-    /// extends past the written bytes.
+    /// Whether the bytes start with a header that a writer of the dialect may have written, and
+    /// whose length extends past the written bytes.
     is_part_of_fragment: bool,
-    /// Whether the bytes may be the rest of an older log. This is only possible in a log with a
-    /// number, where only a later fragment of this log shows whether the bytes are damage.
+    /// Whether the bytes may be the rest of an older log. Only a log with a number can contain the
+    /// rest of an older log. In such a log, only a later fragment of the same log shows that the
+    /// bytes are damage.
     may_be_older: bool,
 }
 
-/// The number of a line in the table, whether the line applies, and the answer if it does.
+/// A line of the table: its number, the condition under which it applies, and its answer.
 type Line = (u8, fn(&Place) -> bool, Answer);
 
 /// The table of `docs/format/following.md`, "The answer of a poll". The first line that applies
-/// decides. Line 1 is checked before the place is read. The page states two exceptions, below its
-/// table and under "Dialects". Here, each exception precedes the line that it changes.
+/// gives the answer. Line 1 is checked before these facts are gathered. `following.md` describes
+/// two exceptions, below its table and under "Dialects". In this table, each exception comes before
+/// the line that it changes.
 const TABLE: [Line; 11] = [
     (2, |place| place.is_passed, Final),
     (3, |place| place.is_stale, Wait(Stale)),
@@ -67,7 +70,8 @@ const TABLE: [Line; 11] = [
 ];
 
 impl Follower {
-    /// Decides how to treat the bytes at the start of the window, which are not a valid fragment.
+    /// Decides how the bytes at the start of the window, which are not a valid fragment, are
+    /// treated.
     pub(super) fn judge(&mut self, seen: Seen) -> io::Result<Answer> {
         if self.unreported.known_bad == Some(seen.at) {
             return Ok(Final);
@@ -81,16 +85,16 @@ impl Follower {
             self.unreported.retrying = None;
         }
         Ok(match answer {
-            // If a write was concurrent with the read, the read may have seen its end but not its
-            // start.
+            // If the file was written during the read, the read may have returned the end of the
+            // write but not its start.
             Final if !seen.is_read_again => ReadAgain,
             _ if is_suspect && self.has_retried(seen.at) => Final,
             answer => answer,
         })
     }
 
-    /// Counts this read of bytes that look damaged. Returns whether they have been read again often
-    /// enough and for long enough.
+    /// Counts this read of bytes that look damaged. Returns whether the bytes have been reread
+    /// often enough and for long enough.
     fn has_retried(&mut self, at: u64) -> bool {
         let retrying = match self.unreported.retrying {
             Some(retrying) if retrying.offset == at => Retrying {
@@ -157,16 +161,16 @@ impl Follower {
         })
     }
 
-    /// Checks whether any block from `block_end` on starts with a valid fragment.
+    /// Checks whether any of the blocks from `block_end` on starts with a valid fragment.
     fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
         let format = self.decoder.format();
-        // All fragments of a log with a number have the same form. A fragment of another form is
-        // left over from an older log.
+        // All fragments of a log with a number have the same form, so a fragment of another form is
+        // left from an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
         let is_own = |form| own_form.is_none_or(|own| own == form);
         if self.unreported.passed.is_some_and(|(_, form)| !is_own(form)) {
-            // The form was not known when these blocks were probed.
+            // These blocks were probed before the form of the log's fragments was known.
             (self.unreported.passed, self.unreported.probes) = (None, Probes::default());
         }
         if self.unreported.passed.is_some_and(|(passed, _)| passed >= block_end) {
@@ -174,8 +178,8 @@ impl Follower {
         }
         let (file, passed) = (&self.file, &mut self.unreported.passed);
         let is_passed = self.unreported.probes.any(block_end, status, |start| {
-            // Most blocks are zeros or left over from an older log. Reading a gigabyte of them
-            // would fill the page cache.
+            // Only the header is read at first. Most of these blocks are zeros or left from an
+            // older log, and reading a gigabyte of such blocks would fill the page cache.
             let mut len = file.read_at(start, &mut block[..Form::Synced.header_len()])?;
             let meaning = format.dialect.meaning(block[KIND_AT]);
             let is_fragment = matches!(meaning.role, Role::Fragment(_));
@@ -195,15 +199,15 @@ impl Follower {
         Ok(is_passed)
     }
 
-    /// Checks whether data is written after the bytes that show the format of the log, even after a
-    /// long run of zeros. If so, all the bytes that show the format are written.
+    /// Checks whether all bytes that determine the format of the log have been written. If there is
+    /// data after these bytes, even after a long run of zeros, all of them have been written.
     pub(super) fn is_head_written(&mut self) -> Result<bool, Error> {
         let status = self.file.status()?;
         let file = &self.file;
         let first = file.origin() + DETECT_LEN as u64;
         let is_written = self.unreported.head_probes.any(first, status, |start| {
-            // It is not known where blocks start. But some block starts less than the length of a
-            // header after `start`, and each header has a byte that is not zero.
+            // The positions of the blocks are not known. But some block starts less than one header
+            // length after `start`, and every header contains a byte other than zero.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(start, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
@@ -214,8 +218,8 @@ impl Follower {
     }
 
     /// Checks whether the rotation may be reported, which requires that all blocks of the old file
-    /// have been probed. If it returns `true`, the blocks are probed again before the rotation is
-    /// reported another time.
+    /// have been probed. After this function has returned `true`, the blocks are probed again
+    /// before the rotation is reported the next time.
     pub(super) fn may_report_rotation(&mut self) -> bool {
         if self.unreported.is_probing {
             return false;
@@ -230,9 +234,9 @@ fn is_hole(header: Header) -> bool {
     (header.kind, header.len) == (0, 0)
 }
 
-/// Checks whether a fragment extends past the `written_len` bytes that were written, in a block
-/// with `left` bytes left. If the dialect may get new types, a fragment of unknown type may have a
-/// header of either form.
+/// Checks whether a fragment extends past the first `written_len` bytes, which have been written,
+/// in a block with `left` bytes left. In a dialect that may get new types, a fragment of unknown
+/// type may have a header of either form.
 fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, left: usize) -> bool {
     let LogFormat { dialect, .. } = format;
     let is_to_come = || {

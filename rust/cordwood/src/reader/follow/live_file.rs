@@ -1,4 +1,4 @@
-//! A growing file and the part of it that has been read.
+//! A growing file, and the part of the file that has been read.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,41 +12,43 @@ use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
 use crate::segments::name_of;
 
-/// The number of bytes to request per read when there is a backlog.
+/// The number of bytes to request per read while the follower is catching up.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// The length of the smallest read: a block, plus the file header that may precede the first block.
+/// The minimum length of a read: one block, plus the file header that may precede the first block.
 const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 
-/// The state of the file on disk.
+/// The state of the file on the disk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileStatus {
     pub(super) file_len: u64,
-    /// Whether the path names another file or no file. Always false in a segmented log.
+    /// Whether the path refers to another file or to no file. Always false in a segmented log.
     pub(super) is_rotated: bool,
-    /// Whether the name of this segment now belongs to another segment, or to one in another
-    /// directory. Only its contents show whether that segment is part of the same log.
+    /// Whether the path of this segment now refers to another segment, possibly in another
+    /// directory. Only the contents of the other segment show whether it is part of the same log.
     pub(super) is_replaced: bool,
-    /// The file after this one in a segmented log. If it exists, this file will no longer change,
-    /// and `file_len` is final.
+    /// The file after this file in a segmented log. Once there is a next file, this file no longer
+    /// changes, and `file_len` is final.
     pub(super) next: Option<Next>,
 }
 
-/// A growing file and the part of it that has been read.
+/// A growing file, and the part of the file that has been read.
 #[derive(Debug)]
 pub(super) struct LiveFile {
     pub(super) path: PathBuf,
-    /// The absolute path, so that a change of the working directory does not matter.
+    /// The absolute path, which stays valid if the working directory changes.
     absolute: PathBuf,
     file: File,
     identity: FileId,
-    /// The segmented log that contains this file. All offsets are then log offsets.
+    /// The segmented log that contains this file, if any. In a segmented log, all offsets are log
+    /// offsets.
     pub(super) directory: Option<Directory>,
-    /// The bytes from the file offset `offset` on. Only the first `len` bytes are from the file.
+    /// The bytes that start at the file offset `offset`. Only the first `len` bytes are from the
+    /// file.
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
-    /// Whether the file will no longer change and has no bytes after these.
+    /// Whether the file will no longer change, and ends with these bytes.
     is_last: bool,
     /// The number of bytes that the last read requested.
     read_len: usize,
@@ -56,7 +58,7 @@ impl LiveFile {
     /// Opens a file, or the segment that contains the log offset `start`.
     pub(super) fn open(path: &Path, start: u64) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
-        // Opening a pipe would wait for its writer, so the path is checked first.
+        // Opening a pipe would block until a writer opens it, so the path is checked first.
         let metadata = fs::metadata(path).map_err(failed)?;
         if !metadata.is_file() && !metadata.is_dir() {
             return Err(failed(io::Error::new(
@@ -71,8 +73,8 @@ impl LiveFile {
             }
             let directory = Directory::open(path, &absolute, start)?;
             match open_identified(&directory.file()).map_err(|error| directory.not_opened(error, directory.origin)) {
-                // The first segment was pruned after it was listed. The caller did not choose its
-                // offset, so try again.
+                // The first segment was pruned after the directory was listed. The caller did not
+                // ask for this particular segment, so list the directory again.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
@@ -128,8 +130,8 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Returns the path of the file itself, not of its directory. A segment has the file name of a
-    /// log, but its directory can have any name.
+    /// Returns the path of the file itself, not of its directory. The log number can be in the file
+    /// name of a segment, but the directory can have any name.
     pub(super) fn file_path(&self) -> PathBuf {
         self.directory
             .as_ref()
@@ -141,12 +143,12 @@ impl LiveFile {
         self.directory.as_ref().map_or(0, |directory| directory.origin)
     }
 
-    /// Whether the file is read as one that will no longer change.
+    /// Whether the file is read as a file that will no longer change.
     pub(super) fn is_final(&self) -> bool {
         self.directory.as_ref().is_some_and(|directory| directory.is_final)
     }
 
-    /// Reads the file as one that will no longer change.
+    /// From now on, reads the file as a file that will no longer change.
     pub(super) fn set_final(&mut self) {
         if let Some(directory) = &mut self.directory {
             directory.is_final = true;
@@ -167,7 +169,7 @@ impl LiveFile {
                 }
             }
             return Ok(FileStatus {
-                // The bytes after the start of the next file do not belong to the log.
+                // Bytes after the start of the next file do not belong to the log.
                 file_len: directory.next.map_or(end, |next| next.origin.min(end)),
                 is_rotated: false,
                 is_replaced,
@@ -180,7 +182,7 @@ impl LiveFile {
             Err(error) => return Err(failed(error)),
         };
         Ok(FileStatus {
-            // Even if another file has the name now, this file is read to its end.
+            // This file is read to its end, even if the path now refers to another file.
             file_len: file_len()?,
             is_rotated,
             is_replaced: false,
@@ -207,11 +209,12 @@ impl LiveFile {
     }
 
     /// Reads the file from `offset` to at least the end of the block, or to the end of the file.
-    /// Discards the bytes read before, because they may be stale where the decoder found no valid
-    /// fragment.
+    /// Discards the bytes from earlier reads, because the bytes that were not a valid fragment may
+    /// have changed since.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // A read is longer than the previous one only if all bytes of the previous one were used.
-        // Otherwise, the follower would read a gigabyte of zeros that may follow the written part.
+        // A read is longer than the previous read only if all bytes of the previous read were used.
+        // Otherwise, if a gigabyte of zeros followed the written part, the follower would read all
+        // of them.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
@@ -219,7 +222,7 @@ impl LiveFile {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(buffer.len().max(self.read_len), 0);
         (self.offset, self.len, self.is_last) = (offset, 0, false);
-        // Bytes after `file_len` belong to the log only if the file is the newest one.
+        // Bytes after `file_len` belong to the log only if this is the newest file.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let has_next = self
             .directory
@@ -241,22 +244,23 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Reads into `buffer` from the file offset `offset` until it is full or the file ends.
+    /// Reads from the file offset `offset` into `buffer`, until the buffer is full or the file
+    /// ends.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         read_full_at(&self.file, buffer, offset.saturating_sub(self.origin()))
     }
 
-    /// Returns the last `left` bytes of the block, from `at` on, and how many of them are written.
-    /// `at` must be the start of the last read. Bytes that are not written yet are zeros. If those
-    /// zeros would complete the fragment at `at` in this dialect, one of them is replaced by
-    /// another byte, so that the fragment stays incomplete.
+    /// Returns the last `left` bytes of the block, which start at `at`, and how many of these bytes
+    /// have been written. `at` must be the start of the last read. Bytes that have not been written
+    /// yet are replaced by zeros. If these zeros would complete the fragment at `at` in this
+    /// dialect, the first zero is replaced by another byte, so that the fragment stays incomplete.
     pub(super) fn whole_block(&mut self, at: u64, left: usize, dialect: Dialect) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);
         let bytes = &mut self.buffer[..left];
         bytes[there..].fill(0);
         if dialect.valid(bytes, true).is_some_and(|valid| valid.end > there) {
-            // A change of one byte always changes the CRC.
+            // Changing one byte always changes the CRC.
             bytes[there] = 1;
         }
         let window = Window {

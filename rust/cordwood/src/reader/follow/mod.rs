@@ -1,8 +1,8 @@
 //! Follows a file that is still being written, and returns its records as they arrive.
 //!
-//! `docs/format/following.md` lists the rules and the reasons for them. The
+//! The rules and the reasons for them are in `docs/format/following.md`. The
 //! [`Decoder`](crate::codec::Decoder) distinguishes records from damage. This module only decides
-//! when the decoder's answer is final.
+//! when the decoder's result is final.
 
 mod directory;
 mod follower;

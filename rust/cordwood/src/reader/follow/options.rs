@@ -21,34 +21,35 @@ options! {
     pub struct FollowOptions {
         /// Return only events that start at or after this file offset, which is usually the
         /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To
-        /// also check that the log is the same, use [`with_position`](Self::with_position).
+        /// also check that the log has not been replaced, use
+        /// [`with_position`](Self::with_position).
         ///
-        /// A follower may start in the middle of a record. MIDDLE and LAST fragments before any
-        /// other fragment are treated as the rest of that record. They are skipped without being
-        /// reported, even if the start of the record is damaged or missing.
+        /// A follower may start in the middle of a record. If the first fragments are MIDDLE or
+        /// LAST fragments, they are treated as the rest of that record, and are skipped without
+        /// being reported, even if the start of the record is damaged or missing.
         pub start: u64 = 0;
-        /// The position at which an earlier follower ended. The log must still be the same.
-        /// Default: `None`.
+        /// The position at which an earlier follower ended. The follower checks that the log is
+        /// still the same. Default: `None`.
         pub position: Option<Position> = None;
-        /// The treatment of damage. Default: [`OnCorruption::Fail`]. A follower treats
+        /// How damage is treated. Default: [`OnCorruption::Fail`]. A follower treats
         /// [`OnCorruption::Salvage`] like [`OnCorruption::Skip`], because it cannot search a block
         /// for valid records while the block is still being written.
         pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
         /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
         pub poll_interval: Duration = Duration::from_millis(50), set with_poll_interval;
-        /// How many times to reread bytes that look damaged before reporting them. This does not
-        /// apply if a later block starts with a valid fragment. Default: 3.
+        /// How many times to reread bytes that look damaged before reporting them. If a later block
+        /// starts with a valid fragment, the damage is reported without waiting. Default: 3.
         pub retry_polls: u32 = 3;
-        /// The minimum time during which bytes that look damaged are reread before they are
-        /// reported. Default: 100 ms.
+        /// The minimum time for which to reread bytes that look damaged before reporting them.
+        /// Default: 100 ms.
         pub retry_time: Duration = Duration::from_millis(100);
-        /// Refuse a record that is longer than this number of bytes. This bounds the memory of a
-        /// follower. Default: 1 GiB.
+        /// The maximum length of a record, in bytes. Longer records are refused. This limits how
+        /// much memory a follower uses. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// The dialect of the log. If this is `None`, the follower detects the dialect once there
-        /// is a file header or a complete fragment, and uses [`Dialect::LEVELDB`] until then.
-        /// Default: `None`. [`Dialect::WANDB_OLD`] is never detected, because only the second block
-        /// shows it.
+        /// The dialect of the log. If this is `None`, the follower uses [`Dialect::LEVELDB`] until
+        /// there is a file header or a complete fragment from which the dialect can be detected.
+        /// Default: `None`. [`Dialect::WANDB_OLD`] is never detected, because it can only be
+        /// recognised by its second block.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log. See [`ReadOptions::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
@@ -60,8 +61,8 @@ options! {
 log_options!(FollowOptions);
 
 impl FollowOptions {
-    /// Sets [`start`](Self::start) in bytes and clears [`position`](Self::position). The follower
-    /// then does not check that the log is the same.
+    /// Sets [`start`](Self::start) in bytes and clears [`position`](Self::position). Without a
+    /// position, the follower does not check that the log is the same.
     #[must_use]
     pub fn with_start(mut self, start: u64) -> Self {
         (self.start, self.position) = (start, None);
@@ -94,8 +95,8 @@ impl FollowOptions {
 
     /// Creates a decoder for a file whose first byte has the offset `origin`.
     pub(super) fn decoder(&self, format: LogFormat, origin: u64) -> Decoder {
-        // The follower decides when to report damage, so the follower and not the decoder stops at
-        // it.
+        // The follower decides when to report damage, so the decoder must not stop at damage by
+        // itself.
         let mut options = ReadOptions::default()
             .with_format(format)
             .with_on_corruption(OnCorruption::Skip)

@@ -8,27 +8,27 @@ use super::poll::WaitReason;
 use crate::dialect::Form;
 use crate::format::BLOCK_LEN;
 
-/// The maximum number of blocks that one poll probes. This many blocks span 8 MiB. If they are in
-/// the page cache, probing them takes less than a millisecond.
+/// The maximum number of blocks that one poll probes, which corresponds to 8 MiB of the file. If
+/// these blocks are in the page cache, probing them takes less than a millisecond.
 const PROBES_MAX: usize = 256;
 
-/// The decision about the first place that is not a valid fragment.
+/// The decision about the first bytes that are not a valid fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The bytes may become a valid fragment.
+    /// The bytes may still become a valid fragment.
     Wait(WaitReason),
-    /// The bytes must be read again before they are reported.
+    /// The bytes must be reread before they are reported.
     ReadAgain,
-    /// The bytes will never be a valid fragment. They are reported as a reader of the whole file
-    /// would.
+    /// The bytes will never be a valid fragment, and are reported as a reader of the whole file
+    /// would report them.
     Final,
 }
 
-/// The place where the decoder stopped. The last read started there.
+/// Where the decoder stopped, which is also where the last read started.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) at: u64,
-    /// The state of the file before it was read.
+    /// The state of the file before the read.
     pub(super) status: FileStatus,
     pub(super) is_read_again: bool,
 }
@@ -37,39 +37,39 @@ pub(super) struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Unreported {
     /// The start of the last block that is known to start with a valid fragment, and the form of
-    /// that fragment. Everything before this block has been written.
+    /// that fragment. All bytes before this block have been written.
     pub(super) passed: Option<(u64, Form)>,
-    /// The search for a block that starts with a valid fragment.
+    /// The state of the search for a block that starts with a valid fragment.
     pub(super) probes: Probes,
-    /// The search for data after the bytes that show the format of the log.
+    /// The state of the search for data after the bytes that determine the format of the log.
     pub(super) head_probes: Probes,
-    /// Whether this poll left some blocks of a replaced file for the next poll to probe.
+    /// Whether some blocks of a replaced file are left for the next poll to probe.
     pub(super) is_probing: bool,
     pub(super) retrying: Option<Retrying>,
-    /// The offset of bytes that are not a valid fragment and never will be.
+    /// The offset of bytes that will never be a valid fragment.
     pub(super) known_bad: Option<u64>,
 }
 
-/// Selects the blocks to probe. Every poll probes the first block, because the writer continues
-/// there unless a crash left a hole of several blocks. Polls probe the other blocks in rotation,
-/// because any of them may be started or completed at any time.
+/// Selects the blocks to probe. Every poll probes the first block, because this is where the writer
+/// continues, unless a crash left a gap of several blocks. The other blocks are probed in turn,
+/// because a writer may start or complete any of them at any time.
 ///
-/// Once a replaced file has been reported, it may never be polled again. So all of its blocks are
-/// probed before the report. They are probed again before each further report, because the writer
-/// may have continued in the meantime.
+/// Once a replaced file has been reported, the caller may never poll it again, so all blocks of the
+/// file are probed before the report. The blocks are probed again before each further report,
+/// because the writer may have continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Probes {
-    /// The next block to probe after the first one, or 0 to start again.
+    /// The next block to probe after the first block, or 0 to start over.
     next: u64,
     /// Whether all blocks have been probed since the file was replaced, or since the replacement
-    /// was last reported. `None` if this probing has not started.
+    /// was last reported. `None` if this round of probing has not started.
     pub(super) has_probed_all: Option<bool>,
 }
 
 impl Probes {
-    /// Checks the next blocks to probe, starting with `first`. Returns whether `is_it` is true for
-    /// any of them. Stops at the first such block. To check whether more blocks remain, call
-    /// [`is_unfinished`](Self::is_unfinished).
+    /// Calls `is_it` for each of the next blocks to probe, starting with `first`, until a call
+    /// returns true. Returns whether any call returned true. To check whether more blocks remain,
+    /// call [`is_unfinished`](Self::is_unfinished).
     pub(super) fn any(
         &mut self,
         first: u64,
@@ -97,13 +97,15 @@ impl Probes {
         Ok(false)
     }
 
-    /// Whether more blocks of a replaced file must be probed before the replacement is reported.
+    /// Whether more blocks of a replaced file must be probed before the replacement can be
+    /// reported.
     pub(super) fn is_unfinished(&self) -> bool {
         self.has_probed_all == Some(false)
     }
 }
 
-/// Bytes that look damaged, when they were first seen, and how often they have been read again.
+/// The offset of bytes that look damaged, when these bytes were first seen, and how often they have
+/// been reread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retrying {
     pub(super) offset: u64,
@@ -117,8 +119,8 @@ mod tests {
 
     const BLOCK: u64 = BLOCK_LEN as u64;
 
-    /// Returns the numbers of the blocks that a poll probes. The check succeeds only for the block
-    /// `found`.
+    /// Returns the numbers of the blocks that a poll probes if the check succeeds only for the
+    /// block `found`.
     fn probed(probes: &mut Probes, first: u64, block_count: u64, is_rotated: bool, found: Option<u64>) -> Vec<u64> {
         let status = FileStatus {
             file_len: block_count * BLOCK,
@@ -147,11 +149,12 @@ mod tests {
             assert_eq!(probed(&mut probes, 0, 600, false, None), first_and(0, others));
             assert!(!probes.is_unfinished());
         }
-        // The first block moves ahead, first by a few blocks and then past the blocks probed last.
+        // The first block moves forward, at first by a few blocks, and then past the blocks that
+        // were probed last.
         assert_eq!(probed(&mut probes, 3, 600, false, None), first_and(3, 256..511));
         assert_eq!(probed(&mut probes, 590, 600, false, None), first_and(590, 591..600));
         assert_eq!(probed(&mut probes, 600, 600, false, None), []);
-        // The next poll finds the same block again.
+        // The next poll finds the same block.
         assert_eq!(probed(&mut probes, 0, 600, false, Some(7)), first_and(0, 1..8));
         assert_eq!(probed(&mut probes, 0, 600, false, Some(7)), [0, 7]);
         assert_eq!(probed(&mut probes, 0, 9, false, Some(0)), [0]);
@@ -161,18 +164,18 @@ mod tests {
     fn a_replaced_file_is_fully_probed_before_the_report() {
         let mut probes = Probes::default();
         assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 1..256));
-        // Probing starts again, in case the writer has continued in the meantime.
+        // Probing starts over, because the writer may have continued in the meantime.
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(probes.is_unfinished());
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 256..300));
         assert!(!probes.is_unfinished());
-        // No second round is needed until the replacement is reported.
+        // A second round is only needed once the replacement has been reported.
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(!probes.is_unfinished());
         probes.has_probed_all = None;
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(probes.is_unfinished());
-        // The path names this file again.
+        // The path refers to this file again.
         assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 256..300));
         assert!(!probes.is_unfinished());
     }

@@ -1,4 +1,4 @@
-//! Finds where to append to a log, by the rules of `docs/format/writing.md`.
+//! Finds where to append to a log, according to the rules in `docs/format/writing.md`.
 
 use std::io;
 use std::path::Path;
@@ -28,8 +28,8 @@ pub(in crate::writer) struct Recovered {
 }
 
 /// Finds the end of the last complete record, and changes the file so that another record can
-/// follow. Errors show `path`. `file` is the path of the file itself, which may be a segment of a
-/// log. `interrupted` can stop the call while it reads.
+/// follow. Errors contain `path`. `file` is the path of the file itself, which may be a segment of
+/// a log. `interrupted` can stop the call while it reads.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -161,10 +161,10 @@ fn format_of(
 /// Checks whether a log in which the dialect `found` was detected can be read as `named`. Each
 /// fragment of the log must have the same meaning in both dialects. For example, a RocksDB log that
 /// is not recycled is detected as a LevelDB log, and a long Pebble log as a recyclable one. A log
-/// without containers cannot be read as packed, because other programs read it.
+/// without containers cannot be read as packed, because other programs read such logs.
 ///
-/// If the start of the file, its `head`, is damaged or was padded, the mark or the file header is
-/// missing. A missing mark or header does not contradict `named`.
+/// If `head`, the start of the file, is damaged or was padded, the mark or the file header is
+/// missing. A missing mark or file header does not contradict `named`.
 fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let is_start_lost = !starts_undamaged(head);
     let has_lost_mark = is_start_lost && named.is_packed() && found.has_containers();
@@ -173,7 +173,7 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     }
     let is_same_fragment = |byte: u8| {
         let meaning = found.meaning(byte);
-        // A detected LevelDB log may have containers only after a damaged mark.
+        // If a log was detected as a LevelDB log, it may have containers only after a damaged mark.
         let is_its_own =
             matches!(meaning.role, Role::Fragment(_)) && (meaning.form != Form::Packed || found.is_packed());
         !is_its_own || named.meaning(byte) == meaning
@@ -186,9 +186,9 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
-/// Sets the length of a file that was longer or ended in a torn record. The new length is synced
-/// before any byte is written after it. Otherwise, a crash could bring back old bytes after the new
-/// ones. Everything before `known_offset` was on the disk.
+/// Sets the length of a file that was longer or that ended in a torn record. The new length is
+/// synced before any byte is written after the new end, because otherwise a crash could bring back
+/// old bytes after the new bytes. Everything before `known_offset` was on the disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
     storage
@@ -197,7 +197,7 @@ pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64)
 }
 
 /// Rewrites the bytes `[start, end)` of the file, so that the next sync writes them to the disk
-/// even if the last one failed.
+/// even if the last sync failed.
 fn write_again(
     storage: &dyn Storage,
     start: u64,
@@ -234,17 +234,17 @@ impl LogBefore<'_> {
         Error::io(source, self.path)
     }
 
-    /// Returns the error for damage in a log that could be appended to after padding.
+    /// Returns the error for damage in a log to which records could be appended after padding.
     fn corruption(&self, region: SkippedRegion) -> Error {
         Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
 
-    /// Returns the length that the file will have, by the table in `docs/format/writing.md`.
-    /// `region` is the whole tail.
+    /// Returns the length that the file will have, according to the table in
+    /// `docs/format/writing.md`. `region` is the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         // Without a valid fragment, no byte shows that this file is a log. The file may be a log
-        // whose first record is torn. If its dialect was named, it may also be a log whose only
-        // records have a sector that never reached the disk.
+        // whose first record is torn. If the dialect was named, the file may also be a log whose
+        // only records have a sector that never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
@@ -310,8 +310,8 @@ impl LogBefore<'_> {
     /// Checks whether everything from `start` on can be the start of one record: a truncated
     /// header, or a header whose record extends to the end of the file or past it.
     fn is_torn_first(&self, start: u64) -> Result<bool, Error> {
-        /// A longer text is hardly ever the start of a header by chance. It is more likely the
-        /// whole content of a small file that is not a log.
+        /// A longer text is hardly ever the start of a header by chance. Such a text is more likely
+        /// the whole content of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
         let left = self.file_len - start;
         let bytes = read_at_most(self.storage, start, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
@@ -370,7 +370,7 @@ impl LogBefore<'_> {
             .with_range(offset..)
             .with_dialect(grid.dialect)
             .with_record_len_max(options.record_len_max);
-        // A log can be appended to even if it contains longer records.
+        // Records can be appended even to a log that contains longer records.
         read_options.takes_any_len = true;
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }

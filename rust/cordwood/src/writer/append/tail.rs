@@ -101,7 +101,7 @@ impl Tail {
                 let bytes = read_at_most(storage, region.start, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.start, dialect).is_some() {
-                    // If one bit of the length is flipped back, the record is complete.
+                    // With one bit of the length flipped back, the record is complete.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
                 }
@@ -121,7 +121,7 @@ fn rank(reason: Reason) -> u8 {
 }
 
 /// Checks whether a sector of the file, or the part of a sector that is in `bytes`, is all zero.
-/// `bytes` start at the file offset `start`.
+/// `bytes` starts at the file offset `start`.
 fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
     let first_len = (SECTOR_LEN - start % SECTOR_LEN) as usize;
     let (first, rest) = bytes.split_at(first_len.min(bytes.len()));
@@ -130,9 +130,9 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Checks whether `bytes` contain a complete record, or the start of a record that may be complete.
-/// Engine metadata counts as a record. `bytes` are the remainder of a block after damage, where no
-/// reader looks for records.
+/// Checks whether `bytes` contains a complete record, or the start of a record that may be
+/// complete. Engine metadata counts as a record. `bytes` is the remainder of a block after damage,
+/// where no reader looks for records.
 ///
 /// Log fragments in the data of a damaged record are mistaken for a record here. A false alarm is
 /// better than a silent loss.

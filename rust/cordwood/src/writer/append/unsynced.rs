@@ -4,7 +4,7 @@
 //! still be read and the next sync succeeds, but they are not on the disk. So a writer that reopens
 //! such a file must rewrite the bytes, which makes the pages dirty. Only then does a successful
 //! sync mean that the bytes are on the disk. Only the process whose sync failed knows about the
-//! failure. Another process uses its checkpoint to state which bytes it knows to be on the disk.
+//! failure. Another process passes a checkpoint to state which bytes it knows to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -15,12 +15,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::file::FileId;
 
-/// For each file with a failed sync, the offset before which everything was on the disk at that
-/// time.
+/// For each file with a failed sync, the offset before which everything was on the disk when the
+/// sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
-/// The number of files with a failed sync. While this is 0, which is nearly always the case, the
-/// lock is not taken. In a forked child, the lock may be held by a thread that does not exist
+/// The number of files with a failed sync. While this number is 0, which is nearly always the case,
+/// the lock is not taken. In a forked child, the lock may be held by a thread that does not exist
 /// there.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -50,7 +50,7 @@ pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
 }
 
 /// Forgets the failed sync of a file. The caller has written the whole file again and synced it, or
-/// has found that it is another file.
+/// has found that the file is a different one.
 pub(in crate::writer) fn forget(file: Option<FileId>) {
     if let Some(file) = file
         && COUNT.load(Relaxed) > 0

@@ -1,4 +1,4 @@
-//! Writes the buffer to the file, and the file to the disk.
+//! Writes the buffer to the file, and syncs the file to the disk.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +25,8 @@ impl LogFile {
         self.write_buffer(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Writes all records to the file. This is one write, unless the system accepts only part of
-    /// the bytes.
+    /// Writes all records to the file. All bytes are written in one write, unless the system
+    /// accepts only some of them.
     pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
         state.end_container();
         self.write_buffer(state)
@@ -96,7 +96,7 @@ impl LogFile {
     }
 
     /// Truncates the file to the end of the last record that was written completely, and syncs the
-    /// new length. Opening a log with a torn record does the same. The buffer is kept.
+    /// new length, as opening a log with a torn record does. The buffer is kept.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
         let undone = state
@@ -116,7 +116,7 @@ impl LogFile {
     }
 
     /// Waits until everything before `end`, which has been written, is on the disk. One of the
-    /// waiting threads syncs for all of them, without holding the lock.
+    /// waiting threads syncs on behalf of all, without holding the lock.
     pub(in crate::writer) fn wait_until_durable<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,

@@ -21,8 +21,8 @@ use crate::writer::storage::copy_of;
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
 ///   [`append_to`](LogFile::append_to) reads an existing log and appends to it, but never directly
-///   after an incomplete record. LevelDB does append there if it reuses a log, and then loses the
-///   records that follow.
+///   after an incomplete record. LevelDB does append after an incomplete record when it reuses a
+///   log, and then loses the records that follow.
 /// * The file is locked against a second writer, in this process or another, until the log is
 ///   closed or dropped.
 /// * Threads can share a log by reference. Threads that call [`append_sync`](LogFile::append_sync)
@@ -54,10 +54,11 @@ use crate::writer::storage::copy_of;
 /// If the file cannot be truncated either, its end is unknown, and every later call fails.
 ///
 /// After a failed sync, every later call also fails. A failed sync cannot be retried. The system
-/// may have dropped the bytes that it could not write, and it reports this only once. To continue,
-/// open the file again with [`append_to`](LogFile::append_to). In the same process, `append_to`
-/// reads the bytes after the durable offset and writes them again, so that the next sync covers
-/// them. In another process, pass a [checkpoint](LogFileOptions::checkpoint) to do the same.
+/// may have dropped the bytes that it could not write, and it reports the failure only once. To
+/// continue, open the file again with [`append_to`](LogFile::append_to). In the same process,
+/// `append_to` reads the bytes after the durable offset and writes them again, so that the next
+/// sync covers them. In another process, pass a [checkpoint](LogFileOptions::checkpoint), so that
+/// `append_to` writes the bytes after the checkpoint again.
 ///
 /// A panic while a record is appended, such as in an iterator passed to
 /// [`extend`](LogFile::extend), also makes every later call fail.
@@ -93,15 +94,15 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Returns the format in which the log is written. This is the format that the options give. If
-    /// the options name no dialect, the format has the detected dialect.
+    /// Returns the format in which the log is written. The format is given by the options. If the
+    /// options name no dialect, the format has the detected dialect.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
     /// Returns the bytes that followed the last complete record when the log was opened. These
     /// bytes were cut off or kept, depending on the [options](LogFileOptions::on_torn_tail).
-    /// Returns `None` if there were none.
+    /// Returns `None` if there were no such bytes.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
@@ -111,9 +112,9 @@ impl LogFile {
         self.path.as_deref()
     }
 
-    /// Returns the length of the file in bytes with all records so far, including those not yet
-    /// written. The length of an open container is not known yet. While one is open, this is the
-    /// lowest offset that the next record can have.
+    /// Returns the length of the file in bytes with all records so far, including records not yet
+    /// written. The length of an open container is not known yet. While a container is open, this
+    /// is the lowest offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
@@ -141,7 +142,7 @@ impl LogFile {
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
             // Another thread of the parent may have held the lock at the fork. In the child, no
-            // thread would ever release it.
+            // thread would ever release the lock.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
         self.lock().status()
@@ -170,8 +171,8 @@ impl LogFile {
     /// Appends a record and returns its offset once the record and everything before it are on the
     /// disk.
     ///
-    /// While one thread waits for the disk, others can append. The next sync covers all of these
-    /// records.
+    /// While one thread waits for the disk, others can append. The next sync covers all records
+    /// appended in the meantime.
     ///
     /// # Errors
     ///
@@ -271,9 +272,9 @@ impl LogFile {
     /// # Errors
     ///
     /// Returns the same errors as [`append`](Self::append). If a record is too long, the records
-    /// before it are in the log. After a failed write, the records of this call that had not
-    /// reached the file are not in the log. It is possible that no record of this call is in the
-    /// log. [`offset`](Self::offset) shows where the log ends.
+    /// before it have already been appended. After a failed write, the records of this call that
+    /// had not reached the file are not in the log. The log may then contain no record of this call
+    /// at all. [`offset`](Self::offset) shows where the log ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
         self.wait_for(unsynced)?;
@@ -335,7 +336,7 @@ impl LogFile {
 
     /// Appends a record if this is possible without waiting for the operating system or for another
     /// thread. Otherwise, or if the record is too long, this appends no record and returns `None`.
-    /// With [`FlushPolicy::EveryAppend`], it always returns `None`.
+    /// With [`FlushPolicy::EveryAppend`], this always returns `None`.
     ///
     /// # Errors
     ///
@@ -358,7 +359,7 @@ impl LogFile {
         {
             return Ok(Some(offset));
         }
-        // This length is an upper bound. If it is too long, the caller must use `append`.
+        // This length is an upper bound. If this bound is too high, the caller must use `append`.
         let len = state.encoder.encoded_len_max(record.len());
         let end = state.encoder.offset().saturating_add(len);
         let is_full = state.buffer.len() as u64 + len >= BUFFER_LEN as u64;
@@ -424,8 +425,9 @@ impl LogFile {
     /// is syncing, this call waits for that sync. If that sync does not cover `offset`, or no
     /// thread is syncing, this call syncs the file.
     ///
-    /// To wait for a record, pass the value of [`offset`](Self::offset) after its append.
-    /// [`append`](Self::append) returns where the record starts, not where it ends.
+    /// To wait for a record, pass the value that [`offset`](Self::offset) returns after the record
+    /// has been appended. [`append`](Self::append) returns where the record starts, not where it
+    /// ends.
     ///
     /// # Errors
     ///
@@ -466,7 +468,8 @@ impl LogFile {
     ///
     /// Writes all records so far and waits until they are on the disk, unless the
     /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. `close` also waits for threads that
-    /// are waiting for a sync. Then it releases the file, so that another writer can open it.
+    /// are waiting for a sync. Afterwards, `close` releases the file, so that another writer can
+    /// open it.
     ///
     /// Every later call fails with [`ErrorKind::Closed`], except another `close` and the methods
     /// that only return information about the log. A second `close` waits until the first has
@@ -516,7 +519,7 @@ impl LogFile {
         state.storage = None;
         self.sync_ended.notify_all();
         // A closed writer may be kept for a long time, so its memory is released. The bytes that
-        // were not written are lost, and an error has already reported this.
+        // were not written are lost, and an error has already reported the loss.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished
@@ -528,7 +531,7 @@ impl LogFile {
         state.is_closed = true;
         usable?;
         let State { encoder, buffer, .. } = &mut *state;
-        // This writes the file header, if there is no record, and the end-of-log trailer.
+        // This writes the end-of-log trailer, after the file header if the log has no records.
         encoder.start(buffer);
         encoder.end(buffer);
         self.write_out(&mut state)?;
@@ -582,7 +585,8 @@ impl LogFile {
         Ok(state)
     }
 
-    /// Reserves room in the buffer for a long record, for which there may not be enough memory.
+    /// Reserves room in the buffer for a long record. There may not be enough memory for such a
+    /// record.
     #[inline]
     fn reserve(&self, state: &mut State, record_len: usize) -> Result<(), Error> {
         if record_len as u64 > self.options.record_len_max {

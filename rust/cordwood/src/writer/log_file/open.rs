@@ -32,7 +32,7 @@ impl LogFile {
     ///
     /// * [`ErrorKind::Io`] if the file cannot be opened or emptied.
     /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the name of the file states a
-    ///   log number, as `000012.log` does, that differs from the one in the options.
+    ///   log number, as `000012.log` does, that differs from the log number in the options.
     /// * [`ErrorKind::Locked`] if another writer has the file open. The file is left as it is.
     /// * [`ErrorKind::Unsupported`] if the options give a log number or a compression that the
     ///   dialect does not support, or a compression that this build cannot write. The file is not
@@ -67,7 +67,7 @@ impl LogFile {
         Self::create_in_storage(Box::new(file), options, Some(path)).map_err(failed)
     }
 
-    /// Opens a log to append to it, or creates a new one if the file does not exist.
+    /// Opens a log to append to it, or creates a new log if the file does not exist.
     ///
     /// This reads the file from its start or from the [checkpoint](LogFileOptions::checkpoint). If
     /// the file does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
@@ -89,7 +89,7 @@ impl LogFile {
     /// * [`ErrorKind::Unsupported`] for the same reasons as in [`create`](Self::create).
     /// * [`ErrorKind::Foreign`] if the file is not a log.
     /// * [`ErrorKind::TornTail`] if the file ends with an incomplete record or with zeros, and the
-    ///   options refuse that.
+    ///   options refuse such a file.
     /// * [`ErrorKind::Corruption`] if the file is damaged, unless the options request padding.
     ///
     /// ```
@@ -147,7 +147,7 @@ impl LogFile {
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
         let path = path.as_ref();
-        // This check must come first, because opening the file would create it.
+        // This check must come first, because opening the path would create the file.
         check_appended_to(options.format(), Some(path))?;
         // A log with a checkpoint must already exist. If the log is lost, creating a new one would
         // hide the loss.
@@ -161,7 +161,7 @@ impl LogFile {
         Self::append_to_storage(Box::new(file), options, Some(path), Some(path), interrupted)
     }
 
-    /// Appends to the log in `storage`. Errors show `path`, and `file` is the path of the file
+    /// Appends to the log in `storage`. Errors contain `path`. `file` is the path of the file
     /// itself.
     pub(in crate::writer) fn append_to_storage(
         storage: Box<dyn Storage>,
@@ -200,8 +200,8 @@ impl LogFile {
         Ok(Self::new(storage, options, new, path))
     }
 
-    /// Marks this log as a segment that follows another one. A reader that has read the previous
-    /// segment may have used up its decompression budget.
+    /// Marks this log as a segment that follows another segment. A reader may have used up its
+    /// decompression budget on the previous segments.
     pub(in crate::writer) fn after_another(mut self) -> Self {
         if let Ok(state) = self.state.get_mut() {
             state.encoder.use_up_budget();
@@ -220,7 +220,7 @@ impl LogFile {
         let Recovered { format, file_len, tail } = recovered;
         let process = storage.process();
         let mut encoder = Encoder::unchecked(file_len, format);
-        // The whole file is a tail that was padded, so its mark must be written again.
+        // The whole file is a tail that was padded, so the mark must be written again.
         if file_len > 0 && tail.is_some_and(|tail| tail.start == 0) {
             encoder.start_again();
         }

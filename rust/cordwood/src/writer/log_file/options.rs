@@ -21,7 +21,7 @@ pub enum SyncPolicy {
     /// of the machine may lose them.
     #[default]
     Never,
-    /// [`LogFile::close`](crate::LogFile::close) syncs. Every later variant also syncs on close.
+    /// [`LogFile::close`](crate::LogFile::close) syncs. Every policy except `Never` syncs on close.
     OnClose,
     /// Each append syncs before it returns. Threads that append at the same time share a sync.
     EveryAppend,
@@ -44,7 +44,7 @@ named! {
         /// Each append writes its record before it returns, usually in one write.
         /// [`extend`](crate::LogFile::extend) and a record of more than 256 KiB use one write per
         /// 256 KiB. Appended records survive the end of the process, even if it is killed. LevelDB
-        /// does the same.
+        /// also writes each record at once.
         #[default]
         EveryAppend = "append",
         /// The log writes on request, when 256 KiB have been buffered, and when it is closed.
@@ -72,8 +72,8 @@ named! {
         /// refused, because the record may have been synced. A file without any valid fragment is
         /// refused, because it may not be a log.
         Truncate = "truncate",
-        /// Keeps every byte, damaged or not, and appends in the next block. Readers continue to
-        /// report the region that they skip before that block.
+        /// Keeps every byte, damaged or not, and appends in the next block. Readers still report
+        /// the region before this block as skipped.
         PadToBlock = "pad",
     }
 }
@@ -98,26 +98,26 @@ options! {
         /// not end with a complete record. Default: [`OnTornTail::Refuse`].
         pub on_torn_tail: OnTornTail = OnTornTail::default(), set with_on_torn_tail;
         /// The maximum length of a segment of a [`SegmentedLog`](crate::SegmentedLog), in bytes.
-        /// Only the first record of a segment can make it longer than this. A
+        /// Only the first record of a segment can make the segment longer than this. A
         /// [`LogFile`](crate::LogFile) ignores this option. Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
-        /// The number of bytes that a [`SegmentedLog`](crate::SegmentedLog) must keep before a new
-        /// segment. Each time a segment starts, the log removes the oldest segments, as long as at
-        /// least this many bytes are left. Default: `None`, which keeps all segments.
+        /// The minimum number of bytes that a [`SegmentedLog`](crate::SegmentedLog) keeps, not
+        /// counting a new segment. Each time a segment starts, the log removes the oldest segments,
+        /// as long as at least this many bytes are left. Default: `None`, which keeps all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
         /// The time for which a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a
         /// segment starts, the log removes the oldest segments, as long as their files were last
         /// changed longer ago than this. If the system's clock says that a segment was changed in
-        /// the future, that segment and all later ones are kept. Default: `None`, which keeps all
-        /// segments.
+        /// the future, this segment and all later segments are kept. Default: `None`, which keeps
+        /// all segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
         /// An offset at which a record starts or ends, and before which everything is known to be
         /// on the disk. An earlier [`durable_offset`](crate::LogFile::durable_offset) is such an
         /// offset. [`LogFile::append_to`](crate::LogFile::append_to) reads the file from this
-        /// offset to find its end. It also writes the bytes after this offset again, because a sync
-        /// may have failed in the process that wrote them. If the checkpoint is greater than 0, the
-        /// file must exist. Default: `None`, which reads the file from its start. In that case, no
-        /// bytes are written again, unless a sync has failed in this process.
+        /// offset to find its end. The bytes after this offset are also written again, because a
+        /// sync may have failed in the process that wrote them. If the checkpoint is greater than
+        /// 0, the file must exist. Default: `None`, which reads the file from its start. Without a
+        /// checkpoint, no bytes are written again, unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
         /// The dialect to write, as for
         /// [`Encoder::with_format`](crate::codec::Encoder::with_format). In Pebble's dialect,
@@ -125,8 +125,8 @@ options! {
         /// that a [`Reader`](crate::Reader) detects in the existing file. By default, a new log is
         /// in [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, which goes into each fragment. See [`LogFormat::log_number`]. A
-        /// log with a number is never appended to. Default: `None`.
+        /// The number of the log, which is written into each fragment. See
+        /// [`LogFormat::log_number`]. A log with a number is never appended to. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// The compression of each record or, in the dialect [`PACKED`](Dialect::PACKED), of each
         /// container. A log of compressed records is never appended to. A packed log keeps its
@@ -135,16 +135,16 @@ options! {
         /// The maximum length of a record in bytes. A longer record is refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
         /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A record of more than 1 GiB can be read only
-        /// if the reader's option of the same name allows it.
+        /// if the reader's option of the same name allows such a length.
         ///
         /// This option also limits the data that [`LogFile::append_to`](crate::LogFile::append_to)
         /// decompresses, by the rules for readers. A longer container counts as complete, and is
         /// not decompressed. A log whose containers exceed the budget of a reader is refused,
         /// unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// Whether the file is known to be a segment, because the previous segment ends where it
-        /// starts or because its directory had a lock. Such a file is a log, even if its bytes do
-        /// not show that.
+        /// Whether the file is known to be a segment, because the previous segment ends where this
+        /// one starts or because the directory had a lock. A segment is a log, even if its bytes do
+        /// not show that it is one.
         pub(in crate::writer) is_segment: bool = false;
     }
 }

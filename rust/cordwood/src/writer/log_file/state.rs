@@ -21,8 +21,8 @@ pub(in crate::writer) struct State {
     pub(super) written: u64,
     /// Everything before this offset is on the disk.
     pub(super) durable: u64,
-    /// Whether the name of the file is on the disk. Until it is, a crash of the machine can lose
-    /// the file.
+    /// Whether the name of the file is on the disk. Until the name is on the disk, a crash of the
+    /// machine can lose the file.
     pub(super) is_name_durable: bool,
     /// Whether a thread is syncing, without holding the lock.
     pub(super) is_syncing: bool,
@@ -69,8 +69,8 @@ pub(super) struct Failure {
     pub(super) undo_error: Option<io::Error>,
 }
 
-/// The end of the log that a failed call rolls back to. In a log with containers, this is the end
-/// of the last closed container. So a call that may have to roll back closes the open container
+/// The end to which a failed call rolls the log back. In a log with containers, this is the end of
+/// the last closed container. A call that may have to roll back therefore closes the open container
 /// first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {

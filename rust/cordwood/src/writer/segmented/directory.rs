@@ -41,11 +41,11 @@ pub trait Directory: Debug + Send + Sync {
         None
     }
 
-    /// Waits until all names and removals in the directory are on the disk.
+    /// Waits until all new names and all removals in the directory are on the disk.
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns whether the directory had its lock before it was opened. If it did, it is the
-    /// directory of a log, even if the bytes of its files do not show that.
+    /// Returns whether the directory had its lock before it was opened. A directory that had a lock
+    /// is the directory of a log, even if its files do not show that they belong to a log.
     fn had_lock(&self) -> bool {
         false
     }
@@ -56,7 +56,8 @@ pub trait Directory: Debug + Send + Sync {
     }
 }
 
-/// A directory of the operating system. It stays locked until the process that opened it drops it.
+/// A directory of the operating system. The directory stays locked until the process that opened it
+/// drops this handle.
 #[derive(Debug)]
 pub(super) struct DiskDirectory {
     /// The path as the caller gave it, for errors.
@@ -100,7 +101,7 @@ impl DiskDirectory {
         if !had_lock {
             // The name of the lock must be on the disk before the first segment is created.
             // Otherwise, a crash could leave a segment that neither its bytes nor a lock identify
-            // as one.
+            // as a segment.
             lock.sync_directory().map_err(failed)?;
         }
         Ok(DiskDirectory {
@@ -112,10 +113,10 @@ impl DiskDirectory {
     }
 
     /// Removes the lock if opening the directory created it. The files may not belong to a log, and
-    /// if the lock stayed, the next attempt would treat them as one.
+    /// with the lock in place, the next attempt would treat them as segments of a log.
     pub(super) fn remove_new_lock(&self) {
         if !self.had_lock {
-            // If the lock stays, no bytes are lost. See `is_segment` in the options.
+            // If the lock cannot be removed, no data is lost. See `is_segment` in the options.
             let _ = fs::remove_file(self.absolute.join(LOCK_NAME));
         }
     }
@@ -139,9 +140,9 @@ impl DiskDirectory {
     }
 }
 
-/// Puts the name of the log's directory, which is in `parent`, on the disk. Without this, a crash
-/// can lose the directory with all segments in it. An existing directory also needs this, because
-/// the process that created it may have ended before it did so.
+/// Puts the name of the log's directory, which is in `parent`, on the disk. Without this sync, a
+/// crash can lose the directory with all segments in it. An existing directory also needs this
+/// sync, because the process that created the directory may have ended before syncing the name.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {
         // Another user created the directory, in a parent that this user cannot read.

@@ -26,11 +26,12 @@ const EXPIRED_MAX: usize = 64;
 ///
 /// A segmented log is like a [`LogFile`] without a length limit. Each of its files is a segment. If
 /// an append would make the last segment longer than [`segment_len`](LogFileOptions::segment_len),
-/// it starts a new segment. [`prune_before`](SegmentedLog::prune_before) removes the oldest
-/// segments. [`retention_bytes`](LogFileOptions::retention_bytes) and
-/// [`retention_time`](LogFileOptions::retention_time) do the same each time a segment starts.
-/// Offsets are log offsets: they increase across segments and never change. Each segment is also an
-/// ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or [`PACKED`](Dialect::PACKED).
+/// the append starts a new segment. [`prune_before`](SegmentedLog::prune_before) removes the oldest
+/// segments. The options [`retention_bytes`](LogFileOptions::retention_bytes) and
+/// [`retention_time`](LogFileOptions::retention_time) remove old segments each time a segment
+/// starts. Offsets are log offsets: they increase across segments and never change. Each segment is
+/// also an ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or
+/// [`PACKED`](Dialect::PACKED).
 ///
 /// * [`open`](SegmentedLog::open) reads only the last segment. No other segment can have a torn
 ///   tail, because all records of a segment are on the disk before the next one is created.
@@ -39,7 +40,7 @@ const EXPIRED_MAX: usize = 64;
 ///   [`LogFile`]. A log belongs to the process that opened it.
 /// * Crashes and failures have the same effects [as for a `LogFile`](LogFile#failures). If the next
 ///   segment cannot be created, the append that needs it fails. The log stays usable, and the next
-///   such append tries again.
+///   append that needs a segment tries again.
 ///
 /// ```
 /// use cordwood_log::{LogFileOptions, OnTornTail, SegmentedLog};
@@ -60,7 +61,7 @@ const EXPIRED_MAX: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct SegmentedLog {
-    /// The options of each segment. They contain the format of the log, and no checkpoint.
+    /// The options of each segment. These options contain the format of the log, but no checkpoint.
     options: LogFileOptions,
     path: Option<PathBuf>,
     discarded_tail: Option<SkippedRegion>,
@@ -68,12 +69,12 @@ pub struct SegmentedLog {
     /// The process that opened the log.
     owner: u64,
     first_offset: AtomicU64,
-    /// This lock is held by the thread that removes segments, so that the oldest is removed first.
-    /// If a thread needs both locks, it takes this one first. A thread that holds the other lock
-    /// must not wait for this one.
+    /// This lock is held by the thread that removes segments, so that the oldest segment is removed
+    /// first. If a thread needs both locks, it takes the pruning lock first. A thread that holds
+    /// `segments` must not wait for the pruning lock.
     pruning: Mutex<()>,
-    /// This lock is held while a record is appended or a segment is started. It is not held while a
-    /// thread waits for a record to be on the disk.
+    /// This lock is held while a record is appended or a segment is started, but not while a thread
+    /// waits for a record to be on the disk.
     segments: Mutex<Segments>,
 }
 
@@ -82,7 +83,7 @@ struct Segments {
     /// `None` once the log is closed.
     directory: Option<Arc<dyn Directory>>,
     /// The last segment. No other segment is open, except while a thread still waits for an earlier
-    /// one.
+    /// segment to be synced.
     active: Arc<LogFile>,
     /// The log offsets at which the segments start. There is always at least one segment.
     starts: VecDeque<u64>,
@@ -121,7 +122,7 @@ impl SegmentedLog {
     /// created. The parent of the directory must exist.
     ///
     /// The option [`checkpoint`](LogFileOptions::checkpoint) is a log offset. If no
-    /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine it.
+    /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine the dialect.
     /// [`on_torn_tail`](LogFileOptions::on_torn_tail) applies to the last segment.
     ///
     /// # Errors
@@ -237,8 +238,8 @@ impl SegmentedLog {
         self.path.as_deref()
     }
 
-    /// Returns the log offset of the first byte that is not pruned. The oldest segment starts
-    /// there.
+    /// Returns the log offset of the first byte that has not been pruned. The oldest segment starts
+    /// at this offset.
     pub fn first_offset(&self) -> u64 {
         self.first_offset.load(Relaxed)
     }
@@ -313,9 +314,9 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`append`](Self::append). As with [`LogFile::extend`], records
-    /// before the one that failed may be in the log. [`offset`](Self::offset) shows where the log
-    /// ends.
+    /// Returns the same errors as [`append`](Self::append). As with [`LogFile::extend`], the
+    /// records before the failed record may be in the log. [`offset`](Self::offset) shows where the
+    /// log ends.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut records = records.into_iter();
         // A record that the iterator returned but that did not fit in the segment.
@@ -435,8 +436,8 @@ impl SegmentedLog {
         waited.map_err(|error| error.in_segment(base))
     }
 
-    /// Starts a new segment now, unless the last one has no record. Returns the log offset at which
-    /// the last segment starts.
+    /// Starts a new segment now, unless the last segment has no records. Returns the log offset at
+    /// which the last segment starts.
     ///
     /// # Errors
     ///
@@ -505,8 +506,9 @@ impl SegmentedLog {
         closed.map_err(|error| error.in_segment(segments.base()))
     }
 
-    /// Starts the next segment. When a segment exists, everything before it is complete and on the
-    /// disk. So a crash leaves a prefix of the records, and only the last segment may be torn.
+    /// Starts the next segment. Once a segment exists, everything before that segment is complete
+    /// and on the disk. A crash therefore leaves a prefix of the records, and only the last segment
+    /// may be torn.
     fn switch(&self, segments: &mut Segments) -> Result<(), Error> {
         let base = segments.base();
         segments.active.sync().map_err(|error| error.in_segment(base))?;
@@ -527,8 +529,8 @@ impl SegmentedLog {
         let active = match created {
             Ok(active) => active,
             Err(error) => {
-                // The new segment is named for the end of the active one, so the active one must
-                // not grow any further.
+                // The new segment is named for the end of the active segment, so the active segment
+                // must not grow any further.
                 if directory.has(next) {
                     let source = match &error.kind {
                         ErrorKind::Io { source } => copy_of(source),
@@ -618,8 +620,8 @@ fn check_options(options: &LogFileOptions, path: Option<&Path>) -> Result<(), Er
     options.dialect.map_or(Ok(()), |dialect| check_dialect(dialect, path))
 }
 
-/// Rejects all dialects except `LEVELDB` and packed ones. Other programs write files in these other
-/// dialects, and never in segments.
+/// Rejects all dialects except `LEVELDB` and the packed dialects. Files in the other dialects are
+/// written by other programs, which never write segments.
 fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     let is_segmented = dialect == Dialect::LEVELDB || dialect.is_packed();
     let checked = if is_segmented {
@@ -631,7 +633,7 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
 }
 
 /// Checks the format of the existing segments. If the newest segment does not show its format yet,
-/// this sets `options` to the format of the previous one.
+/// this sets `options` to the format of the previous segment.
 fn set_format(
     options: &mut LogFileOptions,
     directory: &dyn Directory,

@@ -11,15 +11,15 @@ use crate::writer::log_file::LogFileOptions;
 pub(super) struct Room {
     is_packed: bool,
     /// The maximum length that the segment can have now, in bytes. This is 0 if the segment has no
-    /// record.
+    /// records.
     end: u64,
     segment_len: u64,
     record_len_max: u64,
 }
 
 impl Room {
-    /// Returns the room in a segment, given the minimum and maximum length that it can have now.
-    /// The mark of a packed log is not a record.
+    /// Returns the room in a segment, given the minimum and maximum length that the segment can
+    /// have now. The mark of a packed log does not count as a record.
     pub(super) fn after((end_min, end_max): (u64, u64), format: LogFormat, options: &LogFileOptions) -> Self {
         let is_packed = format.dialect.is_packed();
         let mark_len = if is_packed { Mark::FRAGMENT_LEN as u64 } else { 0 };
@@ -31,13 +31,13 @@ impl Room {
         }
     }
 
-    /// Checks whether the segment has no record.
+    /// Checks whether the segment has no records.
     pub(super) fn is_empty(self) -> bool {
         self.end == 0
     }
 
-    /// Checks whether the record belongs in this segment. If it does, the room shrinks by the
-    /// length of the record. The first record of a segment always belongs in it, however long the
+    /// Checks whether the record belongs in this segment. If so, the room shrinks by the length of
+    /// the record. The first record of a segment always belongs in that segment, however long the
     /// record is.
     pub(super) fn takes(&mut self, record_len: usize) -> bool {
         let len = if self.is_packed {
@@ -46,8 +46,8 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        // The file refuses a record that exceeds the maximum length, so such a record starts no
-        // segment.
+        // The file refuses a record that exceeds the maximum length, so such a record does not
+        // start a new segment.
         if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;
         }

@@ -1,16 +1,17 @@
 //! Uses the `crc32c` instructions in the same arrangement as the x86-64 kernel of the same name.
-//! Short data is one chain of these instructions. Long data is split into three parts, with one
-//! chain each. The states of the first two parts are then advanced over the bytes that follow them.
+//! Short data is processed by one chain of these instructions. Long data is split into three parts,
+//! with one chain each. The states of the first two parts are then advanced over the bytes that
+//! follow them.
 //!
 //! Each instruction waits for the previous one in its chain. The processor can run instructions of
-//! other chains in the meantime. This has not been benchmarked on AArch64 hardware.
+//! other chains in the meantime. This kernel has not been benchmarked on AArch64 hardware.
 
 use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64};
 
 use crate::checksum::arch::chains::three_chains;
 
-/// The length from which three chains are used. This value is an estimate, not a measurement. It is
-/// larger than on x86-64, in case joining the chains costs more.
+/// The shortest length for which three chains are used. This value is an estimate, not a
+/// measurement. The length is greater than on x86-64, in case joining the chains costs more.
 const THREE_MIN: usize = 256;
 
 /// Returns `state` advanced over `data`.
@@ -48,8 +49,8 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
         return state;
     }
     if let Some(last) = data.last_chunk::<8>() {
-        // This handles the last 1 to 7 bytes in one step. The bytes are shifted to the top of a
-        // word, after zeros, which do not change a zero state.
+        // The last 1 to 7 bytes are handled in one step. The bytes are shifted to the top of a
+        // word. The zeros below them do not change a zero state.
         let bits = 8 * rest.len() as u32;
         let bytes = u64::from_le_bytes(*last) >> (64 - bits);
         let kept = u64::from(state) >> bits;

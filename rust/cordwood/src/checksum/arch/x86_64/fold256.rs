@@ -2,8 +2,8 @@
 //! following bytes, and the result is added to those bytes. With 256-bit registers, two such steps
 //! are done at once.
 //!
-//! For long data, both units of the processor are kept busy. Three chains of `crc32` process the
-//! front of the data, and folding processes the back.
+//! For long data, two units of the processor are kept busy at once: three chains of `crc32` process
+//! the front of the data, and folding processes the back.
 //!
 //! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 //! Instruction", Intel, 2009.
@@ -17,8 +17,8 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// From `FOLD_MIN` bytes on, folding is faster than one chain. From `FUSED_MIN` bytes on, both
-/// together are faster than folding.
+/// From `FOLD_MIN` bytes on, folding is faster than one chain. From `FUSED_MIN` bytes on, chains
+/// and folding together are faster than folding alone.
 const FOLD_MIN: usize = 128;
 const FUSED_MIN: usize = 1024;
 
@@ -43,7 +43,7 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline(never)]
 fn fold(state: u32, data: &[u8]) -> u32 {
-    // The odd bytes come first, so that only whole registers are folded.
+    // The odd bytes are processed first, so that only whole registers are left to fold.
     let (odd, lanes) = data.split_at(data.len() % LANES);
     let state = chains::one(state, odd);
     let (first, rest) = lanes.split_at(LANES);
@@ -80,12 +80,12 @@ fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
     sum
 }
 
-/// The number of registers of the back that are folded in each step, and the number of words that
-/// each of the three chains of the front processes in the same step.
+/// In each step, `SUMS` registers of the back are folded, and each of the three chains of the front
+/// processes `WORDS` words.
 const SUMS: usize = 4;
 const WORDS: usize = 4;
 
-/// The number of bytes of the front and of the back that are processed in each step.
+/// The numbers of bytes that each step processes in the front and in the back.
 const FRONT: usize = 3 * 8 * WORDS;
 const BACK: usize = SUMS * LANES;
 

@@ -1,10 +1,10 @@
-//! Folds with 512-bit registers. This processes 64 bytes at a time, without a loop over odd bytes.
-//! The last 1 to 64 bytes have their own register. For each number of last bytes, a table contains
-//! the factors that advance the bytes before them.
+//! Folds with 512-bit registers. The kernel processes 64 bytes at a time, without a loop over odd
+//! bytes. The last 1 to 64 bytes have their own register. For each possible number of last bytes, a
+//! table contains the factors that advance the bytes before them.
 //!
 //! Folding is faster than the `crc32` instruction from about 20 bytes on. For long data, folding is
-//! three to five times as fast, so using both at once, as in [`fold256`](super::fold256), is not
-//! faster.
+//! three to five times as fast as the instruction, so using both at once, as in
+//! [`fold256`](super::fold256), is not faster.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
@@ -19,7 +19,7 @@ use crate::checksum::polynomial::{fold_by, folds};
 use crate::copy;
 
 /// From `ONE_MIN` bytes on, folding one register is faster than two `crc32` instructions. From
-/// `FOUR_MIN` bytes on, four sums are faster than one. Both lengths were measured by
+/// `FOUR_MIN` bytes on, four sums are faster than one. Both lengths were measured with
 /// `cordwood-compare kernels`.
 const ONE_MIN: usize = 17;
 const FOUR_MIN: usize = 9 * LANES;
@@ -29,8 +29,8 @@ const LANES: usize = 64;
 
 /// Returns `state` advanced over `data`.
 ///
-/// This function has no `#[target_feature]`, because that would not allow `#[inline(always)]`. A
-/// call would take half as long as the work on a short record.
+/// This function has no `#[target_feature]`, because that attribute cannot be combined with
+/// `#[inline(always)]`. A call would take half as long as the work on a short record.
 ///
 /// # Safety
 ///
@@ -59,7 +59,7 @@ pub(super) unsafe fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
     let copied = Copied::<true>(out.spare_capacity_mut().as_mut_ptr().cast());
     // SAFETY: the machine has the features.
     let state = unsafe { any(state, data, copied) };
-    // SAFETY: there is room for `data`, and all of it has been copied there.
+    // SAFETY: `out` has room for `data`, and all of `data` has been copied there.
     unsafe { out.set_len(out.len() + data.len()) };
     state
 }
@@ -199,7 +199,7 @@ fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>)
 /// nothing is copied.
 ///
 /// With `COPY`, there must be room for all bytes that a value will load, and for one more register.
-/// The contents of that register have no meaning.
+/// The contents of that extra register are meaningless.
 struct Copied<const COPY: bool>(*mut u8);
 
 const NOT_COPIED: Copied<false> = Copied(std::ptr::null_mut());
@@ -211,24 +211,24 @@ impl<const COPY: bool> Copied<COPY> {
     fn load(&mut self, bytes: &[u8; LANES]) -> __m512i {
         let register = load(bytes);
         if COPY {
-            // SAFETY: there is room for them. The store needs no alignment.
+            // SAFETY: there is room for the bytes. The store needs no alignment.
             unsafe { _mm512_storeu_si512(self.0.cast(), register) };
         }
         self.skip(LANES);
         register
     }
 
-    /// Loads 1 to 64 bytes to the start of a register and fills the rest with zeros.
+    /// Loads 1 to 64 bytes into the start of a register and fills the rest with zeros.
     ///
-    /// Loading the 64 bytes that end with these bytes would not need a mask. But the other bytes
-    /// may have just been written, such as the reference count of a Python object, and a load waits
-    /// for such a store.
+    /// No mask would be needed to load the 64 bytes that end with these bytes. But the bytes before
+    /// these, such as the reference count of a Python object, may have just been written, and a
+    /// load waits for such a store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {
         let mask = u64::MAX >> (LANES - bytes.len());
-        // SAFETY: only the bytes of the mask are accessed, and these are exactly the bytes of the
-        // slice.
+        // SAFETY: only the bytes that the mask selects are accessed, and these are exactly the
+        // bytes of the slice.
         let register = unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
         if COPY {
             // All 64 bytes are stored, because a store with a mask takes much longer.
@@ -243,14 +243,15 @@ impl<const COPY: bool> Copied<COPY> {
     #[inline]
     fn skip(&mut self, len: usize) {
         if COPY {
-            // SAFETY: there is room for them, so this is at most one past its end.
+            // SAFETY: there is room for the copied bytes, so the new pointer is at most one past
+            // the end of the room.
             self.0 = unsafe { self.0.add(len) };
         }
     }
 }
 
-/// Adds `state` to the start of a register. If fewer than 4 bytes were loaded into it, the rest of
-/// the state is added to the bytes that follow, as required.
+/// Adds `state` to the start of a register. If fewer than 4 bytes were loaded into the register,
+/// the rest of the state is added to the bytes that follow, as required.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn plus(register: __m512i, state: u32) -> __m512i {
@@ -258,10 +259,10 @@ fn plus(register: __m512i, state: u32) -> __m512i {
     _mm512_xor_si512(register, state)
 }
 
-/// The factors that advance each lane to the last 16 bytes of the data, by the number of bytes in
-/// the tail, modulo 64. The factors for the register before the tail come first. The factors for
-/// the register that starts with the tail come next. The lanes after the tail are zero, and their
-/// factors are for a negative distance.
+/// The factors that advance each lane to the last 16 bytes of the data. The index is the number of
+/// bytes in the tail, modulo 64. The factors for the register before the tail come first. The
+/// factors for the register that starts with the tail come next. The lanes after the tail are zero,
+/// and have factors for a negative distance.
 ///
 /// The table is aligned so that no load crosses a cache line.
 static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());
@@ -297,7 +298,7 @@ fn load(bytes: &[u8; LANES]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// Multiplies both halves of each lane by its factors.
+/// Multiplies both halves of each lane by the lane's factors.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn products(sum: __m512i, factors: __m512i) -> [__m512i; 2] {

@@ -1,5 +1,5 @@
-//! The three kernels for x86-64. `Chains` uses the `crc32` instruction of SSE4.2. The others also
-//! fold by carry-less multiplication, with registers of 256 and 512 bits.
+//! The three kernels for x86-64. `Chains` uses the `crc32` instruction of SSE4.2. The other two
+//! also fold by carry-less multiplication, with registers of 256 and 512 bits.
 
 #![expect(
     unsafe_code,
