@@ -13,7 +13,7 @@ const DETACH_LEN: usize = 1 << 16;
 /// Args:
 ///     data: `bytes` or any other buffer.
 ///     crc: The CRC-32C of the bytes before `data`. The result then covers those bytes as well.
-///         Default: 0, which is the CRC-32C of no bytes.
+///         Default: 0, the CRC-32C of an empty buffer.
 ///
 /// Returns:
 ///     An unsigned 32-bit integer.
@@ -37,7 +37,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
     })
 }
 
-/// Returns a CRC-32C as the format stores it: rotated right by 15 bits, plus a constant.
+/// Masks a CRC-32C as the format does: rotates it right by 15 bits and adds a constant.
 ///
 /// Args:
 ///     crc: The CRC-32C, an unsigned 32-bit integer.

@@ -1,4 +1,4 @@
-//! A value that one thread uses at a time.
+//! A value that only one thread can use at a time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -12,8 +12,8 @@ use pyo3::sync::MutexExt;
 
 use crate::values::error::with_hint;
 
-/// A mutex that releases the interpreter while it waits. It refuses two kinds of threads, because
-/// they would wait forever:
+/// A mutex that releases the interpreter while it waits. Two kinds of threads get an error instead
+/// of the lock, because they would wait forever:
 ///
 /// * A thread that already holds the lock. Reading from or writing to a Python object runs Python
 ///   code, which may call this module again.
@@ -23,10 +23,10 @@ pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, or 0 if there is none.
     owner: AtomicUsize,
-    /// Twice the number of the process for which `is_lost` was determined. While a thread is
-    /// determining `is_lost`, 1 is added.
+    /// Twice the number of the process for which `is_lost` is valid, plus 1 while a thread is still
+    /// determining `is_lost`.
     process: AtomicU64,
-    /// Whether the lock was held at the fork by a thread that does not exist in this process.
+    /// Whether a thread that does not exist in this process held the lock at the fork.
     is_lost: AtomicBool,
 }
 
@@ -49,7 +49,8 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Locks the value. Returns `None` if another thread was using it when this process was forked.
+    /// Locks the value. Returns `None` if another thread was using the value at the fork of this
+    /// process.
     pub(crate) fn lock_unless_lost(&self, py: Python<'_>) -> PyResult<Option<MutexGuard<'_, T>>> {
         match self.try_lock() {
             Some(value) => Ok(Some(value)),
@@ -57,7 +58,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Locks the value, or returns `None` if it is in use.
+    /// Locks the value, or returns `None` if the value is in use.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         let process = Process::current().number();
@@ -66,15 +67,15 @@ impl<T> Exclusive<T> {
         }
         match self.value.try_lock() {
             Ok(value) => Some(value),
-            // A panic under the lock has already been raised as an exception. The state of the
-            // value shows which calls still work.
+            // A panic under the lock has already been raised as an exception. The value's own state
+            // determines which calls still work.
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
     /// Records whether another thread held the lock when this process was forked. No thread of this
-    /// process can take the lock before this is recorded.
+    /// process can take the lock before this function has recorded the result.
     #[cold]
     fn enter(&self, process: u64) {
         loop {
@@ -84,8 +85,7 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The thread that is recording it needs neither a lock nor the interpreter, so it
-                // will finish.
+                // The other thread needs neither a lock nor the interpreter to finish recording.
                 thread::yield_now();
                 continue;
             }
@@ -94,8 +94,8 @@ impl<T> Exclusive<T> {
                 .compare_exchange(seen, looking, Ordering::Acquire, Ordering::Relaxed);
             if entered.is_ok() {
                 let is_taken = matches!(self.value.try_lock(), Err(TryLockError::WouldBlock));
-                // A source or sink may itself fork the process. Its thread then held the lock
-                // before the fork and still holds it.
+                // A source or sink may itself fork the process. The thread that called the source
+                // or sink then still holds the lock in the child.
                 let is_own = self.owner.load(Ordering::Relaxed) == this_thread();
                 self.is_lost.store(is_taken && !is_own, Ordering::Relaxed);
                 self.process.store(2 * process, Ordering::Release);
@@ -118,8 +118,8 @@ impl<T> Exclusive<T> {
         ))
     }
 
-    /// Marks this thread as the owner. The thread that holds the lock must call this before work
-    /// that may run Python code. The mark lasts as long as the returned value lives.
+    /// Marks this thread as the owner until the returned value is dropped. The thread that holds
+    /// the lock must call this before it runs any Python code.
     pub(crate) fn may_run_python(&self) -> Owner<'_> {
         self.owner.store(this_thread(), Ordering::Relaxed);
         Owner(&self.owner)
@@ -132,7 +132,7 @@ fn lost(py: Python<'_>) -> PyErr {
     with_hint(py, error, Hint::Reopen)
 }
 
-/// While this value exists, its thread cannot take the lock again.
+/// While an `Owner` exists, the thread that created it cannot take the lock again.
 pub(crate) struct Owner<'a>(&'a AtomicUsize);
 
 impl Drop for Owner<'_> {
@@ -141,9 +141,9 @@ impl Drop for Owner<'_> {
     }
 }
 
-/// Returns a number that is unique to this thread. It is never reused, not even after the thread
-/// has ended. It is also unique in a forked process, where a new thread may have the same address
-/// as a thread that was not copied.
+/// Returns a number that is unique to this thread. The number is never reused, not even after the
+/// thread has ended. An address would not do: in a forked process, a new thread may have the same
+/// address as a thread that was not copied.
 fn this_thread() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: usize = COUNT.fetch_add(1, Ordering::Relaxed) + 1);

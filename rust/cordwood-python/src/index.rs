@@ -25,11 +25,11 @@ use crate::values::shown::handle_repr;
 
 /// Reads the records of logs by index. `cordwood.index` returns this class.
 ///
-/// `index[i]` is a record. Indices start at 0, and negative ones count from the end. `index[i:j]`
-/// is a list of records. Any number of threads can use an index at the same time, and so can a
-/// forked process. An index can be pickled. A restored index opens the files again by their
-/// absolute paths. A log may grow after it was indexed. If the path names another log when its file
-/// is opened again, reading raises `LogChangedError`. It also raises this error if a record no
+/// `index[i]` is a record. Indices start at 0, and negative indices count from the end.
+/// `index[i:j]` is a list of records. Any number of threads can use an index at the same time, and
+/// a forked process can use it too. An index can be pickled. An unpickled index opens the files
+/// again by their absolute paths. A log may grow after it was indexed. Reading raises
+/// `LogChangedError` if a path names another log when its file is opened again, or if a record no
 /// longer starts at its old offset.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
@@ -42,7 +42,7 @@ pub(crate) struct RecordIndex {
 #[derive(Default)]
 struct Gathered {
     data: Vec<u8>,
-    /// For each record, its place in the list and its end in `data`.
+    /// For each record, its place in the list and the position in `data` where it ends.
     ends: Vec<(usize, usize)>,
 }
 
@@ -54,7 +54,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Checks whether enough records are gathered to convert them to `bytes`.
+    /// Checks whether enough records have been gathered to be converted to `bytes`.
     fn is_full(&self) -> bool {
         self.data.len() >= 1 << 20 || self.ends.len() >= 1 << 14
     }
@@ -83,7 +83,7 @@ impl RecordIndex {
         })
     }
 
-    /// Returns the path if the index has exactly one log.
+    /// Returns the path of the log if the index has exactly one.
     fn path(&self) -> Option<&Path> {
         match self.index.logs() {
             [log] => Some(&log.path),
@@ -112,7 +112,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Converts an index that may be negative to an index from 0.
+    /// Converts an index, which may be negative, to one that counts from 0.
     fn place_of(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         let len = self.index.len();
         place_of(index, len)?.ok_or_else(|| {
@@ -164,7 +164,8 @@ impl RecordIndex {
     /// Records that are near each other are read together.
     ///
     /// Args:
-    ///     indices: The indices of the records, in any order. They may be negative and may repeat.
+    ///     indices: The indices of the records, in any order. Indices may be negative and may
+    ///         repeat.
     ///
     /// Returns:
     ///     The records, in the order of `indices`.
@@ -173,7 +174,7 @@ impl RecordIndex {
     ///     ClosedError: The index is closed.
     ///     CorruptionError: A record has been damaged since it was indexed, and `on_corruption` is
     ///         `"raise"`.
-    ///     IndexError: There is no record with one of the indices.
+    ///     IndexError: One of the indices is out of range.
     ///     LogChangedError: A log has changed since it was indexed.
     ///     OSError: A file cannot be opened or read.
     ///
@@ -191,7 +192,7 @@ impl RecordIndex {
         self.list(py, &places)
     }
 
-    /// Does the same as `read`. PyTorch and other loaders call this method to get a batch.
+    /// Does the same as `read`. PyTorch and other data loaders call this method to get a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         self.read(py, indices)
     }
@@ -202,7 +203,7 @@ impl RecordIndex {
     ///     index: The index of the record, which may be negative.
     ///
     /// Returns:
-    ///     The path of the log, and the offset of the record in it, in bytes.
+    ///     The path of the log, and the offset of the record in that log, in bytes.
     ///
     /// Raises:
     ///     IndexError: There is no record with this index.
@@ -221,8 +222,8 @@ impl RecordIndex {
 
     /// Closes the files.
     ///
-    /// A call that is running in another thread still returns its records. Later calls raise
-    /// `ClosedError`. Closing again has no effect.
+    /// Calls that are running in other threads still return their records. Later calls raise
+    /// `ClosedError`. Closing the index again has no effect.
     fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         self.index.close_files();
@@ -265,8 +266,8 @@ impl RecordIndex {
     }
 }
 
-/// The pickled form of a log: its path, the position after its last record, the number of its
-/// records, and three lists of numbers.
+/// The pickled form of a log: its path, the position after its last record, how many records it
+/// has, and three lists of numbers.
 type PickledLog<'py> = (
     PathBuf,
     String,
@@ -328,15 +329,16 @@ pub(crate) fn restored_index(
     RecordIndex::new(logs.collect::<PyResult<_>>()?, options)
 }
 
-/// A source and its `Split`, or `None` in place of the `Split`.
+/// A source, and its `Split` if it has one.
 type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Indexes the records of one or more logs, so that you can read each record by its number.
 ///
-/// The logs are read once. The index keeps 8 bytes for every 16 records, and 8 bytes for each
-/// record near damage. It opens files when they are needed. At most 64 files stay open, each with
-/// 264 KiB of memory. To return a record, the index reads and checks the group of 16 records that
-/// contains the record. In a packed log, it reads and checks a block of 32 KiB or more.
+/// The logs are read once. The index takes 8 bytes of memory for every 16 records, plus 8 bytes for
+/// each record near damage. Files are opened when they are needed. At most 64 files stay open, and
+/// each takes 264 KiB of memory. To return a record, the index reads and checks the group of 16
+/// records that contains the record. In a packed log, it reads and checks a block of 32 KiB or
+/// more.
 ///
 /// If you read all records in order, a `Reader` is faster.
 ///
@@ -352,7 +354,7 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 ///         counted. Default: `"raise"`.
 ///
 /// Returns:
-///     A `RecordIndex`. Any number of threads can use it, and it can be pickled.
+///     A `RecordIndex`. Any number of threads can use the index, and it can be pickled.
 ///
 /// Raises:
 ///     CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.

@@ -11,9 +11,9 @@
     reason = "of a reader, a writer and its log: there is one for each object, and most are the large variant"
 )]
 
-// These modules contain code that the classes share. All `unsafe` code is in `memory/buffer.rs`,
-// `arrow/c_data.rs`, `arrow/import.rs`, and three files of `interpreter/`: `fast_call`,
-// `kept_exception` and `python_code`.
+// These modules contain the code that the classes share. All `unsafe` code is in
+// `memory/buffer.rs`, `arrow/c_data.rs`, `arrow/import.rs`, and three files of `interpreter/`:
+// `fast_call`, `kept_exception` and `python_code`.
 mod arrow;
 mod exclusive;
 mod interpreter;
@@ -77,7 +77,7 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Each class and exception exists once per process. If a sub-interpreter imported the
+        // Each class and exception exists only once per process. If a sub-interpreter imported the
         // module, this crate would raise the main interpreter's exceptions, which code in the
         // sub-interpreter could not catch.
         if !is_main_interpreter(module.py()) {
@@ -86,8 +86,8 @@ mod native {
                  (under mod_wsgi, set WSGIApplicationGroup %{GLOBAL})",
             ));
         }
-        // PyO3 creates a class at its first use, and panics if there is not enough memory. Creating
-        // these classes here avoids that panic later.
+        // PyO3 creates a class when it is first used, and panics if there is not enough memory.
+        // Creating these classes here avoids such a panic later.
         class_with_next::<ReaderIterator>(module.py());
         class_with_next::<RecordBatchIterator>(module.py());
         module.py().get_type::<RecordBatches>();

@@ -4,13 +4,13 @@ use cordwood::damage::SkippedRegion;
 use cordwood::write::LogStatus;
 use cordwood::{Error, LogFile, LogFormat, SegmentedLog};
 
-/// A log on disk. It has its own lock. No thread holds the lock while it waits for a sync.
+/// A log on disk. Each log has its own lock. No thread holds the lock while waiting for a sync.
 pub(crate) enum LogOnDisk {
     File(LogFile),
     Segments(SegmentedLog),
 }
 
-/// Defines methods that call the method with the same name of a [`LogFile`] or a [`SegmentedLog`].
+/// Defines methods that forward to the method of the same name of [`LogFile`] or [`SegmentedLog`].
 macro_rules! same {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         impl LogOnDisk {

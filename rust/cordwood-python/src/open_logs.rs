@@ -1,8 +1,8 @@
 //! The logs of all writers, so that they can be closed at the end of the program.
 //!
 //! At the end of the program, Python does not drop the variables of a thread that is still running.
-//! It also does not drop objects that refer to each other through such a thread. A writer among
-//! these objects would lose the records in its buffer.
+//! Nor does Python drop objects that refer to each other through such a thread. If a writer is
+//! among these objects, the records in its buffer would be lost.
 
 use std::sync::{Arc, Weak};
 
@@ -20,7 +20,7 @@ pub(crate) trait AtEnd: Send + Sync {
 }
 
 /// Returns the logs in the order in which they were opened. A dropped log stays in the list until
-/// room is needed for new ones.
+/// its place is needed for a new log.
 fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
     static LOGS: PyOnceLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = PyOnceLock::new();
     LOGS.get_or_init(py, || Exclusive::new(Vec::new()))
@@ -57,7 +57,8 @@ fn close_all(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Registers [`close_all`] to be called at the end of the program, before Python finalizes objects.
-/// Python first calls the functions that were registered later, so these may still append.
+/// Python first calls the functions that were registered later, so those functions can still
+/// append.
 pub(crate) fn close_at_end(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let close_all = wrap_pyfunction!(close_all, module)?;
     imported!(module.py(), "atexit", "register")?

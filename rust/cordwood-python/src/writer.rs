@@ -44,16 +44,16 @@ use crate::values::shown::handle_repr;
 /// the headers and trailers of a record.
 const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
-/// The number of bytes that `extend` collects before it appends them. They fit into the processor's
-/// cache.
+/// The number of bytes that `extend` collects before it appends them. A batch of this length fits
+/// into the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
 
-/// The number of records that `extend` collects for a file. Each batch is one write.
+/// The number of records that `extend` collects for a file. Each batch takes one write.
 const FILE_BATCH_COUNT: usize = 1024;
 
 /// The number of records that `extend` collects for an object. A larger batch would not save calls,
-/// because the object is only written to when the writer's buffer is full. The headers of this many
-/// Python objects stay in the first-level cache until the objects are released.
+/// because the object's `write` is called only when the writer's buffer is full. The headers of
+/// this many Python objects stay in the first-level cache until the objects are released.
 const OBJECT_BATCH_COUNT: usize = 256;
 
 enum Sink {
@@ -69,7 +69,7 @@ struct Object {
     durable_offset: u64,
 }
 
-/// Has the same methods as [`LogOnDisk`].
+/// These methods are the same as those of [`LogOnDisk`].
 impl Object {
     fn writer(&mut self) -> Result<&mut cordwood::Writer<ObjectOutput>, Error> {
         self.writer.as_mut().ok_or_else(|| ErrorKind::Closed.into())
@@ -123,16 +123,16 @@ impl Object {
 ///
 /// Threads may share a writer, and each record is written whole. A file is locked until its writer
 /// is closed. The lock keeps out a second writer in this process and in every process that checks
-/// the lock. Every program that uses cordwood checks it. A writer belongs to the process that
+/// the lock, which includes every program that uses cordwood. A writer belongs to the process that
 /// opened it. In a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
 /// closing or dropping the writer has no effect.
 ///
-/// If a write to a file fails, it is undone: the file is truncated to the end of its last complete
-/// record, and the writer stays usable. If the write cannot be undone, or if a sync fails, every
-/// later call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a
-/// second sync would not reveal it. To recover, close the log and reopen it with `"a"` in this
-/// process, which rewrites the uncertain part. If a write to an object fails, the object is not
-/// used again.
+/// If a write to a file fails, the write is undone: the file is truncated to the end of its last
+/// complete record, and the writer stays usable. If the write cannot be undone, or if a sync fails,
+/// every later call fails. After such a failure, it is unknown which bytes after `durable_offset`
+/// are on the disk, and a second sync would not clarify this. To recover, close the log and reopen
+/// it with `"a"` in this process, which rewrites the uncertain part. If a write to an object fails,
+/// the writer does not use the object again.
 ///
 /// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
 /// the garbage collector finds it in a cycle. A failure at that point is reported through
@@ -142,18 +142,18 @@ impl Object {
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
-///         log starts at its current position. `data` is a read-only `memoryview` that never
-///         changes, so the object may keep it.
+///         log starts at the object's current position. `data` is a read-only `memoryview` that
+///         never changes, so the object may keep it.
 ///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, and replace any
 ///         existing one. `"a"`: append to the file, or create it if it does not exist. For an
 ///         object, pass `"x"` or `"w"`, which then mean the same. Default: `"x"`.
 ///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-///         end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, it
-///         is the dialect of the file, as `Reader` detects it.
+///         end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, the
+///         default is the dialect of the file, as detected by `Reader`.
 ///     log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each
-///         fragment carries it. You cannot append to a log with a number. Default: `None`: the
-///         fragments carry no number and are laid out as in `"leveldb"`, even if the file's name
-///         contains a number.
+///         fragment carries this number. You cannot append to a log with a number. Default: `None`:
+///         the fragments carry no number and are laid out as in `"leveldb"`, even if the file's
+///         name contains a number.
 ///     compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
 ///         cannot append to a compressed log. Default: `None`: records are not compressed.
 ///     flush: For a path: when to pass records to the operating system, which keeps them if this
@@ -168,39 +168,40 @@ impl Object {
 ///         Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
 ///         long ago. Closing the writer syncs as well. Without an `append` there is no sync,
-///         because no thread runs in the background. You cannot combine this with `sync`. Default:
-///         `None`.
+///         because no thread runs in the background. You cannot combine `sync_interval` with
+///         `sync`. Default: `None`.
 ///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
-///         `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash can have left after the
-///         last complete record. Other damage raises. Damage that one flipped bit explains also
-///         raises, and so does a file without any valid fragment. `"pad"`: keep every byte, damaged
-///         or not, and continue in the next block. Readers keep reporting the skipped bytes. A
-///         damaged file without any valid fragment raises, unless you pass `dialect` and a crash
-///         can have left the file in this state. Default: `"refuse"`.
+///         `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash may have left after the
+///         last complete record. Other damage raises. Damage that a single flipped bit can explain
+///         also raises, and so does a file without any valid fragment. `"pad"`: keep every byte,
+///         damaged or not, and continue in the next block. Readers keep reporting the skipped
+///         bytes. A damaged file without any valid fragment raises, unless you pass `dialect` and a
+///         crash may have left the file in this state. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
 ///         `durable_offset`. Everything before the checkpoint must be on the disk. To find the end
-///         of the file, the writer reads it from the checkpoint. It then rewrites the bytes after
-///         the checkpoint, so that the next sync covers them. If the checkpoint is greater than 0,
-///         the file must exist. Default: `None`: the file is read from the start, and no byte is
-///         rewritten unless a sync of this file has failed in this process.
-///     segment_len: For `"a"`: the maximum length of a segment in bytes. Pass it to write a
-///         segmented log, which is a directory of files. A segment is longer only if its first
-///         record is. `sink` is the directory, which is created if it does not exist. All offsets,
-///         including `checkpoint`, are log offsets: they keep rising from one segment to the next.
-///         The dialect is `"leveldb"` or `"packed"`. Only the last segment is read. Default:
-///         `None`: the log is one file.
+///         of the log, the writer reads the file from the checkpoint on. The writer then rewrites
+///         the bytes after the checkpoint, so that the next sync covers them. If the checkpoint is
+///         greater than 0, the file must exist. Default: `None`: the file is read from the start,
+///         and no byte is rewritten unless a sync of this file has failed in this process.
+///     segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
+///         write a segmented log, which is a directory of files. A segment can be longer than this
+///         only if its first record is longer. `sink` is the directory, which is created if it does
+///         not exist. All offsets, including `checkpoint`, are log offsets: they continue from one
+///         segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
+///         read. Default: `None`: the log is one file.
 ///     retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
 ///         time a segment is started, the oldest segments are removed as long as at least this many
-///         bytes remain before the new one. Only closed and synced segments are removed, even if no
-///         reader has read them. Default: `None`: all segments are kept.
+///         bytes remain before the new segment. Only closed and synced segments are removed, even
+///         if no reader has read them. Default: `None`: all segments are kept.
 ///     retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
 ///         segment is started, the oldest segments are removed if their files were last changed
-///         longer ago than this. If a file's time is in the future by the system's clock, that
-///         segment and all later ones are kept. Default: `None`: all segments are kept.
+///         longer ago than this. If the time of a file's last change is in the future, that segment
+///         and all later ones are kept. Default: `None`: all segments are kept.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
-///         decompressed to find its end, by the rules for readers. Default: 1 GiB, as for `Reader`.
-///         A `Reader` reads longer records only if its own `record_len_max` allows them.
+///         decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
+///         for `Reader`. To read records longer than the default, pass the `Reader` a
+///         `record_len_max` that allows them.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
@@ -238,8 +239,8 @@ impl Deref for Writer {
     }
 }
 
-/// The log of a writer. It is shared, because [`close_all`] closes it at the end of the program if
-/// it is still open.
+/// The log of a writer. The log is shared, because [`close_all`] closes it at the end of the
+/// program if it is still open.
 pub(crate) struct Log {
     sink: Sink,
     path: Option<PathBuf>,
@@ -247,7 +248,7 @@ pub(crate) struct Log {
     format: LogFormat,
     /// The process that opened the log.
     owner: u64,
-    /// Whether the program is ending. A writer to an object then accepts no more records.
+    /// Whether the program is ending. From then on, a writer to an object accepts no more records.
     is_ending: AtomicBool,
 }
 
@@ -349,10 +350,11 @@ impl Writer {
     ///         the log. If only the sync failed, the record may be in the log.
     ///     TypeError: `record` is not bytes-like.
     ///     ClosedError: The writer is closed.
-    ///     RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
-    ///     MemoryError: There is not enough memory for the record, which is then not in the log. If
-    ///         only the returned offset cannot be allocated, the record is in the log, and `tell()`
-    ///         returns the offset after it.
+    ///     RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
+    ///         the log.
+    ///     MemoryError: There is not enough memory for the record, and the record is not in the
+    ///         log. If only the returned offset cannot be allocated, the record is in the log, and
+    ///         `tell()` returns the offset after the record.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -369,9 +371,9 @@ impl Writer {
     /// For a column of pyarrow, polars or another library, no Python object is created for each
     /// record.
     ///
-    /// If this raises, the records before the error are in the log. After a failed write, however,
-    /// the log lacks the records that had not reached the file, which may be all of them. `tell`
-    /// returns where the log ends.
+    /// If this raises, the records before the error have already been appended to the log. After a
+    /// failed write, however, the log lacks the records that had not reached the file, which may be
+    /// all of them. `tell` returns the offset where the log ends.
     ///
     /// Args:
     ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -385,7 +387,7 @@ impl Writer {
     ///     OSError: As for `append`, or the stream of a column failed.
     ///     TypeError: A record is not bytes-like, or `records` is a single record, a string, a
     ///         table or a column of another type.
-    ///     ValueError: A record of a column is null. The message states its index.
+    ///     ValueError: A record of a column is null. The message contains the index of that record.
     ///     ClosedError: The writer is closed.
     ///     MemoryError: As for `append`.
     ///
@@ -401,13 +403,13 @@ impl Writer {
                 "records must be an iterable of records, not {class}: append(record) takes one record"
             )));
         }
-        // `len` of a list needs no Python call. Such a call would cost as much as appending a short
-        // record.
+        // The length of a list can be determined without a Python call. Such a call would cost as
+        // much as appending a short record.
         if let Ok(list) = records.cast_exact::<PyList>() {
             return self.extend_from(py, list.iter().map(Ok));
         }
-        // A `RecordBatch` would be imported as a table. It is iterated over instead, which yields
-        // its records.
+        // A `RecordBatch` would be imported as a table. Instead, the batch is iterated over, which
+        // yields its records.
         if !records.is_instance_of::<RecordBatch>()
             && let Some(column) = Column::of(records)?
         {
@@ -472,9 +474,10 @@ impl Writer {
 
     /// Waits until every byte before an offset is on the disk, without appending a record.
     ///
-    /// One thread can append, and another can wait for the offset that `tell()` returns after the
-    /// append. If a running sync of another thread covers the offset, this call waits for that
-    /// sync. Otherwise, this call syncs. Ctrl-C raises after the sync.
+    /// For example, one thread can append, and another thread can wait for the offset that `tell()`
+    /// returns after the append. If a running sync of another thread covers the offset, this call
+    /// waits for that sync. Otherwise, this call syncs. Ctrl-C raises `KeyboardInterrupt` only
+    /// after the sync.
     ///
     /// Args:
     ///     offset: A file offset, in bytes. To wait for a record, pass the offset that `tell()`
@@ -529,7 +532,7 @@ impl Writer {
     /// exist, but the remaining segments have no gap.
     ///
     /// Args:
-    ///     offset: A log offset, in bytes. Records at or after it are kept.
+    ///     offset: A log offset, in bytes. Records at or after this offset are kept.
     ///
     /// Returns:
     ///     The new `first_offset`.
@@ -553,7 +556,7 @@ impl Writer {
             .map_err(|error| self.raised(py, error))
     }
 
-    /// The log offset of the first byte that is left. 0 if the log is not segmented.
+    /// The log offset of the first byte that still exists, or 0 if the log is not segmented.
     #[getter]
     fn first_offset(&self) -> u64 {
         match &self.sink {
@@ -564,8 +567,8 @@ impl Writer {
 
     /// The file offset before which everything is on the disk and survives a crash of the machine.
     ///
-    /// Before the first sync of this writer, this is 0, or for a segmented log the offset at which
-    /// the last segment starts. You can still read this attribute after the writer is closed.
+    /// Before the first sync of this writer, this offset is 0, or the start of the last segment of
+    /// a segmented log. You can still read this attribute after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.status(py)?.durable_offset)
@@ -585,7 +588,7 @@ impl Writer {
         dialect_name(py, self.format.dialect)
     }
 
-    /// The number of the log, which each fragment carries, or `None` if the fragments carry none.
+    /// The log number that each fragment carries, or `None` if there is none.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
@@ -611,9 +614,9 @@ impl Writer {
 
     /// Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
     ///
-    /// If other threads are waiting for a sync, this call waits until the sync is done. Another
-    /// writer can then open the file. In a forked child, this only closes the child's copy of the
-    /// descriptor.
+    /// If other threads are waiting for a sync, this call waits until the sync is done. After this
+    /// call, another writer can open the file. In a forked child, this only closes the child's copy
+    /// of the descriptor.
     ///
     /// If the sink is an object, it is flushed but not closed.
     ///
@@ -635,9 +638,9 @@ impl Writer {
         Ok(slf)
     }
 
-    // The garbage collector calls this for the objects of a cycle while all of them are intact. A
-    // sink that refers to its writer can therefore still be written to. A writer outside a cycle is
-    // [dropped](Drop) instead.
+    // The garbage collector calls this for the objects of a cycle while all of them are intact. The
+    // writer can therefore still write to a sink that refers to the writer. A writer outside a
+    // cycle is [dropped](Drop) instead.
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
             self.finalize(py, self.close(py));
@@ -648,7 +651,7 @@ impl Writer {
         match &self.sink {
             Sink::Disk(_) => Ok(()),
             // If the lock is taken, a thread is using the writer. That thread keeps the writer and
-            // all of its referents alive.
+            // all objects that it refers to alive.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
                     writer: Some(writer), ..
@@ -663,8 +666,8 @@ impl Writer {
         // In a forked child, closing has no effect and cannot fail.
         let had_failed = !self.is_forked() && self.status(py)?.has_failed;
         match self.close(py) {
-            // The writer had failed before, and that failure is already propagating as an
-            // exception.
+            // The writer had already failed, and an exception about that failure is being
+            // propagated.
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
         }
@@ -805,8 +808,8 @@ impl Log {
         }
     }
 
-    /// Appends a record if that needs no waiting and runs no Python code. Otherwise, or if the
-    /// append fails, returns `None` and appends nothing.
+    /// Appends a record if this is possible without waiting and without running Python code.
+    /// Otherwise, or if the append fails, returns `None` and appends nothing.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -825,7 +828,7 @@ impl Log {
         has_room.then(|| writer.append(record).ok()).flatten()
     }
 
-    /// Calls the function for this kind of sink with the interpreter released.
+    /// Calls the closure for this kind of sink, with the interpreter released.
     fn with_sink<T: Send>(
         &self,
         py: Python<'_>,
@@ -860,13 +863,13 @@ impl Log {
         object.lock(py)
     }
 
-    /// Returns the state. If another thread holds the lock while it writes, this waits with the
-    /// interpreter released. If the lock is free, the interpreter is not released, because getting
-    /// it back may take a long time.
+    /// Returns the state. If another thread is writing and therefore holds the lock, this call
+    /// waits with the interpreter released. If the lock is free, the interpreter is not released,
+    /// because getting it back may take a long time.
     ///
-    /// The state is also available in a forked child, with one exception. If another thread of the
-    /// parent held the lock of a writer to an object at the fork, this fails, because no thread of
-    /// the child would ever release that lock.
+    /// The state is also available in a forked child, with one exception: if another thread of the
+    /// parent held the lock of a writer to an object at the fork, this call fails, because no
+    /// thread of the child would ever release that lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
             (Some(status), _) => Ok(status),
@@ -901,7 +904,7 @@ impl Log {
     }
 
     /// Checks whether the writer still has to be closed. Returns `false` while another thread is
-    /// using it, and in a forked child.
+    /// using the writer, and in a forked child.
     fn is_unclosed(&self) -> bool {
         !self.is_forked() && self.try_status().is_some_and(|status| !status.is_closed)
     }
@@ -919,7 +922,8 @@ impl Log {
         }
     }
 
-    /// Warns about an unclosed writer. If closing it failed, the error is reported as unraisable.
+    /// Warns about an unclosed writer. If closing the writer failed, the error is reported as
+    /// unraisable.
     fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
         // A path contains no zero byte, so this cannot fail.
         let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
@@ -963,9 +967,9 @@ impl AtEnd for Log {
 /// Closes the writer to an object.
 fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
     let writer = object.writer.take();
-    // Writing to an object runs Python code, so the lock is released first. This thread keeps the
-    // interpreter. At the end of the program, the garbage collector finds unclosed objects, and a
-    // thread that releases the interpreter then never gets it back.
+    // Writing to an object runs Python code, so the lock is released first. The interpreter is not
+    // released: at the end of the program, when the garbage collector finds unclosed objects, a
+    // thread that released the interpreter would never get it back.
     drop(object);
     let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
     finished.map_err(|error| to_python(py, error, None))
@@ -986,8 +990,8 @@ fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<Mute
 const NEEDS_A_PATH: &str = "flush, sync, sync_interval and segment_len require a path; \
      for an object, call flush() or sync()";
 
-/// Checks whether `records` is a single record or a string. Iterating over it would yield numbers
-/// or characters.
+/// Checks whether `records` is a single record or a string. Iterating over such an object would
+/// yield numbers or characters.
 fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<PyBytes>()
         || records.is_instance_of::<PyByteArray>()
@@ -996,7 +1000,8 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Returns the next records for `extend` to append together, at most `count_max`, and whether the
-/// iterable has ended. The second value is an error if the iterable raised after these records.
+/// iterable has ended. The second value is an error if the iterable raised an exception after these
+/// records.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,
@@ -1044,8 +1049,8 @@ impl Drop for Writer {
         }
         // During interpreter shutdown, attaching fails, and no warning is issued.
         let _ = Python::try_attach(|py| {
-            // A writer may be dropped because of an exception. While an exception is set, Python
-            // allows no calls, so it is set aside.
+            // A writer may be dropped because of an exception. Python allows no calls while an
+            // exception is set, so the exception is set aside.
             let _kept = KeptException::new(py);
             self.finalize(py, self.close(py));
         });

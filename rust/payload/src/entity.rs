@@ -1,10 +1,10 @@
 //! Decodes the record of a Datastore or Firestore export, which is an entity.
 //!
-//! `EntityProto` is a protocol buffer from 2008 with groups (`storage_onestore_v3`; the field
-//! numbers are those of `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). It
-//! is parsed by hand because a general library such as `prost` drops unknown fields and cannot
-//! report where in a record a fault is. No field is dropped here: fields that are not interpreted
-//! are in [`Entity::other_fields`].
+//! `EntityProto` is a protocol buffer from 2008 that uses groups (`storage_onestore_v3`; the field
+//! numbers are from `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). This
+//! module parses the records by hand, because a general library such as `prost` drops unknown
+//! fields and cannot report the position of a fault in a record. This decoder drops no field. The
+//! fields that it does not interpret are in [`Entity::other_fields`].
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::proto::{Message, OtherField, fields};
 use super::several::Several;
 use super::wire::Cursor;
 
-/// An entity of Datastore. In Firestore, it is a document or a map in a document.
+/// An entity of Datastore. In Firestore, an entity is a document or a map in a document.
 ///
 /// ```
 /// use cordwood_payload::{Entity, EntityValue};
@@ -30,23 +30,24 @@ use super::wire::Cursor;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Entity<'a> {
-    /// The key. An entity that is the value of a property need not have one.
+    /// The key. An entity that is the value of a property may have no key.
     pub key: Option<EntityKey<'a>>,
-    /// The properties, in the order in which they start in the record. Each name occurs once.
+    /// The properties, ordered by where they start in the record. Each name occurs once.
     pub properties: Vec<Property<'a>>,
-    /// The fields that are not interpreted, in the order of the record. Some are fields that
-    /// Google's own reader also skips (`owner`, `meaning_uri`, an `entity_group` that is not the
-    /// root of the key, ...). The others are newer than this decoder.
+    /// The fields that are not interpreted, in the order of the record. Some of these fields are
+    /// also skipped by Google's own reader (`owner`, `meaning_uri`, an `entity_group` that is not
+    /// the root of the key, ...). The other fields were added to the format after this decoder was
+    /// written.
     pub other_fields: Vec<OtherField<'a>>,
 }
 
-/// A property: a name with its value, or with the values of an array.
+/// A property, which has a name and either one value or an array of values.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Property<'a> {
     /// The name.
     pub name: &'a str,
-    /// Whether it is an array. If it is not, it has one value.
+    /// Whether the property is an array. A property that is not an array has exactly one value.
     pub is_array: bool,
     /// The values, in order.
     pub values: Several<PropertyValue<'a>>,
@@ -58,10 +59,11 @@ pub struct Property<'a> {
 pub struct PropertyValue<'a> {
     /// The value.
     pub value: EntityValue<'a>,
-    /// The meaning of the value (`Property.Meaning`), if it is stated. For example, 2 is a link and
-    /// 15 is a long text. [`EntityValue`] already distinguishes the most common ones.
+    /// The meaning of the value (`Property.Meaning`), if the record states one. For example, 2
+    /// means a link and 15 means a long text. [`EntityValue`] already distinguishes the most common
+    /// meanings.
     pub meaning: Option<u64>,
-    /// Whether it is indexed (`property`) or not (`raw_property`).
+    /// Whether the value is indexed (`property`) or not (`raw_property`).
     pub is_indexed: bool,
 }
 
@@ -81,7 +83,7 @@ pub enum EntityValue<'a> {
     Double(f64),
     /// Text.
     Text(&'a str),
-    /// Bytes: a value that is meant to be bytes, or a text that is not UTF-8.
+    /// Bytes, which are either a value of type bytes or a text that is not valid UTF-8.
     Bytes(&'a [u8]),
     /// A place on earth, in degrees.
     Point {
@@ -94,7 +96,7 @@ pub enum EntityValue<'a> {
     Reference(Box<EntityKey<'a>>),
     /// A user account.
     User(Box<User<'a>>),
-    /// A nested entity. In Firestore, it is a map.
+    /// A nested entity. In Firestore, this is a map.
     Entity(Box<Entity<'a>>),
 }
 
@@ -106,21 +108,21 @@ pub struct User<'a> {
     pub email: &'a str,
     /// The domain in which the user was authenticated.
     pub auth_domain: &'a str,
-    /// The name to show.
+    /// The display name.
     pub nickname: Option<&'a str>,
-    /// The number of the account.
+    /// The account number.
     pub gaia_id: i64,
-    /// The number of the account, in obfuscated form.
+    /// The account number, in obfuscated form.
     pub obfuscated_gaia_id: Option<&'a str>,
-    /// The OpenID identity, if there is one.
+    /// The user's OpenID identity, if any.
     pub federated_identity: Option<&'a str>,
-    /// The provider of that identity.
+    /// The provider of the OpenID identity.
     pub federated_provider: Option<&'a str>,
 }
 
-/// Property names that are refused. Tables and JSON have the key and the [other
-/// fields](Entity::other_fields) under these names, next to the properties. Datastore and Firestore
-/// accept no name that starts and ends with two underscores.
+/// The property names that this decoder refuses. Tables and JSON use these names for the key and
+/// the [other fields](Entity::other_fields) of an entity. Datastore and Firestore do not accept
+/// names that start and end with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 
 const MEANING_GD_WHEN: u64 = 7;
@@ -134,7 +136,7 @@ impl<'a> Entity<'a> {
     /// The maximum depth of nested entities. Datastore and Firestore themselves allow 20 levels.
     pub const DEPTH_MAX: usize = 50;
 
-    /// The number of properties for which memory is reserved at the start.
+    /// The number of properties for which memory is reserved before an entity is decoded.
     const PROPERTY_COUNT: usize = 16;
 
     /// Decodes a record.
@@ -142,8 +144,8 @@ impl<'a> Entity<'a> {
     /// # Errors
     ///
     /// Fails if the record is not an `EntityProto`, has no key, or breaks the rules of [the
-    /// crate](super). It breaks them with a repeated value, with an array that is not marked as
-    /// one, or with a property that has the name `__key__` or `__other_fields__`.
+    /// crate](super). The rules forbid repeated values, an array that is not marked as an array,
+    /// and a property with the name `__key__` or `__other_fields__`.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let entity = Entity::read(Message::new(record), 1)?;
         if entity.key.is_none() {
@@ -157,7 +159,7 @@ impl<'a> Entity<'a> {
             return Err(message.error(PayloadReason::TooDeep));
         }
         let mut entity = Entity::default();
-        // Maps reserve no memory, because an array may contain many of them.
+        // No memory is reserved for a map, because an array may contain many maps.
         if depth == 1 {
             entity.properties.reserve(Self::PROPERTY_COUNT);
         }
@@ -174,7 +176,7 @@ impl<'a> Entity<'a> {
                 _ => entity.other_fields.push(field.other("EntityProto")),
             }
         }
-        // An entity group repeats the root of the path or is empty.
+        // An entity group is either empty or repeats the root of the path.
         if let Some(field) = entity_group {
             let root = entity.key.as_ref().and_then(|key| key.path.first());
             if !is_empty_or_root(field.message()?, root, &mut entity.other_fields)? {
@@ -205,7 +207,7 @@ impl<'a> Entity<'a> {
         Ok((meaning, name, multiple, content))
     }
 
-    /// Reads one `Property`, and adds its value to the values of the property with that name.
+    /// Reads one `Property`, and adds its value to the property of the same name.
     fn read_property(
         &mut self,
         message: Message<'a>,
@@ -233,7 +235,8 @@ impl<'a> Entity<'a> {
                 is_array: true,
                 values: Several::none(),
             }),
-            // The property is built in place. Moving it here would take as long as reading it.
+            // The property is built in place. Moving the property here would take as long as
+            // reading it.
             None => self.properties.push(Property {
                 name,
                 is_array: is_multiple,
@@ -259,7 +262,7 @@ impl<'a> Entity<'a> {
 }
 
 impl<'a> EntityValue<'a> {
-    /// Reads a `PropertyValue`. At most one of its fields is present.
+    /// Reads a `PropertyValue`. At most one field of a `PropertyValue` is present.
     fn read(
         message: Message<'a>,
         meaning: Option<u64>,
@@ -348,15 +351,15 @@ impl<'a> User<'a> {
     }
 }
 
-/// Finds a property by name. If there are few, it uses a linear search, because a table is only
-/// worth its cost for many.
+/// Finds properties by name. If there are few properties, the search is linear. A table pays off
+/// only if there are many properties.
 #[derive(Default)]
 struct Numbers<'a> {
-    /// One bit for each name so far. Names may share a bit, but usually the bits show that a name
-    /// is new.
+    /// A set of bits, with one bit for each name so far. Two names may share a bit, but in most
+    /// cases the bits show that a name is new.
     seen: u64,
-    /// The numbers of the first properties, by name. Usually there is no table, because even an
-    /// empty one takes time to create.
+    /// The numbers of the first properties, by name. Most entities have no table, because even an
+    /// empty table takes time to create.
     table: Option<HashMap<&'a str, usize>>,
 }
 
@@ -371,7 +374,7 @@ impl<'a> Numbers<'a> {
         if is_new {
             return None;
         }
-        // This is usually an item of an array.
+        // A repeated name usually means an item of an array.
         if properties.last().is_some_and(|last| last.name == name) {
             return properties.last_mut();
         }
@@ -386,9 +389,9 @@ impl<'a> Numbers<'a> {
     }
 }
 
-// This is the fast path for properties as Google's own programs write them: with fields in the
-// order of their numbers, and lengths of at most two bytes. All other forms are left to the loops
-// over fields, which are its naive counterpart.
+// This is the fast path for properties in the encoding that Google's own programs write. The fields
+// are in the order of their numbers, and each length has at most two bytes. All other encodings are
+// left to the loops over fields, which are the naive counterpart of this fast path.
 
 /// The content of a `Property`.
 #[derive(Debug)]
@@ -396,7 +399,7 @@ struct PlainProperty<'a> {
     meaning: Option<u64>,
     name: &'a str,
     is_multiple: bool,
-    /// The bytes of its `PropertyValue`.
+    /// The bytes of the `PropertyValue` in the property.
     content: Message<'a>,
 }
 
@@ -424,7 +427,7 @@ impl<'a> PlainProperty<'a> {
     }
 }
 
-/// Returns the value in a `PropertyValue` that has one field. The field must not be a message, and
+/// Returns the value of a `PropertyValue` that has one field. The field must not be a message, and
 /// must not be a group unless it is a point.
 #[inline]
 fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
@@ -463,7 +466,7 @@ fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<Entity
     })
 }
 
-/// Returns the string in `bytes` if it fills them completely.
+/// Returns the string in `bytes` if nothing follows the string.
 #[inline]
 fn whole_string(bytes: &[u8]) -> Option<&[u8]> {
     let (len, rest) = match bytes {
@@ -480,7 +483,7 @@ mod tests {
     use super::*;
     use crate::entity_key::{plain_path, read_path_fields};
 
-    /// Properties with values, as programs write them.
+    /// Properties with values, in the encoding that programs write.
     const PROPERTIES: [&[u8]; 9] = [
         b"\x1a\x01p\x20\x00\x2a\x00",
         b"\x1a\x02pq\x20\x01\x2a\x03\x08\xac\x02",
@@ -493,7 +496,7 @@ mod tests {
         b"\x1a\x01p\x20\x00\x2a\x14\x2b\x31\0\0\0\0\0\0\xf0\x3f\x39\0\0\0\0\0\0\xf8\x7f\x2c",
     ];
 
-    /// Paths, with the number of their elements.
+    /// Paths, each with its number of elements.
     const PATHS: [(&[u8], usize); 5] = [
         (b"", 0),
         (b"\x0b\x12\x04Task\x18\x07\x0c", 1),
@@ -502,8 +505,8 @@ mod tests {
         (b"\x0b\x12\x01k\x22\x02\xc3\xa4\x0c\x0b\x12\x01k\x18\x00\x0c", 2),
     ];
 
-    /// Checks whether the fast path accepts the bytes. If it does, the loops over fields must read
-    /// the same values.
+    /// Checks whether the fast path accepts the bytes. If the fast path accepts the bytes, the
+    /// loops over fields must read the same values.
     fn is_plain(bytes: &[u8]) -> bool {
         let message = Message::new(bytes);
         for meaning in [None, Some(7), Some(14), Some(15), Some(19), Some(24)] {
@@ -528,8 +531,8 @@ mod tests {
         true
     }
 
-    /// Returns the number of elements that the fast path reads, if it reads all of them. The loop
-    /// over fields must then read the same elements.
+    /// If the fast path reads all elements, returns their number. The loop over fields must then
+    /// read the same elements.
     fn plain_count(bytes: &[u8]) -> Option<usize> {
         let plain = plain_path(bytes)?;
         let mut others = Vec::new();
@@ -542,7 +545,8 @@ mod tests {
         Some(plain.len())
     }
 
-    /// Calls `each` with many variants of the bytes that differ from them in one place.
+    /// Calls `each` with many variants of the bytes. Each variant differs from the original in one
+    /// place.
     fn all_near(bytes: &[u8], mut each: impl FnMut(&[u8])) {
         for at in 0..bytes.len() {
             each(&bytes[..at]);

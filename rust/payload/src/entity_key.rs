@@ -1,4 +1,4 @@
-//! Decodes the key of an entity, in the two forms in which keys are written.
+//! Decodes the key of an entity. There are two encodings of keys.
 
 use super::error::PayloadError;
 use super::proto::{Message, OtherField};
@@ -8,14 +8,14 @@ use super::wire::Cursor;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct EntityKey<'a> {
-    /// The application. This is a project with the partition as a prefix, such as `s~project`, or
-    /// `dev~project` in an emulator. Empty for maps in Firestore.
+    /// The application, which is the project with the partition as a prefix, such as `s~project`,
+    /// or `dev~project` in an emulator. Empty for a map in Firestore.
     pub app: &'a str,
-    /// The database, if it is not the default one.
+    /// The database, if it is not the default database.
     pub database: Option<&'a str>,
-    /// The namespace, if it is not the default one.
+    /// The namespace, if it is not the default namespace.
     pub namespace: Option<&'a str>,
-    /// The path from the root to the entity. Empty for maps in Firestore.
+    /// The path from the root to the entity. Empty for a map in Firestore.
     pub path: Vec<PathElement<'a>>,
 }
 
@@ -23,16 +23,16 @@ pub struct EntityKey<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PathElement<'a> {
-    /// The kind. In Firestore, it is the collection.
+    /// The kind. In Firestore, the kind is the collection.
     pub kind: &'a str,
-    /// The name or the number within the kind.
+    /// The name or number of the entity within its kind.
     pub id: PathId<'a>,
 }
 
 /// The name or number of an entity within its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathId<'a> {
-    /// No name or number: the key is incomplete.
+    /// Neither a name nor a number. The key is incomplete.
     None,
     /// A number.
     Id(i64),
@@ -40,11 +40,11 @@ pub enum PathId<'a> {
     Name(&'a str),
 }
 
-/// The number of the first field of an element in a `Path`. Its three fields are the kind, the
-/// number and the name.
+/// The number of the first field of an element in a `Path`. An element has three fields: the kind,
+/// the number and the name.
 const PATH: u32 = 2;
 
-/// Like [`PATH`], for an element in a `ReferenceValue`.
+/// Like [`PATH`], but for an element in a `ReferenceValue`.
 const REFERENCE_VALUE_PATH: u32 = 15;
 
 /// Reads a `Path`.
@@ -74,8 +74,8 @@ pub(super) fn read_path_fields<'a>(
     Ok(path)
 }
 
-/// Reads a `Path`. Returns whether it is empty or has `root` as its only element, as required for
-/// an entity group.
+/// Reads a `Path`. Checks whether the path is empty or has `root` as its only element. An entity
+/// group requires this.
 pub(super) fn is_empty_or_root<'a>(
     message: Message<'a>,
     root: Option<&PathElement<'a>>,
@@ -90,7 +90,8 @@ pub(super) fn is_empty_or_root<'a>(
 }
 
 /// Returns the element of a `Path` at the start of `bytes`, and the bytes after it. Returns `None`
-/// if it is not written as Google's own programs write it. See the fast path in `entity.rs`.
+/// if the element is not in the encoding that Google's own programs write. See the fast path in
+/// `entity.rs`.
 #[inline]
 fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     let [0x0b, 0x12, len @ 0..0x80, rest @ ..] = bytes else {
@@ -113,7 +114,8 @@ fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     Some((PathElement { kind, id }, rest.strip_prefix(&[0x0c])?))
 }
 
-/// Returns the elements of a `Path` if all of them are written as Google's own programs write them.
+/// Returns the elements of a `Path` if all of them are in the encoding that Google's own programs
+/// write.
 pub(super) fn plain_path(mut bytes: &[u8]) -> Option<Vec<PathElement<'_>>> {
     let mut path = Vec::new();
     while !bytes.is_empty() {
@@ -146,10 +148,10 @@ impl<'a> PathElement<'a> {
 /// The two messages that contain a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyForm {
-    /// The path is a message of its own.
+    /// `Reference` contains the path as a separate message.
     Reference,
-    /// `PropertyValue.ReferenceValue`. It contains the elements of the path directly, with other
-    /// field numbers.
+    /// `PropertyValue.ReferenceValue`. This message contains the elements of the path directly,
+    /// with other field numbers.
     ReferenceValue,
 }
 

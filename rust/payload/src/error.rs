@@ -1,17 +1,17 @@
-//! The fault of a payload, and its place.
+//! The fault of a payload, and its position.
 
 use std::fmt;
 
-/// A fault in the bytes of a record, and its place.
+/// A fault in the bytes of a record, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// The offset in the payload, in bytes, where the unreadable part starts. For an encoding
+    /// The offset in the payload at which the unreadable part starts, in bytes. For an encoding
     /// error, this is the number of bytes already written.
     pub offset: usize,
-    /// The number of affected bytes, starting at `offset`.
+    /// The number of affected bytes from `offset` on.
     pub len: usize,
-    /// The fault of these bytes.
+    /// The reason why these bytes cannot be decoded or encoded.
     pub reason: PayloadReason,
 }
 
@@ -23,9 +23,9 @@ pub enum PayloadReason {
     Truncated,
     /// A variable-length number continues after 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
-    /// An encoding that an engine can read but none writes: a number with more bytes or bits than
-    /// it needs, an explicit column family 0, a boolean other than 0 and 1, a repeated value, or a
-    /// batch whose sequence numbers have more than 56 bits.
+    /// An encoding that engines can read but never write. Examples are a number with more bytes or
+    /// bits than necessary, an explicit column family 0, a boolean other than 0 and 1, a repeated
+    /// value, and a batch whose sequence numbers have more than 56 bits.
     NonCanonical,
     /// The engine does not know a tag, or the tag is not allowed in this kind of record.
     UnknownTag {
@@ -36,9 +36,9 @@ pub enum PayloadReason {
     BadLength,
     /// An internal key is too short for the 8 bytes of its sequence number and its type.
     BadKey,
-    /// The number of operations in the batch differs from the one in its header.
+    /// The number of operations in the batch differs from the number in its header.
     WrongCount {
-        /// The number that the header states.
+        /// The number in the header.
         stated: u32,
         /// The number of counted operations found.
         found: u64,
@@ -54,9 +54,9 @@ pub enum PayloadReason {
     NotUtf8,
     /// A property has a reserved name: `__key__` or `__other_fields__`.
     ReservedName,
-    /// There are more levels of nesting than any program writes.
+    /// The nesting is deeper than any program writes.
     TooDeep,
-    /// During encoding, there was a string of more than 2^32 - 1 bytes, a sequence number of more
+    /// The data to encode contains a string of more than 2^32 - 1 bytes, a sequence number of more
     /// than 56 bits, or more than 2^32 - 1 operations.
     TooLarge,
     /// There is not enough memory for encoding.
@@ -70,7 +70,8 @@ impl PayloadReason {
         self.words().0
     }
 
-    /// Returns the name, and the sentence unless it has numbers.
+    /// Returns the name of the reason and the sentence that describes it. If the sentence contains
+    /// numbers, only the name is returned.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             PayloadReason::Truncated => ("truncated", "the payload ends inside a number or a string"),

@@ -3,9 +3,9 @@
 //! Firestore, a [`WandbRecord`] in a run of Weights & Biases, and a [`SwanlabScalar`] in a run of
 //! SwanLab.
 //!
-//! The crate decodes the bytes of one record. It does no I/O, and its results borrow from the
-//! record. To read records from a log, use [`cordwood-log`](https://docs.rs/cordwood-log) or any
-//! other reader.
+//! The crate decodes the bytes of one record. The crate does no I/O, and decoded values borrow from
+//! the record. To read records from a log, use [`cordwood-log`](https://docs.rs/cordwood-log) or
+//! any other reader.
 //!
 //! ```
 //! use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -25,11 +25,11 @@
 //! # One encoding per value
 //!
 //! Two different write batches, or two different version edits, never decode to the same values. A
-//! batch encodes to its bytes again, and decoding loses no part of an edit. An engine would also
-//! read a number padded with zeros, an explicit column family 0, or extra bytes after the number in
-//! a field. But no engine writes these, and they could not be written back. So they are not
-//! silently normalised but are an error, [`PayloadReason::NonCanonical`] or
-//! [`PayloadReason::BadLength`].
+//! decoded batch encodes to the same bytes again, and decoding an edit loses no information. An
+//! engine would also read a number padded with zeros, an explicit column family 0, or extra bytes
+//! after the number in a field. However, engines never write such encodings, and this crate could
+//! not write them back. Such encodings are therefore not silently normalised, but reported as an
+//! error, [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`].
 
 #![forbid(unsafe_code)]
 

@@ -8,15 +8,16 @@ use super::wire::{Cursor, VARINT_LEN_MAX, make_room, put_string, put_varint};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// RocksDB. It also reads batches of LevelDB, because it has kept LevelDB's two tags.
+    /// RocksDB. RocksDB can also read the batches of LevelDB, because it has kept LevelDB's two
+    /// tags.
     #[default]
     RocksDb,
-    /// Pebble. It has no column families or transactions, but it has range keys.
+    /// Pebble. Pebble has no column families or transactions, but it has range keys.
     Pebble,
 }
 
 impl Engine {
-    /// Returns the engine with which this one can be confused.
+    /// Returns the engine with which this engine can be confused.
     pub(super) fn other(self) -> Self {
         match self {
             Engine::RocksDb => Engine::Pebble,
@@ -27,8 +28,9 @@ impl Engine {
 
 /// An operation of a [`WriteBatch`](super::WriteBatch).
 ///
-/// `column_family` is the number of the column family. It is 0 for the default one, and if the
-/// engine has none. LevelDB writes only [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
+/// `column_family` is the number of the column family. The number is 0 for the default column
+/// family, and for an engine without column families. LevelDB writes only [`Put`](Operation::Put)
+/// and [`Delete`](Operation::Delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the variants describe their fields")]
@@ -41,15 +43,15 @@ pub enum Operation<'a> {
     },
     /// Deletes the key.
     Delete { column_family: u32, key: &'a [u8] },
-    /// Combines this with the value of the key, using the merge operator of the database.
+    /// Merges this operand into the value of the key, using the merge operator of the database.
     Merge {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// Data for readers of the log. The database ignores it.
+    /// Data for readers of the log. The database ignores this data.
     LogData { value: &'a [u8] },
-    /// Deletes a key that was put only once.
+    /// Deletes a key that was written only once.
     SingleDelete { column_family: u32, key: &'a [u8] },
     /// Deletes the keys from `key` up to but excluding `end_key`.
     DeleteRange {
@@ -57,37 +59,39 @@ pub enum Operation<'a> {
         key: &'a [u8],
         end_key: &'a [u8],
     },
-    /// RocksDB: the value of the key is in a blob file. `value` is its place there.
+    /// RocksDB: the value of the key is in a blob file. The field `value` contains the location of
+    /// the value in this file.
     PutBlobIndex {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// RocksDB: sets the columns of the key. `value` is their serialization.
+    /// RocksDB: sets the columns of the key. `value` contains the serialized columns.
     PutEntity {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// RocksDB: puts data that was written at this Unix time, in seconds.
+    /// RocksDB: puts a value that was written at this Unix time, in seconds.
     TimedPut {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
         write_unix_time: u64,
     },
-    /// RocksDB: has no effect. It separates parts of a batch, or reserves room for a `Start`.
+    /// RocksDB: has no effect. This operation separates parts of a batch, or reserves room for a
+    /// `Start`.
     Noop,
     /// RocksDB: the operations after this one, up to [`EndPrepare`](Operation::EndPrepare), take
     /// effect only once the transaction is committed.
     BeginPrepare,
     /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the write policy
-    /// `WritePrepared`. The operations are written to the database at once.
+    /// `WritePrepared`. The operations are written to the database immediately.
     BeginPersistedPrepare,
     /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the write policy
     /// `WriteUnprepared`. The transaction may continue in further batches.
     BeginUnprepare,
-    /// RocksDB: ends the operations that the transaction with this name prepares.
+    /// RocksDB: marks the end of the operations that the transaction with this name prepares.
     EndPrepare { xid: &'a [u8] },
     /// RocksDB: commits the transaction.
     Commit { xid: &'a [u8] },
@@ -95,7 +99,8 @@ pub enum Operation<'a> {
     CommitWithTimestamp { timestamp: &'a [u8], xid: &'a [u8] },
     /// RocksDB: rolls back the transaction.
     Rollback { xid: &'a [u8] },
-    /// Pebble: deletes the key. `value` is a varint, the size of the key and value that it deletes.
+    /// Pebble: deletes the key. `value` is a varint, which is the size of the deleted key and
+    /// value.
     DeleteSized { key: &'a [u8], value: &'a [u8] },
     /// Pebble: sets range keys, starting at `key`. `value` is the end key as a string, followed by
     /// suffixes and values as strings.
@@ -105,23 +110,22 @@ pub enum Operation<'a> {
     RangeKeyUnset { key: &'a [u8], value: &'a [u8] },
     /// Pebble: deletes all range keys from `key` up to but excluding `end_key`.
     RangeKeyDelete { key: &'a [u8], end_key: &'a [u8] },
-    /// Pebble: ingests a table. `key` is a varint, the number of its file. Such a batch contains
-    /// only this operation and [`Excise`](Operation::Excise).
+    /// Pebble: ingests a table. `key` is a varint, which is the file number of the table. Such a
+    /// batch contains only this operation and [`Excise`](Operation::Excise).
     IngestSst { key: &'a [u8] },
-    /// Pebble: like [`IngestSst`](Operation::IngestSst), for a table with blob files. `value` is
-    /// the number of blob files and then the number of each, as varints.
+    /// Pebble: like [`IngestSst`](Operation::IngestSst), for a table with blob files. `value`
+    /// contains the number of blob files, followed by the file number of each, as varints.
     IngestSstWithBlobs { key: &'a [u8], value: &'a [u8] },
     /// Pebble: deletes all keys from `key` up to but excluding `end_key` when a table is ingested.
     Excise { key: &'a [u8], end_key: &'a [u8] },
 }
 
-/// The parts of an [`Operation`]. A part is `None` if operations of its kind do not have it.
+/// The parts of an [`Operation`]. If operations of a kind do not have a part, that part is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The number of the column family, which is 0 for the default one.
+    /// The number of the column family. The default column family has the number 0.
     pub column_family: Option<u32>,
-    /// The key. For a range, it is the first key. For an ingested table, it is the number of its
-    /// file.
+    /// The key. For a range, this is the first key. For an ingested table, this is its file number.
     pub key: Option<&'a [u8]>,
     /// The key after the end of a range.
     pub end_key: Option<&'a [u8]>,
@@ -136,7 +140,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Returns the parts that are strings, with their names.
+    /// Returns the parts that are strings, each with its name.
     pub fn strings(&self) -> [(&'static str, Option<&'a [u8]>); 5] {
         [
             ("key", self.key),
@@ -157,9 +161,9 @@ macro_rules! option {
     };
 }
 
-/// Defines all operations. For each, the arguments are the engine that knows it, or `_` for both;
-/// its tag, and after a slash the tag that a column family follows; its name; and its parts in the
-/// order in which they are written.
+/// Defines all operations. For each operation, the arguments are the engine that knows it, or `_`
+/// for both engines; its tag, and after a slash the tag for an operation with a column family; its
+/// name; and its parts in the order in which they are written.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {
@@ -187,8 +191,8 @@ macro_rules! operations {
                 }
             }
 
-            /// Returns the operation of the kind with this name, and with these parts. A missing
-            /// part is 0 or empty, and a part that the operation does not have is ignored. Returns
+            /// Returns an operation of the kind with this name, made of these parts. A missing part
+            /// becomes 0 or empty, and a part that the kind does not have is ignored. Returns
             /// `None` if there is no such kind.
             ///
             /// ```
@@ -206,16 +210,16 @@ macro_rules! operations {
                 })
             }
 
-            /// Returns whether the engine knows the operation, and its tags without and with a
-            /// column family.
+            /// Returns whether the engine knows the operation, its tag without a column family, and
+            /// its tag with a column family.
             const fn tags(&self, engine: Engine) -> (bool, u8, Option<u8>) {
                 match self {
                     $(Operation::$variant { .. } => (matches!(engine, $engine), $tag, option!($($family)?)),)*
                 }
             }
 
-            /// Reads the operation with this tag. The time of a put is left at the end of its
-            /// value.
+            /// Reads the operation with this tag. If a put has a time, the time is left at the end
+            /// of the value.
             fn read(strings: &mut Strings<'_, 'a>, engine: Engine, tag: u8) -> Result<Option<Self>, PayloadError> {
                 if engine == RocksDb && (false $($(|| tag == $family)?)*) {
                     strings.read_column_family()?;
@@ -258,11 +262,11 @@ operations! {
     Excise = Pebble, 24, "excise" { key, end_key }
 }
 
-/// The bytes after a tag.
+/// A reader for the bytes after the tag of an operation.
 struct Strings<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     column_family: u32,
-    /// The offset at which the last string starts.
+    /// The offset of the start of the last string.
     last_start: usize,
 }
 
@@ -290,7 +294,7 @@ impl<'a> Part<'a> for &'a [u8] {
     }
 }
 
-/// Returns the column family, which has already been read.
+/// Returns the column family, which was read before the parts.
 impl Part<'_> for u32 {
     #[inline]
     fn read(strings: &mut Strings<'_, '_>) -> Result<Self, PayloadError> {
@@ -298,7 +302,7 @@ impl Part<'_> for u32 {
     }
 }
 
-/// Returns 0. The time is read from the value later.
+/// Returns 0. The time is extracted from the value later.
 impl Part<'_> for u64 {
     fn read(_: &mut Strings<'_, '_>) -> Result<Self, PayloadError> {
         Ok(0)
@@ -307,7 +311,7 @@ impl Part<'_> for u64 {
 
 impl<'a> Operation<'a> {
     /// Checks whether the operation is counted in the header of the batch and uses a sequence
-    /// number. It is if it has a key.
+    /// number. All operations with a key are counted.
     ///
     /// Log data and transaction markers are not counted (`WriteBatchInternal::Iterate` of RocksDB's
     /// `db/write_batch.cc`, `Batch.LogData` of Pebble's `batch.go`).
@@ -315,8 +319,8 @@ impl<'a> Operation<'a> {
         self.parts().key.is_some()
     }
 
-    /// Reads the operation at the cursor. Source: `ReadRecordFromWriteBatch` of RocksDB's
-    /// `db/write_batch.cc`, `Reader.Next` of Pebble's `batchrepr/reader.go`.
+    /// Reads the operation at the cursor. Sources: `ReadRecordFromWriteBatch` in RocksDB's
+    /// `db/write_batch.cc`, and `Reader.Next` in Pebble's `batchrepr/reader.go`.
     pub(super) fn decode(cursor: &mut Cursor<'a>, engine: Engine) -> Result<Self, PayloadError> {
         let start = cursor.offset();
         let tag = cursor.byte()?;
@@ -334,8 +338,8 @@ impl<'a> Operation<'a> {
             value, write_unix_time, ..
         } = &mut operation
         {
-            // The time follows the value, as a fixed64. Source: `ParsePackedValueWithWriteTime` of
-            // `db/seqno_to_time_mapping.cc`.
+            // The write time follows the value as a fixed64. Source:
+            // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`.
             let Some((rest, time)) = value.split_last_chunk() else {
                 return Err(cursor.error(last_start, PayloadReason::BadLength));
             };
@@ -344,8 +348,8 @@ impl<'a> Operation<'a> {
         Ok(operation)
     }
 
-    /// Appends the operation to `out`, as the engine would write it. If the column family is the
-    /// default one, it is left out.
+    /// Appends the operation to `out`, as the engine would write it. The default column family is
+    /// omitted.
     pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
         let parts = self.parts();
         let column_family = parts.column_family.unwrap_or(0);

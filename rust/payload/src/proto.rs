@@ -4,7 +4,8 @@
 use super::error::{PayloadError, PayloadReason};
 use super::wire::Cursor;
 
-/// A message or a group, which is a range of the record. Offsets are those in the record.
+/// A message or a group, as a range of bytes in the record. Offsets count from the start of the
+/// record.
 #[derive(Debug, Clone)]
 pub(super) struct Message<'a> {
     /// The record, up to the end of this message.
@@ -13,7 +14,7 @@ pub(super) struct Message<'a> {
     cursor: Cursor<'a>,
 }
 
-/// A field: its number, its value, and its position.
+/// A field, with its number, its content and its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field<'a> {
     pub(super) number: u32,
@@ -29,9 +30,9 @@ enum Data<'a> {
     Varint(u64),
     Fixed64(u64),
     Fixed32,
-    /// A text, bytes or a message, without its length.
+    /// Text, bytes or a message, without the length prefix.
     Bytes(&'a [u8]),
-    /// A group, as the range between its tags.
+    /// A group, as the range of bytes between its start tag and its end tag.
     Group {
         start: usize,
         end: usize,
@@ -46,15 +47,15 @@ pub struct OtherField<'a> {
     pub message: &'static str,
     /// The number of the field.
     pub number: u32,
-    /// The offset in the record at which it starts, in bytes.
+    /// The offset in the record at which the field starts, in bytes.
     pub offset: usize,
     /// The whole field, with its tag and its content.
     pub bytes: &'a [u8],
 }
 
-/// Reads the fields of a message. Each field before the semicolon sets a place, once. Each field
-/// after it may occur several times. All other fields are skipped, or kept in a list as those of a
-/// message with this name.
+/// Reads the fields of a message. Each field before the semicolon sets a variable and may occur
+/// only once. Each field after the semicolon may occur several times. All other fields are either
+/// skipped, or kept in a list together with the name of the message.
 macro_rules! fields {
     (
         $message:expr, $field:ident => {
@@ -108,13 +109,13 @@ impl<'a> Message<'a> {
         self.cursor.rest()
     }
 
-    /// Skips fields of this length.
+    /// Skips this number of bytes, which must be whole fields.
     #[inline]
     pub(super) fn skip(&mut self, len: usize) {
         self.cursor.skip(len);
     }
 
-    /// Returns the message or the group of this length at the end of this one.
+    /// Returns the message or the group that consists of the last bytes of this message.
     #[inline]
     pub(super) fn tail(&self, len: usize) -> Message<'a> {
         Message::at(self.record, self.record.len().saturating_sub(len))
@@ -130,8 +131,9 @@ impl<'a> Message<'a> {
         self.error(PayloadReason::MissingField { tag })
     }
 
-    // This is inlined into each loop over fields. A field is then not assembled in memory only to
-    // be taken apart again, and an entity is decoded almost twice as fast.
+    // This function is inlined into each loop over fields. Otherwise each field would be assembled
+    // in memory only to be taken apart again. Inlining makes the decoding of an entity almost twice
+    // as fast.
     #[inline(always)]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, PayloadError> {
         if self.cursor.is_at_end() {
@@ -180,9 +182,9 @@ impl<'a> Message<'a> {
     }
 
     /// Skips a group including its end tag, and returns the offset of that tag. A group may contain
-    /// others, but this is not recursive.
+    /// other groups, but this function is not recursive.
     fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
-        // The numbers of the open groups inside this one.
+        // The field numbers of the open groups inside this group.
         let mut open = Vec::new();
         let outermost = number;
         loop {
@@ -210,8 +212,8 @@ impl<'a> Field<'a> {
         PayloadError::new(self.offset, self.record.len() - self.offset, reason)
     }
 
-    /// Sets the value, which must not be set yet. A general reader would use the last of several
-    /// values.
+    /// Sets the value. Fails if the value is already set. A general reader would use the last value
+    /// of a repeated field.
     #[inline]
     pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {
         match place.replace(value) {

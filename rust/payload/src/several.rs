@@ -1,16 +1,16 @@
-//! A list of values that mostly contains one.
+//! A list of values that usually has only one item.
 
 use std::ops::Deref;
 use std::slice;
 
-/// Values in order, as a slice. A single one needs no allocation.
+/// Values in order, which can be read as a slice. A single value needs no allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Several<T>(Kept<T>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kept<T> {
     One(T),
-    /// No value, or more than one.
+    /// No values, or more than one.
     Several(Vec<T>),
 }
 

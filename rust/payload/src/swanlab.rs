@@ -1,7 +1,7 @@
 //! Decodes a record of a run of SwanLab 0.8 or later, from a `.swanlab` file.
 //!
-//! The record is a protocol buffer, `swanlab.record.v1.Record`. It is parsed by hand, and only the
-//! needed parts are read. Earlier releases wrote JSON.
+//! The record is a protocol buffer, `swanlab.record.v1.Record`. This module parses the record by
+//! hand and reads only the parts that are needed. Earlier releases wrote JSON.
 
 use super::error::PayloadError;
 use super::proto::{Message, fields};
@@ -9,7 +9,7 @@ use super::wandb::microseconds;
 
 // These field numbers are from `swanlab/proto` of swanlab 0.10.3.
 
-/// A number that a run of SwanLab has logged.
+/// A number that a SwanLab run has logged.
 ///
 /// ```
 /// use cordwood_payload::SwanlabScalar;
@@ -26,19 +26,19 @@ pub struct SwanlabScalar<'a> {
     pub key: &'a str,
     /// The step.
     pub step: i64,
-    /// The time when it was logged, in microseconds since 1970-01-01 00:00 UTC.
+    /// The time when the number was logged, in microseconds since 1970-01-01 00:00 UTC.
     pub timestamp: Option<i64>,
     /// The number.
     pub value: f64,
 }
 
 impl<'a> SwanlabScalar<'a> {
-    /// Decodes a record. Returns `None` if it is a record of another kind.
+    /// Decodes a record. Returns `None` for a record of another kind.
     ///
     /// # Errors
     ///
-    /// Fails if the record is not a `Record`, or if it breaks the rules of [the crate](crate) by
-    /// repeating a value.
+    /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of [the
+    /// crate](crate) forbid.
     pub fn decode(record: &'a [u8]) -> Result<Option<Self>, PayloadError> {
         let (mut message, mut scalar) = (Message::new(record), None);
         fields!(message, field => { 13 => scalar, field.message().and_then(Self::read) });

@@ -1,9 +1,10 @@
-//! Values as a tree.
+//! Values that form a tree.
 
 use std::borrow::Cow;
 use std::collections::TryReserveError;
 
-/// A value in a record: in JSON text, in a field of a version edit, or in a row.
+/// A value from a record. The value is part of JSON text, of a field in a version edit, or of a
+/// row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'v> {
     /// No value.
@@ -12,7 +13,7 @@ pub enum Value<'v> {
     Bool(bool),
     /// An integer of 64 bits.
     Int(i64),
-    /// An unsigned integer of 64 bits. JSON text never becomes this variant.
+    /// An unsigned integer of 64 bits. JSON text is never parsed as this variant.
     UInt(u64),
     /// The digits of an integer of more than 64 bits.
     Huge(Cow<'v, str>),
@@ -20,26 +21,26 @@ pub enum Value<'v> {
     Float(f64),
     /// Text.
     Text(Cow<'v, str>),
-    /// Bytes. JSON text never becomes this variant.
+    /// Bytes. JSON text is never parsed as this variant.
     Bytes(Cow<'v, [u8]>),
     /// A list of values.
     Array(Vec<Value<'v>>),
-    /// Values with names, each of which occurs once.
+    /// Named values. Each name occurs only once.
     Object(Vec<Item<'v>>),
 }
 
-/// A value in an object or a row, with its name.
+/// A named value in an object or a row.
 pub type Item<'v> = (Cow<'v, str>, Value<'v>);
 
 impl<'v> Value<'v> {
-    /// Returns a value of an object.
+    /// Returns the value with this name in an object.
     pub fn get(&self, name: &str) -> Option<&Self> {
         let Value::Object(items) = self else { return None };
         let item = items.iter().find(|(other, _)| other == name);
         item.map(|(_, value)| value)
     }
 
-    /// Returns the value with copies of the texts in it.
+    /// Returns a copy of the value that owns its texts.
     pub(super) fn into_owned(self) -> Result<Value<'static>, TryReserveError> {
         Ok(match self {
             Value::Null => Value::Null,

@@ -1,5 +1,5 @@
-//! Decodes the record of a MANIFEST, which is the changes from one version of a database to the
-//! next.
+//! Decodes a record of a MANIFEST. The record describes the changes from one version of a database
+//! to the next.
 
 use std::iter;
 
@@ -7,13 +7,13 @@ use super::error::{PayloadError, PayloadReason};
 use super::value::{Item, Value};
 use super::wire::Cursor;
 
-/// The record of a MANIFEST of LevelDB or RocksDB. It consists of fields that state the changes,
-/// each after its tag.
+/// A record in a MANIFEST of LevelDB or RocksDB. The record consists of fields that describe the
+/// changes. Each field starts with its tag.
 ///
 /// The tags of LevelDB and RocksDB do not collide, so one decoder is enough for both
-/// (`VersionEdit::DecodeFrom` of `db/version_edit.cc`). Pebble writes the same tags and some of its
-/// own, for tables with range keys, virtual tables and blob files. Its own tags are
-/// [unknown](PayloadReason::UnknownTag) here.
+/// (`VersionEdit::DecodeFrom` of `db/version_edit.cc`). Pebble writes the same tags and adds its
+/// own tags for tables with range keys, virtual tables and blob files. The tags that only Pebble
+/// writes are [unknown](PayloadReason::UnknownTag) here.
 ///
 /// ```
 /// use cordwood_payload::{Field, Value, VersionEdit};
@@ -31,12 +31,12 @@ pub struct VersionEdit<'a> {
 }
 
 impl<'a> VersionEdit<'a> {
-    /// Creates the edit of this record. No field is decoded yet.
+    /// Creates the edit of this record. Does not decode any fields yet.
     pub fn new(record: &'a [u8]) -> Self {
         VersionEdit { record }
     }
 
-    /// Returns the fields, in the order of the record. Iteration ends at the first error.
+    /// Returns the fields, in the order of the record. The iterator ends after the first error.
     pub fn fields(&self) -> impl Iterator<Item = Result<Field<'a>, PayloadError>> + use<'a> {
         let (edit, mut next) = (*self, Some(0));
         iter::from_fn(move || {
@@ -48,8 +48,8 @@ impl<'a> VersionEdit<'a> {
         })
     }
 
-    /// Decodes all fields to detect a fault. They are decoded one at a time because a decoded field
-    /// is many times larger than in the record.
+    /// Decodes all fields to detect a fault. The fields are decoded one at a time, because a
+    /// decoded field takes up much more memory than its bytes in the record.
     ///
     /// # Errors
     ///
@@ -58,11 +58,11 @@ impl<'a> VersionEdit<'a> {
         self.fields().try_for_each(|field| field.map(drop))
     }
 
-    /// Decodes the field at an offset in the record. Returns it with the offset after it, or `None`
-    /// if the record ends there.
+    /// Decodes the field at an offset in the record. Returns the field and the offset after it, or
+    /// `None` if the record ends at the given offset.
     ///
-    /// [`fields`](VersionEdit::fields) does this for all fields. This method is for callers that
-    /// cannot keep a borrow of the record between steps.
+    /// To decode all fields, use [`fields`](VersionEdit::fields). This method is for callers that
+    /// cannot keep the record borrowed between calls.
     ///
     /// # Errors
     ///
@@ -88,22 +88,22 @@ impl<'a> VersionEdit<'a> {
     }
 }
 
-/// A field of a [`VersionEdit`] (`Tag` of LevelDB's `db/version_edit.cc` and RocksDB's
-/// `db/version_edit.h`), or a further field of a file in one (`NewFileCustomTag` in the same
+/// A field of a [`VersionEdit`] (see `Tag` in LevelDB's `db/version_edit.cc` and RocksDB's
+/// `db/version_edit.h`), or a custom field of a file in an edit (see `NewFileCustomTag` in the same
 /// files).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field<'a> {
-    /// The number before the field. Some kinds have several tags because the engines have changed
-    /// how they write them.
+    /// The number that the field starts with. Some kinds have several tags, because the engines
+    /// have changed the encoding of these kinds.
     pub tag: u32,
     /// The name of the kind, such as `"log_number"`. The name is part of the interface and is the
     /// same in Python.
     pub kind: &'static str,
-    /// The value. It is null if fields of this kind have none.
+    /// The value, which is null if fields of this kind have no value.
     pub value: Value<'a>,
 }
 
-/// A kind, and a value of that kind.
+/// The name of a kind, and a value of this kind.
 type Kind<'a> = (&'static str, Value<'a>);
 
 /// An unknown field is safe to ignore if its tag has this bit.
@@ -132,13 +132,13 @@ impl<'a> Field<'a> {
             7 | 100 | 102 | 103 => ("new_file", new_file(cursor, tag)?),
             9 => ("prev_log_number", long(cursor)?),
             10 => ("min_log_number_to_keep", long(cursor)?),
-            // This field and those below are of RocksDB only.
+            // Only RocksDB writes this field and the fields below.
             200 => ("column_family", short(cursor)?),
             201 => ("column_family_add", bytes(cursor)?),
             202 => ("column_family_drop", Value::Null),
             203 => ("max_column_family", short(cursor)?),
             300 => ("in_atomic_group", short(cursor)?),
-            // Older versions write the second tag.
+            // Older versions of RocksDB write the second tag.
             400 | 8194 => ("blob_file_addition", blob_file(cursor, true)?),
             401 | 8195 => ("blob_file_garbage", blob_file(cursor, false)?),
             8193 => ("db_id", bytes(cursor)?),
@@ -157,7 +157,7 @@ impl<'a> Field<'a> {
         Ok(Field { tag, kind, value })
     }
 
-    /// Returns the field as the items of an object.
+    /// Converts the field to the items of an object.
     pub(super) fn into_items(self) -> Vec<Item<'a>> {
         let mut items = vec![
             ("kind".into(), Value::Text(self.kind.into())),
@@ -194,9 +194,10 @@ fn object<'a, const COUNT: usize>(items: [(&'static str, Value<'a>); COUNT]) -> 
     Value::Object(items.map(|(name, value)| (name.into(), value)).into())
 }
 
-/// Reads a key as stored in the tables of a database. It is the user's key, followed by 8 bytes
-/// with the sequence number and the type of the entry (`ParsedInternalKey` of `db/dbformat.h`).
-/// With user-defined timestamps, the user's key ends with the timestamp.
+/// Reads an internal key, as it is stored in the tables of a database. An internal key consists of
+/// the user key, followed by 8 bytes with the sequence number and the type of the entry (see
+/// `ParsedInternalKey` in `db/dbformat.h`). With user-defined timestamps, the user key ends with
+/// the timestamp.
 fn key<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     let start = cursor.offset();
     let Some((user_key, packed)) = cursor.string()?.split_last_chunk() else {
@@ -210,12 +211,12 @@ fn key<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     ]))
 }
 
-/// Reads a table that is added to a level. Each of its forms has its own tag: LevelDB writes 7, and
-/// current versions of RocksDB write 103. In RocksDB, the largest key is not in the file if it has
-/// the maximum sequence number and the type of a range deletion.
+/// Reads a table that is added to a level. Each encoding has its own tag: LevelDB writes 7, and
+/// current versions of RocksDB write 103. In RocksDB, the largest key is not in the file if the key
+/// has the maximum sequence number and the type of a range deletion.
 fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadError> {
     let (level, file_number) = (short(cursor)?, long(cursor)?);
-    // This is the number of the directory in RocksDB's `db_paths`.
+    // The path id is the index of a directory in RocksDB's `db_paths`.
     let mut path_id = if tag == 102 { short(cursor)? } else { Value::UInt(0) };
     let mut items: Vec<Item<'a>> = Vec::with_capacity(9);
     items.push(("level".into(), level));
@@ -230,7 +231,7 @@ fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadE
     let mut custom_fields = Vec::new();
     if tag == 103 {
         custom_fields = further_fields(cursor, 1, custom_field)?;
-        // If there are several, the last one counts, as in RocksDB.
+        // If there are several path ids, the last one is used, as in RocksDB.
         if let Some(field) = custom_fields.iter().rfind(|field| field.kind == "path_id") {
             path_id = field.value.clone();
         }
@@ -240,7 +241,7 @@ fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadE
     Ok(Value::Object(items))
 }
 
-/// Reads a further field of a table. Returns `None` for an unknown tag.
+/// Reads a custom field of a table. Returns `None` for an unknown tag.
 fn custom_field<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Option<Kind<'a>>, PayloadError> {
     Ok(Some(match tag {
         2 => ("need_compaction", cursor.nested_value(flag)?),
@@ -267,9 +268,9 @@ fn custom_field<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Option<Kind<'a>
     }))
 }
 
-/// Reads a blob file that RocksDB has written (`db/blob/blob_file_addition.cc`), or the values in
-/// one that are no longer referred to (`db/blob/blob_file_garbage.cc`). No further fields are known
-/// for either.
+/// Reads a blob file that RocksDB has written (see `db/blob/blob_file_addition.cc`), or the amount
+/// of garbage in a blob file (see `db/blob/blob_file_garbage.cc`). No custom fields of blob files
+/// are known.
 fn blob_file<'a>(cursor: &mut Cursor<'a>, has_checksum: bool) -> Result<Value<'a>, PayloadError> {
     let mut items: Vec<Item<'a>> = Vec::with_capacity(6);
     items.push(("file_number".into(), long(cursor)?));
@@ -284,7 +285,7 @@ fn blob_file<'a>(cursor: &mut Cursor<'a>, has_checksum: bool) -> Result<Value<'a
     Ok(Value::Object(items))
 }
 
-/// Reads the further fields of a file, up to the tag `end`.
+/// Reads the custom fields of a file, up to the tag `end`.
 fn further_fields<'a>(
     cursor: &mut Cursor<'a>,
     end: u32,
@@ -313,8 +314,8 @@ fn list(fields: Vec<Field<'_>>) -> Value<'_> {
     Value::Array(fields.collect())
 }
 
-/// Reads the entry of a write-ahead log that RocksDB keeps track of. It states that the log exists,
-/// or how many bytes of it are synced (`db/wal_edit.cc`).
+/// Reads the entry for a write-ahead log that RocksDB tracks. The entry states that the log exists,
+/// or how many bytes of the log are synced (see `db/wal_edit.cc`).
 fn wal_addition<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     const TERMINATE: u32 = 1;
     const SYNCED_SIZE: u32 = 2;

@@ -8,11 +8,11 @@ use super::value::Value;
 use super::version_edit::{Field, VersionEdit};
 use super::wire::make_room;
 
-/// The state of a database after the edits in its MANIFEST: its live tables, and the last value of
-/// each number.
+/// The state of a database after the edits in its MANIFEST. The state consists of the live tables
+/// and the last value of each numeric field.
 ///
-/// If RocksDB edits take effect together, they add and remove tables only once all of them are
-/// present. Blob files are not kept.
+/// RocksDB writes some edits as a group that takes effect together. The tables of such edits are
+/// added and removed only when the group is complete. Blob files are ignored.
 ///
 /// ```
 /// use cordwood_payload::{Value, VersionState};
@@ -33,7 +33,8 @@ pub struct VersionState {
     synced_lens: BTreeMap<u64, u64>,
     has_other_tags: bool,
     names: BTreeMap<u64, Vec<u8>>,
-    /// The tables by column family, level and number. Each is the field as it is in the record.
+    /// The tables by column family, level and number. Each table is stored as the bytes of its
+    /// field in the record.
     tables: BTreeMap<(u64, u64, u64), Vec<u8>>,
     /// The records of an incomplete group of edits that take effect together.
     group: Vec<Vec<u8>>,
@@ -44,7 +45,7 @@ impl VersionState {
     ///
     /// # Errors
     ///
-    /// Fails if the record is not a version edit. The state is then unchanged.
+    /// Fails if the record is not a version edit. In this case, the state is unchanged.
     pub fn apply(&mut self, record: &[u8]) -> Result<(), PayloadError> {
         let (family, rest) = scope(record)?;
         for field in VersionEdit::new(record).fields() {
@@ -52,7 +53,8 @@ impl VersionState {
         }
         match rest {
             None => {
-                // A group that is interrupted by another edit is incomplete and never took effect.
+                // If another edit interrupts a group, the group is incomplete and has never taken
+                // effect.
                 self.group.clear();
                 self.apply_tables(record, family)
             }
@@ -68,7 +70,7 @@ impl VersionState {
     }
 
     fn apply_number(&mut self, field: &Field<'_>, family: u64) {
-        // The fields that LevelDB knows have smaller tags.
+        // All fields that LevelDB knows have tags below 10.
         self.has_other_tags |= field.tag >= 10;
         match (field.kind, &field.value) {
             ("column_family_drop", _) => drop(self.log_numbers.remove(&family)),
@@ -92,8 +94,8 @@ impl VersionState {
     fn apply_tables(&mut self, record: &[u8], family: u64) -> Result<(), PayloadError> {
         let edit = VersionEdit::new(record);
         let key = |file: &Value<'_>| (family, part(file, "level"), part(file, "file_number"));
-        // The engines delete first, whatever the order of the fields. A file can therefore return
-        // to its old place.
+        // The engines apply deletions first, in whatever order the fields are. An edit can
+        // therefore delete a file and add it again at the same place.
         for field in edit.fields() {
             let field = field?;
             if field.kind == "deleted_file" {
@@ -113,17 +115,17 @@ impl VersionState {
         Ok(())
     }
 
-    /// Returns the last value of each field that is a number, by the name of the field.
+    /// Returns the last value of each numeric field, by the name of the field.
     pub fn numbers(&self) -> Vec<(&'static str, u64)> {
         self.numbers.iter().map(|(&name, &number)| (name, number)).collect()
     }
 
-    /// Returns, for each column family, the smallest number of a log that it needs.
+    /// Returns the smallest log number that each column family still needs.
     pub fn log_numbers(&self) -> &BTreeMap<u64, u64> {
         &self.log_numbers
     }
 
-    /// Returns, for each log that RocksDB keeps track of, its synced length in bytes.
+    /// Returns the synced length in bytes of each log that RocksDB tracks.
     pub fn synced_lens(&self) -> &BTreeMap<u64, u64> {
         &self.synced_lens
     }
@@ -133,33 +135,33 @@ impl VersionState {
         !self.has_other_tags
     }
 
-    /// Returns the name of a column family if the MANIFEST states it. It never states the name of
-    /// the default one.
+    /// Returns the name of a column family if the MANIFEST states it. A MANIFEST never states the
+    /// name of the default column family.
     pub fn name(&self, family: u64) -> Option<&[u8]> {
         self.names.get(&family).map(Vec::as_slice)
     }
 
-    /// Returns the tables, each with the number of its column family. They are sorted by column
-    /// family, level and number.
+    /// Returns the tables, each with the number of its column family. The tables are sorted by
+    /// column family, level and number.
     pub fn tables(&self) -> impl Iterator<Item = (u64, Value<'_>)> {
         let fields = self.tables.iter();
         fields.filter_map(|(&(family, ..), field)| Some((family, VersionEdit::new(field).fields().next()?.ok()?.value)))
     }
 
-    /// Removes the first of [`tables`](Self::tables).
+    /// Removes the first table of [`tables`](Self::tables).
     pub(super) fn remove_first_table(&mut self) {
         self.tables.pop_first();
     }
 }
 
-/// Returns the column family of an edit. If the edit takes effect together with others, also
-/// returns how many of them follow. The whole record is decoded, one field at a time, because a
-/// decoded field is many times larger than in the record.
+/// Returns the column family of an edit. If the edit is part of a group, also returns how many
+/// edits of the group follow. The whole record is decoded, but only one field at a time, because a
+/// decoded field takes up much more memory than its bytes in the record.
 fn scope(record: &[u8]) -> Result<(u64, Option<u64>), PayloadError> {
     let (mut family, mut rest) = (None, None);
     for field in VersionEdit::new(record).fields() {
         match field? {
-            // RocksDB writes the log number before the column family to which it belongs.
+            // RocksDB writes a log number before the column family that the log number is for.
             Field {
                 kind: "column_family",
                 value: Value::UInt(number),

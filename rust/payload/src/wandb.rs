@@ -1,8 +1,8 @@
 //! Decodes a record of a run of Weights & Biases, from a `.wandb` file.
 //!
-//! The record is a protocol buffer, `wandb_internal.Record`. It is parsed by hand, and only the
-//! logged data of a run is read. All other fields are skipped, such as the messages between wandb's
-//! processes.
+//! The record is a protocol buffer, `wandb_internal.Record`. This module parses the record by hand
+//! and reads only the logged data of a run. All other fields are skipped, such as the messages
+//! between wandb's processes.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::several::Several;
 
 // These field numbers are from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
 
-/// The kinds of record in `Record`. Each record is one of them (`oneof record_type`).
+/// The kinds of records in `Record`. Each record has exactly one kind (`oneof record_type`).
 const HISTORY: u32 = 2;
 const SUMMARY: u32 = 3;
 const OUTPUT: u32 = 4;
@@ -26,7 +26,8 @@ const ENVIRONMENT: u32 = 26;
 /// An item of a `HistoryRecord`.
 const HISTORY_ITEM: u32 = 1;
 
-/// The default value of `OutputType`, which is not written. The other value is `STDOUT`.
+/// The default value of `OutputType`, which is omitted from records. The only other value of
+/// `OutputType` is `STDOUT`.
 const STDERR: u64 = 0;
 
 /// A record of a run of Weights & Biases.
@@ -46,21 +47,21 @@ const STDERR: u64 = 0;
 pub enum WandbRecord<'a> {
     /// The description of the run. There may be several of these records.
     Run(WandbRun<'a>),
-    /// The values logged in a step.
+    /// The values that were logged in a step.
     History {
         /// The values.
         items: WandbItems<'a>,
-        /// The step, if it is stated separately and not only among the values.
+        /// The step number, if the record states it separately and not only among the values.
         step: Option<i64>,
     },
-    /// A change of the summary.
+    /// A change to the summary.
     Summary(WandbChange<'a>),
-    /// A change of the configuration.
+    /// A change to the configuration.
     Config(WandbChange<'a>),
     /// The printed output.
     Output(WandbOutput<'a>),
-    /// The printed output, exactly as it was printed. The text is split at arbitrary places and
-    /// contains control characters for a terminal.
+    /// The printed output, exactly as it was printed. The text may be split anywhere and contains
+    /// control characters for a terminal.
     OutputRaw(WandbOutput<'a>),
     /// System metrics.
     Stats {
@@ -69,8 +70,8 @@ pub enum WandbRecord<'a> {
         /// The values.
         items: WandbItems<'a>,
     },
-    /// Where and how the run was started. There may be several of these records, and each may state
-    /// a part.
+    /// Where and how the run was started. There may be several of these records, each with a part
+    /// of this information.
     Environment(WandbEnvironment<'a>),
     /// The end of the run, with its exit code.
     Exit(i32),
@@ -82,7 +83,7 @@ pub enum WandbRecord<'a> {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct WandbRun<'a> {
-    /// The id of the run, which is also in the name of its file.
+    /// The id of the run, which is also part of the file name.
     pub run_id: Option<&'a str>,
     /// The user or team that owns the run.
     pub entity: Option<&'a str>,
@@ -90,21 +91,21 @@ pub struct WandbRun<'a> {
     pub project: Option<&'a str>,
     /// The group of runs to which the run belongs.
     pub group: Option<&'a str>,
-    /// The task of the run in its group, such as `train`.
+    /// The purpose of the run within its group, such as `train`.
     pub job_type: Option<&'a str>,
-    /// The name to show.
+    /// The display name.
     pub display_name: Option<&'a str>,
-    /// A text about the run.
+    /// The notes about the run.
     pub notes: Option<&'a str>,
     /// The tags of the run.
     pub tags: Vec<&'a str>,
     /// The name of the machine.
     pub host: Option<&'a str>,
-    /// The git commit of the program.
+    /// The git commit of the program's repository.
     pub git_commit: Option<&'a str>,
     /// The time when the run started, in microseconds since 1970-01-01 00:00 UTC.
     pub start_time: Option<i64>,
-    /// A change of the configuration.
+    /// A change to the configuration.
     pub config: Option<WandbChange<'a>>,
 }
 
@@ -120,17 +121,17 @@ pub struct WandbEnvironment<'a> {
     pub args: Vec<&'a str>,
     /// The name of the machine.
     pub host: Option<&'a str>,
-    /// The git commit of the program.
+    /// The git commit of the program's repository.
     pub git_commit: Option<&'a str>,
 }
 
-/// A change of the summary or the configuration. The updates come before the removals.
+/// A change to the summary or the configuration. The updates are applied before the removals.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WandbChange<'a> {
-    /// Values that are set.
+    /// The values to set.
     pub update: WandbItems<'a>,
-    /// Values that are removed. Their JSON is empty.
+    /// The values to remove. The JSON of these values is empty.
     pub remove: WandbItems<'a>,
 }
 
@@ -138,9 +139,9 @@ pub struct WandbChange<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WandbOutput<'a> {
-    /// Whether it was printed to stderr. If not, it was printed to stdout.
+    /// Whether the text was printed to stderr. Otherwise it was printed to stdout.
     pub is_stderr: bool,
-    /// The time when it was printed, in microseconds since 1970-01-01 00:00 UTC.
+    /// The time when the text was printed, in microseconds since 1970-01-01 00:00 UTC.
     pub timestamp: Option<i64>,
     /// The text.
     pub line: &'a str,
@@ -150,8 +151,8 @@ pub struct WandbOutput<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WandbItem<'a> {
-    /// The names on the path to the value, from that of the outermost dictionary to that of the
-    /// value itself. There is at least one.
+    /// The names on the path to the value, from the name in the outermost dictionary to the name of
+    /// the value itself. A path has at least one name.
     pub path: Several<&'a str>,
     /// The value as JSON.
     pub value_json: &'a str,
@@ -161,7 +162,7 @@ pub struct WandbItem<'a> {
 #[derive(Debug, Clone)]
 pub struct WandbItems<'a> {
     message: Message<'a>,
-    /// The number of the field that contains an item.
+    /// The number of the fields that contain items.
     number: u32,
 }
 
@@ -170,8 +171,8 @@ impl<'a> WandbRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the record is not a `Record`, or if it breaks the rules of [the crate](crate) by
-    /// repeating a value. Errors in the items are detected when they are read.
+    /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of [the
+    /// crate](crate) forbid. Errors in items are detected only when the items are read.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let Some(field) = content(record)? else {
             return Ok(WandbRecord::Other);
@@ -192,8 +193,8 @@ impl<'a> WandbRecord<'a> {
     }
 }
 
-/// Returns the field that determines the kind of a record, or `None` for a kind that is not
-/// decoded.
+/// Returns the field that determines the kind of a record, or `None` if this module does not decode
+/// the kind.
 fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
     let (mut message, mut found) = (Message::new(record), None);
     while let Some(field) = message.next_field()? {
@@ -204,12 +205,12 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
     Ok(found)
 }
 
-/// Reads a step of the history. It calls `take` with each item, in order: with the names of the
-/// item joined by dots, and with its value, which need not be UTF-8. Returns the number of the step
-/// if it is stated separately, or `None` if the record is of another kind.
+/// Reads a step of the history. Calls `take` for each item, in order. The arguments are the names
+/// of the item, joined by dots, and its value, which may not be UTF-8. Returns the step number if
+/// the record states it separately. Returns `None` for a record of another kind.
 ///
-/// [`WandbRecord::decode`] is the naive counterpart. It searches for that number before the items
-/// are read, which takes longer.
+/// [`WandbRecord::decode`] is the naive counterpart. This counterpart searches for the step number
+/// before it reads the items, which takes longer.
 #[expect(clippy::option_option, reason = "a kind of record, and a number in it")]
 pub(crate) fn read_step<'a, E: From<PayloadError>>(
     record: &'a [u8],
@@ -242,8 +243,8 @@ pub(crate) fn read_step<'a, E: From<PayloadError>>(
     Ok(Some(step))
 }
 
-/// Returns the item at the start of the fields of a step, if it is [plain]: its name, its value,
-/// which need not be UTF-8, and the length of the field.
+/// If the fields of a step start with an item that is [plain], returns its name, its value, and the
+/// length of the field. The value may not be UTF-8.
 #[inline(always)]
 fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     const TAG: u8 = (HISTORY_ITEM as u8) << 3 | 2;
@@ -255,8 +256,8 @@ fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     Some((str::from_utf8(name).ok()?, value, 2 + item.len()))
 }
 
-/// Returns the name and the value of an item that consists of one name and a value in this order,
-/// with lengths of one byte. They need not be UTF-8.
+/// Returns the name and the value of a plain item. A plain item consists of one name and then a
+/// value, with lengths of one byte. The name and the value may not be UTF-8.
 #[inline(always)]
 fn plain(item: &[u8]) -> Option<(&[u8], &[u8])> {
     let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = item else {
@@ -276,7 +277,7 @@ fn read_history(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadErro
     Ok(WandbRecord::History { items, step })
 }
 
-/// Reads the number in a `HistoryStep`.
+/// Reads the step number in a `HistoryStep`.
 fn read_step_number(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut num) = (field.message()?, None);
     fields!(message, field => { 1 => num, field.varint() });
@@ -296,7 +297,7 @@ fn read_exit(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> 
     Ok(WandbRecord::Exit(code.unwrap_or(0) as i32))
 }
 
-/// Reads a `google.protobuf.Timestamp`. Fractions of a microsecond are dropped.
+/// Reads a `google.protobuf.Timestamp`. Drops fractions of a microsecond.
 pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut seconds, mut nanos) = (field.message()?, None, None);
     fields!(message, field => {
@@ -304,8 +305,7 @@ pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
         2 => nanos, field.varint(),
     });
     let (seconds, nanos) = (seconds.unwrap_or(0) as i64, nanos.unwrap_or(0) as i64);
-    // These are the rules of `Timestamp` itself: the years 1 to 9999, and less than a second in
-    // nanoseconds.
+    // `Timestamp` itself requires a year from 1 to 9999, and nanoseconds of less than one second.
     if (-62_135_596_800..253_402_300_800).contains(&seconds) && (0..1_000_000_000).contains(&nanos) {
         Ok(seconds * 1_000_000 + nanos / 1_000)
     } else {
@@ -350,7 +350,7 @@ impl<'a> WandbEnvironment<'a> {
     }
 }
 
-/// Reads the commit in a `GitRepoRecord`.
+/// Reads the commit from a `GitRepoRecord`.
 fn read_git_commit<'a>(field: &Field<'a>, commit: &mut Option<&'a str>) -> Result<(), PayloadError> {
     let mut message = field.message()?;
     fields!(message, field => { 2 => *commit, field.text() });
@@ -411,7 +411,8 @@ impl<'a> Iterator for WandbItems<'a> {
 }
 
 impl<'a> WandbItem<'a> {
-    /// Reads an item and its value. Most programs write the name as a key or as a path of one name.
+    /// Reads an item and its value. Most programs write the name either as a key or as a path with
+    /// one name.
     #[inline]
     fn read(message: Message<'a>) -> Result<Self, PayloadError> {
         match Self::plain(message.bytes()) {
@@ -445,8 +446,8 @@ impl<'a> WandbItem<'a> {
         });
         Ok(WandbItem {
             path: path.unwrap_or(Several::one(key.unwrap_or_default())),
-            // A missing value is placed at the end of the item, so that it is not outside the
-            // record.
+            // If the value is missing, an empty text at the end of the item is used, because the
+            // text must lie inside the record.
             value_json: value_json.unwrap_or(str::from_utf8(message.rest()).unwrap_or_default()),
         })
     }
@@ -458,8 +459,8 @@ mod tests {
 
     #[test]
     fn a_step_read_in_one_pass_has_the_items_and_the_number_of_the_decoded_record() {
-        // The items have two names, a key and a value, a field between them, and the number of the
-        // step.
+        // The record has an item with two names, an item with a key, another field between the
+        // items, and the step number.
         let items: &[u8] = b"\x0a\x0d\x12\x01a\x12\x02bc\x82\x01\x030.5\x0a\x07\x0a\x01k\x82\x01\x0112\x00\x0a\x07\x12\x01n\x82\x01\x012";
         let record = [b"\x12", &[items.len() as u8 + 4][..], items, b"\x12\x02\x08\x07"].concat();
         let one_pass = |record: &[u8]| {
@@ -480,7 +481,7 @@ mod tests {
         };
         assert_eq!(one_pass(&record).unwrap().unwrap().0.len(), 3);
         let mut read_count = 0;
-        // Each byte is changed except the first, which marks a step.
+        // Changes each byte in turn, except the first byte, which marks a step.
         for at in 1..record.len() {
             for byte in 0..=255 {
                 let mut changed = record.clone();
@@ -503,7 +504,7 @@ mod tests {
                 let mut item = vec![tag, name_len, 0x82, 0x01, value_len];
                 item.splice(2..2, vec![b'n'; name_len.into()]);
                 item.resize(item.len() + usize::from(value_len), b'1');
-                // Each byte is changed, with and without the last one.
+                // Changes each byte in turn, and tests the item with and without its last byte.
                 for at in 0..item.len() {
                     for byte in [item[at], 0, 1, 3, 5, 0x0a, 0x12, 0x82, 0xc3, 0xff] {
                         let mut changed = item.clone();

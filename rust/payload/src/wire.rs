@@ -1,13 +1,13 @@
-//! Numbers and strings as LevelDB's `util/coding.h` writes them. A cursor reads them, and functions
-//! write them.
+//! Numbers and strings in the encoding of LevelDB's `util/coding.h`. A [`Cursor`] reads values, and
+//! functions write them.
 
 use super::error::{PayloadError, PayloadReason};
 
-/// Reads a payload from front to back. After an error, its position has no meaning.
+/// Reads a payload from front to back. After an error, the position of the cursor has no meaning.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
-    /// The payload up to the end of this cursor. It includes the start, so that offsets are offsets
-    /// in the payload.
+    /// The payload up to the end of this cursor. The bytes before the cursor are included, so that
+    /// offsets count from the start of the payload.
     payload: &'a [u8],
     offset: usize,
 }
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         PayloadError::new(start, self.offset.saturating_sub(start), reason)
     }
 
-    /// Returns an error about the bytes from the current position on.
+    /// Returns an error about all bytes from the current position on.
     fn error_here(&self, reason: PayloadReason) -> PayloadError {
         PayloadError::new(self.offset, self.rest().len(), reason)
     }
@@ -70,27 +70,27 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a number of 4 bytes, little-endian (`GetFixed32`).
+    /// Reads a little-endian number of 4 bytes (`GetFixed32`).
     pub(super) fn fixed32(&mut self) -> Result<u32, PayloadError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Reads a number of 8 bytes, little-endian (`GetFixed64`).
+    /// Reads a little-endian number of 8 bytes (`GetFixed64`).
     pub(super) fn fixed64(&mut self) -> Result<u64, PayloadError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Reads a number with 7 bits per byte, the lowest first (`GetVarint32`). The high bit of a
-    /// byte states that more bytes follow. There are at most 5 bytes.
+    /// Reads a number of at most 5 bytes, with 7 bits in each byte, the lowest bits first
+    /// (`GetVarint32`). If the high bit of a byte is set, more bytes follow.
     #[inline]
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let start = self.offset;
         let value = self.varint(5)?;
-        // The engines drop the bits that do not fit.
+        // The engines instead drop the bits that do not fit.
         u32::try_from(value).map_err(|_| self.error(start, PayloadReason::NonCanonical))
     }
 
-    /// Reads a number as [`varint32`](Self::varint32) does, with at most 10 bytes (`GetVarint64`).
+    /// Like [`varint32`](Self::varint32), but reads at most 10 bytes (`GetVarint64`).
     #[inline]
     pub(super) fn varint64(&mut self) -> Result<u64, PayloadError> {
         self.varint(10)
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
-        // Most numbers have one byte or two.
+        // Most numbers have one or two bytes.
         match *self.rest() {
             [byte @ ..0x80, ..] => {
                 self.offset += 1;
@@ -139,7 +139,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a length as a varint32, and then this number of bytes (`GetLengthPrefixedSlice`). No
-    /// memory is allocated for them.
+    /// memory is allocated for the bytes.
     #[inline]
     pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {
         let start = self.offset;
@@ -163,7 +163,7 @@ impl<'a> Cursor<'a> {
         Ok(Cursor::new(payload, self.offset - len))
     }
 
-    /// Reads a string that contains one value, which must fill it.
+    /// Reads a string that consists of exactly one value.
     pub(super) fn nested_value<T>(
         &mut self,
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, PayloadError>,
@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn known_varints() {
-        // The value 300 is the example in the documentation of the format. The others are the
-        // largest of each kind.
+        // The value 300 is the example in the documentation of the format. The other numbers are
+        // the largest of their kinds.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
         assert_eq!(Cursor::new(b"\xff\xff\xff\xff\x0f", 0).varint32(), Ok(u32::MAX));
         let largest = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";

@@ -1,4 +1,4 @@
-//! Decodes and builds the record of a write-ahead log, which is a batch of operations.
+//! Decodes and builds the records of a write-ahead log, each of which is a batch of operations.
 
 use std::iter;
 
@@ -6,12 +6,13 @@ use super::error::{PayloadError, PayloadReason};
 use super::operation::{Engine, Operation};
 use super::wire::{Cursor, too_large};
 
-/// The record of a write-ahead log of LevelDB, RocksDB or Pebble. Its operations take effect
-/// together.
+/// A record in a write-ahead log of LevelDB, RocksDB or Pebble. The operations in a record take
+/// effect together.
 ///
-/// The record starts with 12 bytes: the sequence number as a fixed64 and the count as a fixed32
-/// (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in Pebble). The operations
-/// follow. [`operations`](WriteBatch::operations) reads them lazily.
+/// The record starts with a header of 12 bytes, which are the sequence number as a fixed64 and the
+/// count as a fixed32 (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in
+/// Pebble). The operations follow. [`operations`](WriteBatch::operations) reads the operations
+/// lazily.
 ///
 /// ```
 /// use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -35,7 +36,7 @@ pub struct WriteBatch<'a> {
 }
 
 impl<'a> WriteBatch<'a> {
-    /// The length of the header in bytes, which is the offset of the first operation in the record.
+    /// The length of the header in bytes. The first operation starts at this offset in the record.
     pub const HEADER_LEN: usize = 12;
 
     /// Reads the header of a record.
@@ -53,8 +54,8 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// Returns the sequence number of the first operation. Each operation that
-    /// [counts](Operation::is_counted) has the next number.
+    /// Returns the sequence number of the first operation. Each further
+    /// [counted](Operation::is_counted) operation has the next number.
     ///
     /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give the same number to all
     /// operations of a batch.
@@ -62,7 +63,7 @@ impl<'a> WriteBatch<'a> {
         self.sequence
     }
 
-    /// Returns the number of [counted](Operation::is_counted) operations that the header states.
+    /// Returns the number of [counted](Operation::is_counted) operations, as stated in the header.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -72,9 +73,9 @@ impl<'a> WriteBatch<'a> {
         self.engine
     }
 
-    /// Returns the operations, in order. Iteration ends at the first error. A [wrong
-    /// count](PayloadReason::WrongCount) is an error after the last operation, and so are sequence
-    /// numbers of more than 56 bits.
+    /// Returns the operations, in order. The iterator ends after the first error. After the last
+    /// operation, the iterator returns an error if the header has a [wrong
+    /// count](PayloadReason::WrongCount) or if sequence numbers have more than 56 bits.
     pub fn operations(&self) -> impl Iterator<Item = Result<Operation<'a>, PayloadError>> + use<'a> {
         let (batch, mut next) = (*self, Some(Position::START));
         iter::from_fn(move || {
@@ -87,18 +88,18 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// Decodes the operation at a position, and moves the position after it. Returns the operation
-    /// with its sequence number if it [counts](Operation::is_counted), or `None` at the end of the
-    /// record.
+    /// Decodes the operation at a position, and moves the position after the operation. Returns the
+    /// operation and, if it is [counted](Operation::is_counted), its sequence number. Returns
+    /// `None` at the end of the record.
     ///
-    /// [`operations`](WriteBatch::operations) does this for all operations. This method is for
-    /// callers that cannot keep a borrow of the record between steps.
+    /// To decode all operations, use [`operations`](WriteBatch::operations). This method is for
+    /// callers that cannot keep the record borrowed between calls.
     ///
     /// # Errors
     ///
-    /// Returns the fault of the operation, or at the end of the record that of the header: it is
-    /// [`WrongCount`](PayloadReason::WrongCount) if the number of operations that count is another.
-    /// LevelDB and RocksDB then refuse the batch. It is
+    /// Returns the fault of the operation or, at the end of the record, the fault of the header.
+    /// Returns [`WrongCount`](PayloadReason::WrongCount) if the header states another number of
+    /// counted operations. LevelDB and RocksDB refuse such a batch. Returns
     /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
     /// bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {
@@ -124,7 +125,8 @@ impl<'a> WriteBatch<'a> {
         Ok(())
     }
 
-    /// Builds the record with these operations. The count is derived from them.
+    /// Builds the record with these operations. The count in the header is derived from the
+    /// operations.
     ///
     /// # Errors
     ///
@@ -154,10 +156,10 @@ impl<'a> WriteBatch<'a> {
     }
 }
 
-/// The last sequence number. Internal keys have 56 bits for it.
+/// The largest sequence number. Internal keys store a sequence number in 56 bits.
 const SEQUENCE_MAX: u64 = (1 << 56) - 1;
 
-/// Checks whether this number of operations can all have a sequence number, starting with this one.
+/// Checks whether `count` operations can have sequence numbers that start with `sequence`.
 fn has_room(sequence: u64, count: u32) -> bool {
     sequence.saturating_add(u64::from(count.saturating_sub(1))) <= SEQUENCE_MAX
 }
@@ -166,7 +168,7 @@ fn has_room(sequence: u64, count: u32) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     offset: usize,
-    /// The number of operations before it that count.
+    /// The number of counted operations before this position.
     count: u64,
 }
 

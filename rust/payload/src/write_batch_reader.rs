@@ -4,12 +4,13 @@ use super::error::PayloadError;
 use super::operation::Engine;
 use super::write_batch::WriteBatch;
 
-/// Reads the write batches of one log, each to its end.
+/// Reads the write batches of one log. Each batch is read to its end.
 ///
 /// A few tags have one meaning in RocksDB and another in Pebble. The dialect of a log does not
-/// always show which of the two wrote it. A Pebble log that was not closed has the layout of a
-/// RocksDB log, and an old one that of a LevelDB log. In this case, the engine is decided by the
-/// first batch that only one of the two can read. Until then, RocksDB is assumed.
+/// always show which of the two engines wrote the log. A Pebble log that was not closed has the
+/// layout of a RocksDB log, and an old Pebble log has the layout of a LevelDB log. In these cases,
+/// the engine is determined by the first batch that only one of the two can read. Until then,
+/// RocksDB is assumed.
 ///
 /// ```
 /// use cordwood_payload::{Engine, WriteBatchReader};
@@ -23,16 +24,17 @@ use super::write_batch::WriteBatch;
 #[derive(Debug, Clone)]
 pub struct WriteBatchReader {
     engine: Engine,
-    /// Whether the engine was given. If it was, no batch can change it.
+    /// Whether the engine was given. If so, batches cannot change the engine.
     is_given: bool,
-    /// Whether a batch has decided the engine. A batch that only the other engine can read still
-    /// changes it.
+    /// Whether a batch has determined the engine. A later batch that only the other engine can read
+    /// still changes the engine.
     is_decided: bool,
     is_ambiguous: bool,
 }
 
 impl WriteBatchReader {
-    /// Creates a reader for a log of this engine. If it is `None`, the batches decide.
+    /// Creates a reader for a log of this engine. If `engine` is `None`, the batches determine the
+    /// engine.
     pub fn new(engine: Option<Engine>) -> Self {
         WriteBatchReader {
             engine: engine.unwrap_or_default(),
@@ -42,7 +44,8 @@ impl WriteBatchReader {
         }
     }
 
-    /// Returns the batch in the next record of the log, and the fault after its first operations.
+    /// Returns the batch in the next record of the log. If the batch has a fault, also returns the
+    /// fault.
     ///
     /// # Errors
     ///
@@ -54,7 +57,7 @@ impl WriteBatchReader {
             return Ok((batch, fault));
         }
         let rival = WriteBatch::new(record, self.engine.other())?;
-        // Most batches are the same for both engines.
+        // Both engines read most batches in the same way.
         if batch.operations().eq(rival.operations()) {
             return Ok((batch, fault));
         }
@@ -71,8 +74,8 @@ impl WriteBatchReader {
         Ok((batch, fault))
     }
 
-    /// Returns the uncertain point that the batches so far have shown, in words. It arises if
-    /// RocksDB and Pebble read a batch differently and no earlier batch has decided the engine.
+    /// Returns a message if RocksDB and Pebble read a batch differently and no earlier batch has
+    /// determined the engine.
     pub fn note(&self) -> Option<&'static str> {
         let note = "RocksDB and Pebble read this log differently, and it is read as one from RocksDB";
         self.is_ambiguous.then_some(note)

@@ -1,24 +1,24 @@
-//! The Arrow C Data Interface and its capsules, which pass batches to other libraries without a
-//! copy. The rest of the binding describes arrays with [`Array`] and [`Field`], which are safe.
-//! `import.rs` imports the arrays of other libraries.
+//! The Arrow C Data Interface and its capsules, which pass batches to other libraries without
+//! copying them. The rest of the crate describes arrays with [`Array`] and [`Field`], which are
+//! safe. `import.rs` imports the arrays of other libraries.
 //!
-//! The interface has these requirements for a producer. Each is met as described:
+//! The interface has the following requirements for a producer, which are met as described:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
-//!   [`Memory`] of its buffers. The [`Memory`] value may be moved, which does not change the
-//!   address of the buffer, and the bytes are never changed.
+//!   [`Memory`] of its buffers. Moving a [`Memory`] value does not change the address of the
+//!   buffer, and the bytes are never changed.
 //! - *The content matches the schema*: an [`Array`] has the buffers and the children of its
-//!   [`Field`], in order, and they are as long as the type requires. Each child of a structure is
-//!   as long as the structure. A list has as many items as its last offset says. The code that
-//!   creates both ensures this, for all types in one place: `columns.rs`, and `table/column.rs` of
-//!   `cordwood-payload`.
+//!   [`Field`], in order, and all of them are as long as the type requires. Each child of a
+//!   structure is as long as the structure. A list has as many items as its last offset says. The
+//!   code that creates an array together with its field ensures this. There is one place for all
+//!   types: `columns.rs`, and `table/column.rs` of `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads, and dropping it does not need the interpreter. `release` sets itself to
 //!   null.
-//! - *A consumer may move a structure out*, including a child, and then sets `release` to null in
-//!   the place it came from: each structure alone owns its referents, in `private_data`. When it is
-//!   dropped, it is released only if `release` is not null.
-//! - *Callbacks do not unwind*: the callbacks that call the rest of the binding catch panics.
+//! - *A consumer may move a structure out*, including a child, and then sets `release` of the
+//!   original to null: each structure owns everything that it refers to, in `private_data`. When a
+//!   structure is dropped, it is released only if `release` is not null.
+//! - *Callbacks do not unwind*: every callback that calls other code of the crate catches panics.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
@@ -46,12 +46,12 @@ pub(crate) struct Field {
     pub(crate) name: Cow<'static, CStr>,
     pub(crate) data_type: DataType,
     pub(crate) is_nullable: bool,
-    /// The item of a list, or the fields of a structure.
+    /// The item field of a list, or the fields of a structure.
     pub(crate) children: Vec<Field>,
 }
 
 impl Field {
-    /// Returns a field without a name, for the type of a table or of the values of a dictionary.
+    /// Returns a field without a name, as needed for a table or for the values of a dictionary.
     fn unnamed(data_type: DataType, children: Vec<Field>) -> Self {
         Field {
             name: c"".into(),
@@ -62,7 +62,7 @@ impl Field {
     }
 }
 
-/// The type of a column, as a format string of the interface.
+/// The type of a column, as a format string of the C Data Interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DataType(&'static CStr);
 
@@ -71,9 +71,9 @@ impl DataType {
     pub(crate) const INT64: Self = DataType(c"l");
     pub(crate) const UINT64: Self = DataType(c"L");
     pub(crate) const FLOAT64: Self = DataType(c"g");
-    /// UTF-8, with 32-bit offsets.
+    /// UTF-8 text, with 32-bit offsets.
     pub(crate) const TEXT: Self = DataType(c"u");
-    /// Microseconds since 1970 in UTC, in 64 bits.
+    /// A time in microseconds since 1970 in UTC, in 64 bits.
     pub(crate) const TIME: Self = DataType(c"tsu:UTC");
     /// Bytes, with 32-bit offsets.
     pub(crate) const BINARY: Self = DataType(c"z");
@@ -86,9 +86,10 @@ impl DataType {
     pub(crate) const STRUCT: Self = DataType(c"+s");
 }
 
-/// Memory that an array refers to. Its address does not change when this value is moved.
+/// Memory that an array refers to. The address of the memory does not change when this value is
+/// moved.
 pub(crate) enum Memory {
-    /// No buffer. Used for the validity of a column without nulls.
+    /// No memory, for the validity buffer of a column without nulls.
     Absent,
     Batch(Arc<PooledBatch>, BatchBuffer),
     Bytes(Arc<Vec<u8>>),
@@ -112,7 +113,7 @@ impl Memory {
     }
 }
 
-/// An array to export. Its buffers must be those of its type and contain `len` values.
+/// An array to export. The buffers must match the layout of the array's type and hold `len` values.
 pub(crate) struct Array {
     pub(crate) len: usize,
     pub(crate) null_count: usize,
@@ -164,7 +165,8 @@ impl Array {
     }
 }
 
-/// The memory that an exported structure owns. `dictionary` is null if the structure has none.
+/// The memory that an exported structure owns. `dictionary` is null if the structure has no
+/// dictionary.
 struct Kept<T, M> {
     children: Vec<*mut T>,
     dictionary: *mut T,
@@ -193,16 +195,16 @@ impl<T, M> Drop for Kept<T, M> {
     }
 }
 
-/// A structure of the interface.
+/// A structure of the C Data Interface.
 pub(super) trait Structure {
-    /// Returns a structure that has been released and owns no memory. A released array marks the
-    /// end of a stream.
+    /// Returns a structure that has been released and owns no memory. A stream returns a released
+    /// array at its end.
     fn released() -> Self;
 
     fn is_released(&self) -> bool;
 }
 
-/// Defines the callback `release` of a structure, and its `Drop`, which calls the callback.
+/// Defines the callback `release` of a structure, and a `Drop` implementation that calls it.
 macro_rules! released {
     ($structure:ty, $release:ident, $kept:ty) => {
         /// # Safety
@@ -251,13 +253,13 @@ released!(ArrowArray, release_array, Kept<ArrowArray, KeptArray>);
 released!(ArrowSchema, release_schema, Kept<ArrowSchema, Cow<'static, CStr>>);
 released!(ArrowArrayStream, release_stream, KeptStream);
 
-/// The buffers of an array.
+/// The buffers that an exported array owns.
 struct KeptArray {
     addresses: Vec<*const c_void>,
     _memory: Vec<Memory>,
 }
 
-/// `struct ArrowArray` of the interface.
+/// `struct ArrowArray` of the C Data Interface.
 #[repr(C)]
 pub(super) struct ArrowArray {
     pub(super) length: i64,
@@ -272,7 +274,7 @@ pub(super) struct ArrowArray {
     private_data: *mut c_void,
 }
 
-/// `struct ArrowSchema` of the interface.
+/// `struct ArrowSchema` of the C Data Interface.
 #[repr(C)]
 pub(super) struct ArrowSchema {
     pub(super) format: *const c_char,
@@ -315,28 +317,28 @@ impl ArrowSchema {
     }
 }
 
-/// Batches for export as a stream, in order. Any thread may call it, with or without the
-/// interpreter, but only one at a time.
+/// Batches to export as a stream, in order. Any thread may call `next`, with or without the
+/// interpreter, but only one thread at a time.
 pub(crate) trait Batches: Send {
     fn fields(&self) -> Vec<Field>;
 
-    /// Returns the next batch, which is a table with these fields, or `None` at the end. It is not
-    /// called again after a failure.
+    /// Returns the next batch as a table with the fields of the stream, or `None` at the end. After
+    /// a failure, this is not called again.
     fn next(&mut self) -> Result<Option<Array>, Failure>;
 }
 
 /// An error for the consumer of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// A number from `errno.h`. A consumer uses it to choose the class of its exception.
+    /// A number from `errno.h`, from which the consumer chooses the class of its exception.
     pub(crate) errno: c_int,
     pub(crate) message: String,
 }
 
-/// A function of a stream that writes a structure to the pointer.
+/// A callback of a stream that writes a structure to the given pointer.
 pub(super) type Get<T> = unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut T) -> c_int;
 
-/// `struct ArrowArrayStream` of the interface.
+/// `struct ArrowArrayStream` of the C Data Interface.
 #[repr(C)]
 pub(super) struct ArrowArrayStream {
     pub(super) get_schema: Option<Get<ArrowSchema>>,
@@ -348,14 +350,14 @@ pub(super) struct ArrowArrayStream {
 
 struct KeptStream {
     batches: Box<dyn Batches>,
-    /// The failure of `next`. Each later call fails in the same way.
+    /// The error that `next` returned. Each later call fails with the same error.
     failed: Option<Failure>,
     last_error: Option<CString>,
 }
 
 impl KeptStream {
-    /// Writes the result of `call` to `out`, and returns 0. An error or a panic is kept for
-    /// `get_last_error` instead, and its number is returned.
+    /// Writes the result of `call` to `out`, and returns 0. If `call` fails or panics, keeps the
+    /// error for `get_last_error` and returns the number of the error.
     ///
     /// # Safety
     ///
@@ -375,7 +377,7 @@ impl KeptStream {
                 message: "this is a bug in cordwood: please report it".to_owned(),
             },
         };
-        // A path may contain any character except this one.
+        // A path may contain any character except NUL.
         self.last_error = CString::new(failure.message.replace('\0', "")).ok(); // phrase-ok: for C
         failure.errno
     }
@@ -444,7 +446,7 @@ pub(crate) fn schema_capsule<'py>(py: Python<'py>, fields: &[Field]) -> PyResult
     PyCapsule::new_with_value(py, ArrowSchema::of(fields), SCHEMA)
 }
 
-/// Returns the capsules of a table: one for its schema and one for its content.
+/// Returns the capsules of a table: one for its schema and one for its contents.
 pub(crate) fn array_capsules<'py>(
     py: Python<'py>,
     fields: &[Field],
@@ -461,6 +463,7 @@ pub(crate) fn stream_capsule(py: Python<'_>, batches: impl Batches + 'static) ->
     PyCapsule::new_with_value(py, ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// Any thread may release the exported structures, so they must be `Send`.
+/// Checks at compile time that the exported structures are `Send`, because any thread may release
+/// them.
 const fn is_send<T: Send>() {}
 const _: () = is_send::<Memory>();

@@ -1,4 +1,5 @@
-//! The columns of records: their names, their types, and how each one is created from a batch.
+//! The columns of records. This file defines the names and types of the columns, and how each
+//! column is created from a batch.
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// Each column and its name, in the order of the variants.
+    /// Each column with its name, in the order of the variants.
     const NAMES: [(Column, &CStr); 6] = [
         (Column::Offset, c"offset"),
         (Column::Record, c"record"),
@@ -57,7 +58,7 @@ impl Column {
                 Column::Path => DataType::DICTIONARY,
                 Column::Salvaged => DataType::BOOL,
             },
-            // A source without a path has a null in this column.
+            // If a source has no path, the path column is null.
             is_nullable: self == Column::Path,
             children: Vec::new(),
         }
@@ -77,8 +78,9 @@ pub(crate) fn offset_column(batch: &Arc<PooledBatch>) -> Array {
     Array::plain(batch.records().len(), vec![Memory::Absent, offsets])
 }
 
-/// Returns the path of the log of some records as a column. Its dictionary has only this path. With
-/// the paths of all logs, a batch could be longer than its records.
+/// Returns a column with the path of the log that these records are from. The dictionary of the
+/// column contains only this path. A dictionary with the paths of all logs could be longer than the
+/// records of the batch.
 pub(crate) fn path_column(path: Option<&Path>, len: usize) -> Array {
     let text = path.map_or_else(Vec::new, |path| path.to_string_lossy().into_owned().into_bytes());
     let validity = match path {

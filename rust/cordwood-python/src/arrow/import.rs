@@ -1,18 +1,21 @@
-//! Reads records in the memory of other libraries, which pass it by the Arrow C Data Interface.
+//! Reads records from memory that other libraries pass through the Arrow C Data Interface.
 //!
-//! The interface has these requirements for a consumer. Each is met as described:
+//! The interface has the following requirements for a consumer. Each requirement is met as
+//! described:
 //!
 //! - *A structure that is taken over is released once*: [`taken`] sets `release` of the original to
 //!   null. The copy is released when it is dropped (`released!` in `c_data.rs`).
 //! - *Memory is used only until it is released*: a record borrows from the [`RecordArray`] that
 //!   owns its array.
-//! - *A stream is used by one thread at a time, and not after its release*: the [`Column`] owns it.
+//! - *A stream is used by one thread at a time, and not after its release*: the [`Column`] owns the
+//!   stream.
 //!
-//! The values in an array are checked before they are used: the counts, that each record is within
-//! its buffer, and that the offsets rise. Other conditions cannot be checked. The interface
-//! requires the producer to ensure that the pointers are valid, that a buffer is as long as the
-//! array's `offset` and `length` require (for the data: as the last offset says), and that its
-//! bytes do not change before the release.
+//! The values in an array are checked before they are used. The counts must be valid, each record
+//! must be within its buffer, and the offsets must not fall. Other conditions cannot be checked,
+//! and the interface requires the producer to ensure them. The pointers must be valid. A buffer
+//! must be as long as the array's `offset` and `length` require, and the data buffer must be as
+//! long as the last offset says. The bytes of a buffer must not change before the array is
+//! released.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
@@ -30,7 +33,7 @@ use crate::interpreter::interned;
 use crate::interpreter::python_code::{PythonCode, guarded};
 use crate::values::error::{ENOMEM, check_signals};
 
-/// A column of records, one array after another.
+/// A column of records, which consists of one or more arrays.
 pub(crate) struct Column {
     layout: Layout,
     arrays: Arrays,
@@ -42,12 +45,12 @@ enum Arrays {
 }
 
 impl Column {
-    /// Returns the column that `object` exports, or `None` if it exports none.
+    /// Returns the column that `object` exports, or `None` if it does not export a column.
     ///
     /// # Errors
     ///
-    /// Returns a `TypeError` if the column is neither bytes nor text. Passes on the exceptions of
-    /// the object.
+    /// Returns a `TypeError` if the column contains neither bytes nor text. Returns exceptions of
+    /// the object unchanged.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         if let Some(export) = object.attribute(interned!(py, "__arrow_c_array__")?)? {
@@ -72,7 +75,7 @@ impl Column {
     ///
     /// # Errors
     ///
-    /// Returns the failure of a stream, or a `ValueError` if an array contradicts the interface.
+    /// Returns the error of a stream, or a `ValueError` if an array contradicts the interface.
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<RecordArray>> {
         let array = match &mut self.arrays {
             Arrays::One(array) => array.take(),
@@ -85,12 +88,12 @@ impl Column {
 /// How the records of an array are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// Records are consecutive in one buffer, with 32-bit offsets.
+    /// The records are consecutive in one buffer, with 32-bit offsets.
     Offsets32,
-    /// Records are consecutive in one buffer, with 64-bit offsets.
+    /// The records are consecutive in one buffer, with 64-bit offsets.
     Offsets64,
-    /// Each record has a view of 16 bytes. The view contains a short record itself. A longer one is
-    /// in one of several buffers.
+    /// Each record has a view of 16 bytes. A short record is stored in its view. A longer record is
+    /// stored in one of several buffers.
     Views,
 }
 
@@ -122,10 +125,10 @@ impl Layout {
 pub(crate) struct RecordArray {
     array: ArrowArray,
     layout: Layout,
-    /// The indices of the array's records in the buffers.
+    /// The range of buffer indices at which this array's records are stored.
     range: Range<usize>,
-    /// The length of the data. With views, each buffer has its own length, which is read when
-    /// needed.
+    /// The length of the data buffer. With views, each data buffer has its own length, which is
+    /// read when it is needed.
     data_len: usize,
 }
 
@@ -133,11 +136,11 @@ impl RecordArray {
     fn new(array: ArrowArray, layout: Layout) -> PyResult<Self> {
         let count = |count: i64| usize::try_from(count).ok();
         let (start, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
-        // More offsets or views, which have at most 16 bytes each, would not fit into memory. So no
-        // address below can overflow.
+        // Memory cannot hold more offsets or views than this, because a view has 16 bytes and an
+        // offset has fewer. No address computed below can therefore overflow.
         let end = start.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
-        // The buffers are validity, offsets and data. With views, they are validity, views, any
-        // number of data buffers, and the lengths of those.
+        // The buffers are validity, offsets and data. With views, the buffers are validity, views,
+        // any number of data buffers, and the lengths of the data buffers.
         let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
             return Err(malformed("an array states impossible counts"));
         };
@@ -164,8 +167,8 @@ impl RecordArray {
         self.range.len()
     }
 
-    /// Returns the records from index `start`, at most `count_max`. It stops after the record with
-    /// which the length reaches `len_max` bytes, and before a fault.
+    /// Returns the records from index `start`, at most `count_max`. Stops after the record that
+    /// brings the total length to `len_max` bytes or more, or before a fault.
     pub(crate) fn records(&self, start: usize, count_max: usize, len_max: usize) -> (Vec<&[u8]>, Option<Fault>) {
         let mut records = Vec::with_capacity(count_max.min(self.len() - start));
         let mut len = 0;
@@ -184,7 +187,7 @@ impl RecordArray {
         (records, None)
     }
 
-    /// Returns the record at this index of the buffers, which must be in the range.
+    /// Returns the record at this buffer index, which must be in the range of the array.
     fn record(&self, at: usize) -> Result<&[u8], Fault> {
         if self.is_null(at) {
             return Err("is null");
@@ -217,15 +220,16 @@ impl RecordArray {
         }
     }
 
-    /// Returns the record between the offset at this index and the next one. Returns `None` if the
-    /// offsets fall or if the record is outside of the data.
+    /// Returns the record between the offset at this index and the next offset. Returns `None` if
+    /// the second offset is smaller or if the record is not within the data.
     fn between_offsets(&self, at: usize) -> Option<&[u8]> {
         let (start, end) = (self.offset(at)?, self.offset(at + 1)?);
         let len = end.checked_sub(start).filter(|_| end <= self.data_len)?;
         self.part(2, start, len)
     }
 
-    /// Returns the record of the view at this index, or `None` if it is outside of its buffer.
+    /// Returns the record whose view is at this index, or `None` if the record is not within its
+    /// buffer.
     fn viewed(&self, at: usize) -> Option<&[u8]> {
         // SAFETY: the buffer has a view of 16 bytes for each value before the end of the range.
         let view = unsafe { &*self.buffer(1).add(at * 16).cast::<[u8; 16]>() };
@@ -235,7 +239,7 @@ impl RecordArray {
         if len <= 12 {
             return Some(&view[4..4 + len]);
         }
-        // The lengths of the data buffers are in the last buffer.
+        // The last buffer contains the lengths of the data buffers.
         let lens = usize::try_from(self.array.n_buffers).ok()? - 1;
         let (index, start) = (number(8)?, number(12)?);
         let lens_buffer = self.buffer(lens).cast::<i64>();
@@ -250,8 +254,8 @@ impl RecordArray {
         self.part(2 + index, start, len)
     }
 
-    /// Returns bytes of a data buffer, which the caller has checked to be within it. Returns `None`
-    /// if there is no such buffer.
+    /// Returns bytes of a data buffer. The caller must have checked that the bytes are within the
+    /// buffer. Returns `None` if the buffer does not exist.
     fn part(&self, buffer: usize, start: usize, len: usize) -> Option<&[u8]> {
         let data = self.buffer(buffer);
         if len == 0 {
@@ -262,15 +266,15 @@ impl RecordArray {
         (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(start), len) })
     }
 
-    /// Returns the address of a buffer, or null if the buffer is absent. The array must have more
-    /// than `index` buffers.
+    /// Returns the address of a buffer, or null if the buffer is absent. `index` must be less than
+    /// the number of buffers of the array.
     fn buffer(&self, index: usize) -> *const u8 {
         // SAFETY: `n_buffers`, which is more than `index`, is the number of pointers.
         unsafe { *self.array.buffers.add(index) }.cast()
     }
 }
 
-/// The reason why a record cannot be read, as the end of a sentence about the record.
+/// The reason why a record cannot be read, worded as the end of a sentence about the record.
 pub(crate) type Fault = &'static str;
 
 #[cold]
@@ -288,7 +292,7 @@ impl ArrowArrayStream {
         Ok((!array.is_released()).then_some(array))
     }
 
-    /// Calls a function of the stream, and returns the structure that it writes.
+    /// Calls a function of the stream, and returns the structure that the function writes.
     fn call<T: Structure + Send>(&mut self, py: Python<'_>, get: Option<Get<T>>, name: &str) -> PyResult<T> {
         let get = get.ok_or_else(|| malformed(&format!("a stream has no function {name}")))?;
         let mut structure = T::released();
@@ -303,7 +307,7 @@ impl ArrowArrayStream {
         if errno == 0 {
             return Ok(());
         }
-        // Ctrl-C may have ended the work of the producer.
+        // The producer may have stopped because of Ctrl-C.
         check_signals(py)?;
         // SAFETY: the stream has not been released, and its last call has failed.
         let text = self
@@ -319,7 +323,7 @@ impl ArrowArrayStream {
     }
 }
 
-/// Moves a structure out of its capsule, which must have this name.
+/// Moves a structure out of its capsule. The capsule must have this name.
 fn taken<T: Structure>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<T> {
     let structure = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
     // SAFETY: a capsule with this name contains this structure, by the protocol, and `capsule`

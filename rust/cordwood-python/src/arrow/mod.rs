@@ -1,5 +1,5 @@
-//! Exports batches of records and of entities to libraries that read Arrow, and imports records
-//! from libraries that export it.
+//! Exports batches of records and of entities to libraries that read Arrow data, and imports
+//! records from libraries that export Arrow data.
 
 mod c_data;
 pub(crate) mod columns;

@@ -29,51 +29,53 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{NotYet, Outcome};
 
-/// The longest sleep without a check for Ctrl-C and for whether the follower has been closed.
+/// The longest sleep before checking for Ctrl-C and whether the follower has been closed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Follows a log that is being written. `cordwood.follow` creates a follower.
 ///
-/// Iterating yields each record as `bytes` once it is complete, and then waits for the next one. It
-/// waits at incomplete records, and at the zeros of a preallocated file. `for` waits in this
-/// thread. Ctrl-C works during the wait, and other threads keep running. `async for` waits in the
-/// event loop of `asyncio`, and the file is read in the loop's thread. The iteration ends after
-/// `timeout` seconds without a record, and a new iteration continues from there. `next(follower)`
-/// is one step of the iteration. A `with` or `async with` statement closes the follower, but the
-/// end of a loop does not.
+/// Iterating yields each record as `bytes` once it is complete, and then waits for the next one.
+/// The iteration also waits when it reaches an incomplete record or the zeros of a preallocated
+/// file. A `for` loop waits in this thread. Ctrl-C works during the wait, and other threads keep
+/// running. An `async for` loop waits in the event loop of `asyncio`, and reads the file in that
+/// event loop's thread. The iteration ends after `timeout` seconds without a record, and a new
+/// iteration continues from the same position. `next(follower)` performs one step of the iteration.
+/// A `with` or `async with` statement closes the follower, but a loop does not close it when it
+/// ends.
 ///
-/// Threads may share a follower, even while one of them waits. If another thread closes it, the
-/// waiting thread gets a `ClosedError`. After a fork, both processes may continue following
-/// independently. If another thread was polling the file at the fork, the child cannot use its
-/// copy. `close` then has no effect, and all other calls raise `OSError`.
+/// Threads may share a follower, even while one of them waits. If another thread closes the
+/// follower, the waiting thread gets a `ClosedError`. After a fork, both processes may continue
+/// following independently. If another thread was polling the file at the fork, the child cannot
+/// use its copy of the follower: `close` has no effect, and all other calls raise `OSError`.
 ///
 /// Args:
 ///     path: The file, which must exist but may be empty, or the directory of a segmented log. For
 ///         a segmented log, no rotation is ever raised and no record is missed.
 ///     start: Return only the records that start at or after this file offset, in bytes, or at or
-///         after the `position` of an earlier run. A position also identifies the log. The rest of
-///         a record that starts earlier is skipped and not reported, even if it is damaged.
-///         Default: 0.
+///         after the `position` of an earlier run. A position also identifies the log. If a record
+///         starts before this offset, the rest of that record is skipped and not reported, even if
+///         it is damaged. Default: 0.
 ///     timeout: The longest time that a step of the iteration waits for a record, in seconds. With
-///         0, the iteration returns the records in the file and never waits. Default: `None`: it
+///         0, the iteration returns the records in the file and never waits. Default: `None`, which
 ///         waits forever.
-///     dialect: As for `Reader`. It is detected as soon as the file has a file header or a complete
-///         fragment. `"wandb_old"` is never detected, so you have to name it. Default: `None`.
+///     dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
+///         complete fragment. `"wandb_old"` is never detected, so you have to pass it. Default:
+///         `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
-///     on_rotation: The reaction to a rotation, when the path names another file or none, and
+///     on_rotation: How to react to a rotation, when the path names another file or none, and
 ///         everything in the old file has been returned. `"raise"`: raise `LogRotatedError`.
-///         `"reopen"`: wait until the path names a file, and continue at its start. `tell`,
-///         `skipped` and `outcome` then describe that file. A file that had the path only between
-///         two polls is missed without an error, so use this only if the writer rotates far less
-///         often than `poll_interval`. `"stop"`: end the iteration for good, which `outcome`
-///         reports. With `"reopen"` and `"stop"`, the logger `cordwood` gets a warning if the old
-///         file ended in an incomplete record. Default: `"raise"`.
+///         `"reopen"`: wait until the path names a file, and continue at the start of that file.
+///         `tell`, `skipped` and `outcome` then describe that file. A file that had the path only
+///         between two polls is missed without an error, so use this only if the time between
+///         rotations is much longer than `poll_interval`. `"stop"`: end the iteration for good, and
+///         report the end in `outcome`. With `"reopen"` and `"stop"`, the logger `cordwood` gets a
+///         warning if the old file ended in an incomplete record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
 ///     retry_time: Apparent damage with no valid block after it may be a write that is still in
-///         progress. Before the follower reports such damage, it reads the bytes again for at least
-///         this many seconds, and at least three times. With 0, it reports the damage at once.
+///         progress. Before the follower reports such damage, it rereads the bytes at least three
+///         times, and for at least this many seconds. With 0, it reports the damage at once.
 ///         Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
@@ -93,7 +95,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
 ///   raises this again.
 /// * `LogRotatedError`: the path names another file or none, and everything in the old file has
-///   been returned. Only `on_rotation="raise"` raises this.
+///   been returned. This is raised only with `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.
 /// * `ClosedError`: the follower is closed.
 ///
@@ -111,8 +113,8 @@ pub(crate) struct Follower {
     timeout: Option<Duration>,
 }
 
-/// The minimum number of polls before damage is reported. Even if `retry_time` is very short, this
-/// gives a partly visible write time to become visible.
+/// The minimum number of polls before damage is reported. Even if `retry_time` is very short, a
+/// write that is only partly visible then has time to become fully visible.
 const RETRY_POLLS: u32 = 3;
 
 #[pymethods]
@@ -200,7 +202,7 @@ impl Follower {
         Follower::iterator(slf, py, false)?.__aiter__(py)
     }
 
-    /// Returns an iterator over the records with their offsets. It also works with `async for`.
+    /// Returns an iterator over the records with their offsets, which also works with `async for`.
     ///
     /// The iterator shares the follower's position.
     ///
@@ -222,11 +224,12 @@ impl Follower {
     /// Returns the next record if it is complete, without waiting.
     ///
     /// Returns:
-    ///     The record, or `None`. If it is `None`, `waiting` says why, and `outcome` says whether
-    ///     more records can follow.
+    ///     The record, or `None`. After `None`, `waiting` says why there is no record, and
+    ///     `outcome` says whether more records can follow.
     ///
     /// Raises:
-    ///     CordwoodError: As in a step of the iteration, for damage or a change of the file.
+    ///     CordwoodError: The log is damaged or the file has changed, as in a step of the
+    ///         iteration.
     ///     OSError: The file cannot be read.
     ///     ClosedError: The follower is closed.
     ///
@@ -241,9 +244,9 @@ impl Follower {
 
     /// Returns the file offset after everything returned or skipped so far.
     ///
-    /// A new follower with this offset as its `start` continues from there. It returns the same
-    /// records, but does not report the rest of a record whose start was damaged before this
-    /// offset.
+    /// A new follower with this offset as its `start` continues from there. The new follower
+    /// returns the same records, but if the start of a record was damaged before this offset, it
+    /// does not report the rest of that record.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -263,11 +266,12 @@ impl Follower {
     /// Returns the position after everything returned or skipped so far.
     ///
     /// A position also identifies the log. A new follower with this position as its `start`
-    /// continues from there, as with the offset of `tell`. If the path then names another log, the
-    /// follower raises `LogChangedError`. To store a position, convert it with `str`.
+    /// continues from there, as it would from the offset that `tell` returns. If the path names
+    /// another log by then, the new follower raises `LogChangedError`. To store a position, convert
+    /// it with `str`.
     ///
     /// Returns:
-    ///     A `Position`. At most two blocks of the file are read for it.
+    ///     A `Position`. To determine the position, at most two blocks of the file are read.
     ///
     /// Raises:
     ///     ClosedError: The follower is closed.
@@ -294,7 +298,7 @@ impl Follower {
 
     /// The time to wait before the next `poll` in your own loop, in seconds.
     ///
-    /// This is `poll_interval`, or less while bytes that look damaged are being reread.
+    /// The time is `poll_interval`, or less while bytes that look damaged are being reread.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
         self.with_state(py, |state| in_seconds(state.follower.delay()))
@@ -308,7 +312,7 @@ impl Follower {
 
     /// The first 100,000 regions not returned so far, in the order of their offsets.
     ///
-    /// Adjacent regions are merged if their reasons are the same in all details.
+    /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
         self.seen(py)?.skipped.tuple(py)
@@ -316,7 +320,7 @@ impl Follower {
 
     /// Whether no damage has been found so far.
     ///
-    /// Damage is a region of severity `"corruption"`, so torn tails do not count.
+    /// Only regions of severity `"corruption"` count as damage, so a torn tail does not.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.seen(py)?.skipped.is_ok())
@@ -330,9 +334,10 @@ impl Follower {
 
     /// How following ended, or `"unfinished"` until then.
     ///
-    /// It is `"stopped"` if damage ended the log under the policy `"stop"`, and `"clean"` after the
-    /// trailer of a closed Pebble log. After a rotation under `on_rotation="stop"`, it is
-    /// `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a complete record.
+    /// The outcome is `"stopped"` if damage ended the log under the policy `"stop"`, and `"clean"`
+    /// after the trailer of a closed Pebble log. After a rotation with `on_rotation="stop"`, the
+    /// outcome is `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a
+    /// complete record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(self.seen(py)?.outcome)
@@ -344,13 +349,13 @@ impl Follower {
         dialect_name(py, self.seen(py)?.format.dialect)
     }
 
-    /// The number of the log, or `None` if it has none or the number is not known yet.
+    /// The number of the log, or `None` if the log has no number or the number is not known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// The compression of each record: `"zstd"`, or `None` for no compression or if not known yet.
+    /// How each record is compressed: `"zstd"`, or `None` if it is not compressed or not known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
@@ -373,7 +378,7 @@ impl Follower {
     /// You can still read `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and
     /// `compression`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // A copy in a forked child that can never be used stays as it is.
+        // A forked child may have a copy that can never be used. Such a copy is left as it is.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -404,7 +409,7 @@ impl Follower {
     }
 
     fn __repr__(&self) -> String {
-        // If another thread is using the follower, it is open.
+        // If another thread is using the follower, the follower is open.
         let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Follower", Some(&self.path), is_closed)
     }
@@ -437,8 +442,8 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Returns the next record as converted by `make`, or how long to wait for one. That time is
-    /// `None` if the end has been reached.
+    /// Returns the next record as converted by `make`, or else how long to wait for a record, which
+    /// is `None` if the end has been reached.
     fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
             let taken = self.with_state(py, |state| {
@@ -462,7 +467,7 @@ impl Follower {
 
     /// Waits for the next record and returns it. Returns `None` after the timeout or at the end.
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
-        // A deadline that the clock cannot represent means no deadline.
+        // If the clock cannot represent the deadline, there is no deadline.
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let delay = match self.take(py, &make)? {
@@ -475,8 +480,8 @@ impl Follower {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(None);
             }
-            // No lock is held during the sleep. Other threads may use the follower, or close it,
-            // which ends the wait.
+            // No lock is held during the sleep, so other threads may use the follower. If one of
+            // them closes it, the wait ends.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
                 check_signals(py)?;
@@ -492,7 +497,7 @@ impl Follower {
 }
 
 /// An iterator of `Record` that also works with `async for`. `Follower.records` returns it.
-// It is also the result of `iter(follower)`, which yields `bytes` without offsets.
+// The result of `iter(follower)` is also of this class, and yields `bytes` without offsets.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {
     follower: Py<Follower>,

@@ -49,23 +49,23 @@ pub(crate) struct Open {
     /// The result of the last poll, if it found no event.
     pub(crate) waiting: Option<NotYet>,
     pub(crate) end: Option<End>,
-    /// The options for the next file under the path.
+    /// The options for the next file at the path.
     pub(crate) options: FollowOptions,
     pub(crate) on_rotation: OnRotation,
     pub(crate) path: PathBuf,
     /// The file that the path names now. The old file is still polled, because it may have grown
-    /// before this one was created.
+    /// before the new file was created.
     pub(crate) next: Option<Follower>,
     pub(crate) logged: Logged,
 }
 
-/// The result of a poll. It is created while no other thread may use the follower.
+/// The result of a poll. The result is created while no other thread can use the follower.
 pub(crate) enum Taken<T> {
     Record(T),
     /// There is no record yet, but the next poll may find one at once. Before that poll, the caller
     /// checks for signals without the lock, because a handler may close the follower.
     Again(Messages),
-    /// There is no record. The value is the time to wait for one.
+    /// There is no record. The value is how long to wait before the next poll.
     Wait(Duration),
     End(Messages),
 }
@@ -81,7 +81,7 @@ pub(crate) enum OnRotation {
 impl Open {
     /// Returns the result of the next poll. If the result is a record, `make` converts it. If the
     /// conversion fails, the next poll finds the same record. `make` must not run Python code.
-    /// Errors name `path` as the file.
+    /// Errors name `path` as the path of the file.
     pub(crate) fn take<T>(
         &mut self,
         py: Python<'_>,
@@ -161,7 +161,7 @@ impl Open {
         Taken::Wait(self.follower.delay())
     }
 
-    /// Returns the result of a poll that finds no event when the path names another file or none.
+    /// Returns the result of a poll that finds no event while the path names another file or none.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,
@@ -180,8 +180,8 @@ impl Open {
                     self.follower = next;
                     self.skipped.clear();
                 }
-                // A writer finishes the old file before it creates the next one. So once the next
-                // file is open, the old one is polled again.
+                // A writer finishes the old file before it creates the next one. Once the next file
+                // has been opened, the old file is therefore polled again.
                 None => match py.detach(|| Follower::open_with(&self.path, self.options.clone())) {
                     Ok(next) => {
                         self.next = Some(next);

@@ -5,12 +5,12 @@
 //! through memory. For short records, this takes a considerable part of the time. The module
 //! therefore exports a final subclass of each of these PyO3 classes, created with
 //! `PyType_FromSpecWithBases`. The subclass adds one function, which handles calls that neither
-//! wait nor raise. For all other calls, it calls the function of the base class. The function uses
-//! only the stable ABI.
+//! wait nor raise, and passes all other calls on to the function of the base class. The function
+//! uses only the stable ABI.
 //!
 //! The subclass has the name, the documentation, the constructor and the attributes of its base
-//! class. Its objects are created by calling the class, as in Python. `Py::new` would create an
-//! object of the base class.
+//! class. To create an object of the subclass, call the class as Python code would: `Py::new` would
+//! create an object of the base class.
 
 #![expect(
     unsafe_code,
@@ -33,7 +33,7 @@ use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 use crate::interpreter::interned;
 use crate::interpreter::python_code::PythonCode;
 
-/// Caches the final subclass of a class. Each class keeps its own cache in a static.
+/// A cache for the final subclass of a class. Each class keeps its own cache in a static.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
 
 /// A class of iterators that have a fast `__next__`.
@@ -41,8 +41,8 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// Returns the final subclass of this class.
     fn fast_class() -> &'static FastClass;
 
-    /// Returns the next item, if that needs no waiting and raises no exception. If an exception
-    /// would be raised, `__next__` tries again and raises it.
+    /// Returns the next item, if this is possible without waiting and without an exception.
+    /// Otherwise, `__next__` tries again, and raises the exception if there is one.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
@@ -51,15 +51,15 @@ pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     /// Returns the final subclass of this class.
     fn fast_class() -> &'static FastClass;
 
-    /// Appends a record and returns its offset, if that needs no waiting and raises no exception.
-    /// Otherwise, appends nothing.
+    /// Appends a record and returns its offset, if this is possible without waiting and without an
+    /// exception. Otherwise, appends nothing.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
-    /// Appends a record. This is the regular method of the class.
+    /// Appends a record. This is the regular `append` method of the class.
     fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// Returns the final subclass of `T`. All objects of `T` belong to it.
+/// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::fast_class(), |_| {
         Ok(ffi::PyType_Slot {
@@ -69,7 +69,7 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
     })
 }
 
-/// Returns the final subclass of `T`. All objects of `T` belong to it.
+/// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
 pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::fast_class(), |base| {
         let append = base.getattr("append")?;
@@ -97,8 +97,8 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
 }
 
 /// Returns the final subclass of `T` with the slot that `fast` creates. The subclass is created
-/// once per process and stays the same if the module is imported again. If it cannot be created,
-/// returns `T` itself. All calls then still work, but more slowly, and
+/// once per process and stays the same if the module is imported again. If the subclass cannot be
+/// created, returns `T` itself. All calls then still work, but more slowly, and
 /// `tests/api/test_fast_calls.py` fails.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
@@ -125,9 +125,9 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let mut slots = [
         inherited(ffi::Py_tp_doc),
         inherited(ffi::Py_tp_new),
-        // The function of the base class frees an object of any subclass, and releases its class.
-        // Python's own function for subclasses calls that function too, but calls `__del__` first.
-        // Only the garbage collector should call `__del__`.
+        // The base class's function can free an object of any subclass, and also releases the
+        // object's class. Python's own function for subclasses would call `__del__` first. Only the
+        // garbage collector should call `__del__`.
         inherited(ffi::Py_tp_dealloc),
         fast,
         ffi::PyType_Slot {
@@ -145,15 +145,15 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
         // Zero means the same size as the base class.
         basicsize: 0,
         itemsize: 0,
-        // Without `Py_TPFLAGS_BASETYPE`, the class is final. It inherits the functions that the
-        // garbage collector calls.
+        // Without `Py_TPFLAGS_BASETYPE`, the class is final. The class inherits the functions that
+        // the garbage collector calls.
         flags: ffi::Py_TPFLAGS_DEFAULT as _,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY:
     // - `spec` and `slots` are complete, end with a zero slot, and live as long as the call. From
-    //   Python 3.11 on the name and the documentation are copied. A table of methods, which is not,
-    //   is never freed.
+    //   Python 3.11 on, the name and the documentation are copied. The table of methods is not
+    //   copied, but it is never freed.
     // - `base` is a class that allows subclasses.
     // - The result is a new reference to a class, or null with an exception set.
     let class = unsafe {
@@ -178,19 +178,20 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 
 /// # Safety
 ///
-/// Python calls it, attached, with an object of the final class: Python checks the class of the
-/// object first.
+/// Only Python calls this function, with the thread attached and with an object of the final class.
+/// Python checks the class of the object first.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
-        // SAFETY: As the caller promises; the object lives as long as the call, and is a `T`, whose
-        // subclass has the same layout.
+        // SAFETY: As the caller promises, the object lives as long as the call. It is also a `T`,
+        // because the subclass has the same layout.
         let iterator = unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<T>() };
         iterator.get().next_now(iterator.py()).map(Py::into_ptr)
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(item)) => item,
-        // SAFETY: the same promises, passed on: the object is also an object of the base.
-        // `PyType_GetSlot` returns null, or the function of this slot, which has this type.
+        // SAFETY: The caller's promises also satisfy the base class's function, because the object
+        // is an object of the base class too. `PyType_GetSlot` returns null, or the function of
+        // this slot, which has this type.
         Ok(None) => unsafe {
             ffi::PyErr_Clear();
             let base = T::type_object_raw(Python::assume_attached());
@@ -204,9 +205,9 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
 
 /// # Safety
 ///
-/// Python calls it, attached, with an object of the final class, which the method descriptor
-/// guarantees, with `arg_count` objects at `args` and, if there are keywords, one more after them
-/// for each name in the tuple `names`.
+/// Only Python calls this function, with the thread attached. `writer` is an object of the final
+/// class, as the method descriptor guarantees. `args` points to `arg_count` objects, followed by
+/// one more object for each keyword if `names` is a tuple of keywords.
 unsafe extern "C" fn fast_append<T: FastAppend>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -217,8 +218,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         if arg_count != 1 || !names.is_null() {
             return None;
         }
-        // SAFETY: As the caller promises; the objects live as long as the call, and the first is a
-        // `T`, whose subclass has the same layout.
+        // SAFETY: As the caller promises, the objects live as long as the call. The first is also a
+        // `T`, because the subclass has the same layout.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
@@ -229,13 +230,14 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         if let Ok(bytes) = record.cast_exact::<PyBytes>()
             && let Some(offset) = writer.get().append_now(bytes.as_bytes())
         {
-            // SAFETY: the thread is attached. If there is not enough memory for the number, this is
-            // null, with the exception set that is then raised. The record is in the log anyway, as
-            // the documentation says.
+            // SAFETY: the thread is attached. If there is not enough memory for the number, the
+            // result is null with an exception set, and that exception is raised. As documented,
+            // the record is in the log anyway.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
-        // From here on, PyO3 attaches the call, so it may wait and raise. If the interpreter is
-        // shutting down, attaching fails, and the function of the base class is called.
+        // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
+        // interpreter is shutting down, attaching fails, and the function of the base class is
+        // called.
         Python::try_attach(|py| match writer.get().append(&record) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {
@@ -247,7 +249,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(offset)) => offset,
         Ok(None) => {
-            // SAFETY: the same promises, passed on.
+            // SAFETY: `base_append` has the same requirements as this function, and the caller
+            // meets them.
             let offset = unsafe { base_append::<T>(writer, args, arg_count, names) };
             offset.map_or(null_mut(), Bound::into_ptr)
         }
@@ -255,9 +258,9 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
     }
 }
 
-/// Calls the function of the base class, for keywords and wrong arguments. The arguments are passed
-/// in a tuple and a dictionary because the stable ABI has no vectorcall before Python 3.12. Returns
-/// `None` with an exception set if the call could not be made.
+/// Calls the base class's function, to handle keywords and wrong arguments. The arguments are
+/// passed in a tuple and a dictionary because the stable ABI has no vectorcall before Python 3.12.
+/// Returns `None` with an exception set if the call could not be made.
 ///
 /// # Safety
 ///
@@ -300,7 +303,8 @@ unsafe fn base_append<'py, T: FastAppend>(
 
 /// Checks whether this is the main interpreter of the process and not a sub-interpreter.
 pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
-    // SAFETY: the thread is attached, so it has an interpreter. The number of the main one is 0.
+    // SAFETY: The thread is attached, so it has an interpreter. The main interpreter has the number
+    // 0.
     unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
 }
 
@@ -311,7 +315,7 @@ fn raised(panic: Box<dyn Any + Send>) -> *mut ffi::PyObject {
         Some(text) => text,
         None => *panic.downcast_ref::<&str>().unwrap_or(&"panic from Rust code"),
     };
-    // SAFETY: Only functions that Python calls, attached, call this.
+    // SAFETY: This is called only by functions that Python calls with the thread attached.
     PanicException::new_err(text.to_owned()).restore(unsafe { Python::assume_attached() });
     null_mut()
 }

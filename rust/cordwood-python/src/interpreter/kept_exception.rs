@@ -6,8 +6,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// Sets aside the current exception, if there is one, and restores it when this value is dropped.
-/// Python can be called in the meantime. PyO3's own `PyErr::take` panics if the exception was
-/// created from a panic.
+/// While this value lives, Python can be called. PyO3's own `PyErr::take` would panic if the
+/// exception was created from a panic.
 pub(crate) struct KeptException<'py> {
     exception: [*mut ffi::PyObject; 3],
     _py: Python<'py>,
@@ -17,8 +17,8 @@ impl<'py> KeptException<'py> {
     pub(crate) fn new(py: Python<'py>) -> Self {
         let mut exception = [std::ptr::null_mut(); 3];
         let [class, value, traceback] = &mut exception;
-        // SAFETY: the thread is attached; the three references, each null or owned from here on,
-        // are restored once, by `drop`.
+        // SAFETY: The thread is attached. From here on, each of the three references is null or
+        // owned, and `drop` restores them exactly once.
         #[allow(deprecated, reason = "its replacement came with Python 3.12")]
         unsafe {
             ffi::PyErr_Fetch(class, value, traceback);
@@ -30,8 +30,8 @@ impl<'py> KeptException<'py> {
 impl Drop for KeptException<'_> {
     fn drop(&mut self) {
         let [class, value, traceback] = self.exception;
-        // SAFETY: as above: the references are owned, and passed on. The thread is attached as long
-        // as `_py` lives.
+        // SAFETY: As above, each reference is null or owned, and ownership is passed on here. The
+        // thread is attached as long as `_py` lives.
         #[allow(deprecated, reason = "its replacement came with Python 3.12")]
         unsafe {
             ffi::PyErr_Restore(class, value, traceback);

@@ -6,7 +6,7 @@ pub(crate) mod python_code;
 
 use pyo3::Python;
 
-/// Returns the object with this name from a Python module. The object is imported once.
+/// Returns the object with this name from a Python module. The object is imported only once.
 macro_rules! imported {
     ($py:expr, $module:literal, $name:literal) => {{
         static OBJECT: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> = pyo3::sync::PyOnceLock::new();
@@ -15,8 +15,8 @@ macro_rules! imported {
     }};
 }
 
-/// Returns a name as an interned `str`, which is created once. PyO3's own macro would panic if
-/// there is not enough memory.
+/// Returns a name as an interned `str`, which is created only once. PyO3's own macro would panic if
+/// there were not enough memory.
 macro_rules! interned {
     ($py:expr, $name:literal) => {{
         static NAME: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::types::PyString>> = pyo3::sync::PyOnceLock::new();

@@ -1,15 +1,15 @@
 //! Calls Python code safely, even if the program ends during the call.
 //!
 //! While the interpreter shuts down, Python before 3.14 ends any other thread that asks for the
-//! interpreter, such as a thread that returns from `time.sleep` or `file.read`. It calls
-//! `pthread_exit`, which unwinds the stack of that thread. The functions of this crate must not be
-//! unwound in this way. Some of them would abort the process at once. Where none does, PyO3's
-//! `catch_unwind` aborts it. Data that other objects have not written yet is then lost. To prevent
-//! that, each call here has a guard next to it. The guard holds the thread until the process has
-//! ended. Python 3.14 does the same, and so does PyO3 where Rust code asks for the interpreter.
+//! interpreter, such as a thread that returns from `time.sleep` or `file.read`. To end the thread,
+//! Python calls `pthread_exit`, which unwinds the thread's stack. The functions of this crate must
+//! not be unwound in this way: either the function itself or PyO3's `catch_unwind` would abort the
+//! process, and data that other objects have not written yet would be lost. To prevent this, a
+//! guard surrounds each call in this module and blocks the thread until the process has ended.
+//! Python 3.14 also blocks such threads, and so does PyO3 when Rust code asks for the interpreter.
 //!
 //! Python code is called through [`PythonCode`] and imported by [`module`]. Clippy rejects PyO3's
-//! own methods for this (`clippy.toml`). A [`Held`] keeps a user's object that outlives a call.
+//! own methods for this (`clippy.toml`). A [`Held`] keeps a user's object for longer than one call.
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
@@ -47,7 +47,7 @@ pub(crate) trait PythonCode<'py> {
     fn attribute(&self, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>;
 
     /// Calls `isinstance(self, class)`, as [`is_instance`](PyAnyMethods::is_instance) does. If
-    /// `class` is an abstract class, this runs Python code.
+    /// `class` is an abstract base class, this runs Python code.
     fn is_a(&self, class: &Bound<'py, PyAny>) -> PyResult<bool>;
 
     /// Calls `iter(self)`, as [`try_iter`](PyAnyMethods::try_iter) does.
@@ -61,8 +61,8 @@ impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, O
 
 type Object = *mut ffi::PyObject;
 
-/// Declares that a C function may unwind. The compiler must not recognise the function, because its
-/// original declaration says that it never unwinds. Otherwise, the compiler would leave out the
+/// Declares that a C function may unwind. The function is hidden from the compiler, because its
+/// original declaration says that it never unwinds, and the compiler would therefore leave out the
 /// guard.
 macro_rules! may_unwind {
     ($function:path; $($object:ty),+ => $result:ty) => {
@@ -81,8 +81,8 @@ impl<'py> PythonCode<'py> for Bound<'py, PyAny> {
     ) -> PyResult<Bound<'py, PyAny>> {
         let args = args.into_pyobject(self.py()).map_err(Into::into)?;
         let keywords = keywords.map_or(null_mut(), |keywords| keywords.as_ptr());
-        // SAFETY: the calling convention is the same, and this thread is attached; the references
-        // outlive the call. The result is a new reference, or null and an exception.
+        // SAFETY: The calling convention is the same, this thread is attached, and the references
+        // outlive the call. The result is a new reference, or null with an exception set.
         unsafe {
             let call = may_unwind!(ffi::PyObject_Call; Object, Object, Object => Object);
             let result = guarded(|| call(self.as_ptr(), args.as_ptr(), keywords));
@@ -102,7 +102,7 @@ impl<'py> PythonCode<'py> for Bound<'py, PyAny> {
     }
 
     fn is_a(&self, class: &Bound<'py, PyAny>) -> PyResult<bool> {
-        // SAFETY: as in `run_with`, but the result is 0 or 1, or -1 and an exception.
+        // SAFETY: As in `run_with`, but the result is 0 or 1, or -1 with an exception set.
         let is_a = unsafe {
             let is_instance = may_unwind!(ffi::PyObject_IsInstance; Object, Object => c_int);
             guarded(|| is_instance(self.as_ptr(), class.as_ptr()))
@@ -155,7 +155,7 @@ impl<'py> Iterator for Items<'py> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let py = self.0.py();
-        // SAFETY: as in `run_with`, but null without an exception is the end.
+        // SAFETY: As in `run_with`, but null without an exception means the end of the iteration.
         let item = unsafe {
             let next = may_unwind!(ffi::PyIter_Next; Object => Object);
             Bound::from_owned_ptr_or_opt(py, guarded(|| next(self.0.as_ptr())))
@@ -187,7 +187,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         Python::try_attach(|py| {
             let object = replace(&mut self.0, py.None()).into_ptr();
-            // SAFETY: the calling convention is the same, this thread is attached, and the
+            // SAFETY: The calling convention is the same, this thread is attached, and the
             // reference is not used again.
             unsafe {
                 let release = may_unwind!(ffi::Py_DecRef; Object => ());

@@ -25,8 +25,8 @@ use crate::values::position::Position;
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
-    /// Returns a second input of the same source, with its own position. Returns `None` for a pipe,
-    /// a device or an object, because other readers of the same source affect it.
+    /// Returns a second input for the same source, with its own position. Returns `None` for a
+    /// pipe, a device or an object, whose position all readers share.
     fn another(&self) -> Option<Box<dyn Input>> {
         None
     }
@@ -43,13 +43,13 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     }
 }
 
-/// The Python object that an [`Input`] reads, if it does not read a file. All inputs of the object
-/// share this reference, so the holder of an input can show the object to the garbage collector.
+/// The Python object that an [`Input`] reads, unless it reads a file. All inputs of the object
+/// share this reference, so the owner of an input can report the object to the garbage collector.
 pub(crate) type Referent = Arc<Held>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
-/// An open source, with its path if it has one, and the object that it reads.
+/// An open source, which includes its path if it has one, and the object that the source reads.
 pub(crate) type Opened = (InputSource, Option<Referent>);
 
 /// Returns a source that reads `input` from the offset `start` of the log, or from its end if the
@@ -67,9 +67,9 @@ pub(crate) type SourceReader = cordwood::Reader<InputSource>;
 /// An open reader.
 pub(crate) struct OpenedReader {
     pub(crate) reader: SourceReader,
-    /// The given options. If the format had to be detected, they now include it.
+    /// The given options. If the format had to be detected, these options include it.
     pub(crate) options: ReadOptions,
-    /// A second input of the same source, if possible.
+    /// A second input for the same source, if there can be one.
     pub(crate) another: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
 }
@@ -101,8 +101,8 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         return Err(noted.err().unwrap_or(error));
     }
     if options.must_look() && options.start > 0 && can_seek {
-        // The format is detected at the start of the file. The rest of the bytes before the range
-        // are not read.
+        // The format is detected at the start of the file. All other bytes before the range are
+        // left unread.
         let started = py.detach(|| {
             options = options.clone().with_format(reader.format()?);
             reader.restart(options.clone())
@@ -120,10 +120,11 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
 /// Does the work of [`open_reader`] for a path, without the interpreter.
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
-    // A pipe is read by `FileInput` instead. Reading a pipe may wait, and `FileInput` lets a signal
-    // end the wait.
+    // A pipe is read by `FileInput` instead. Reading a pipe may wait, and with `FileInput` a signal
+    // can end the wait.
     if options.must_look() && options.start > 0 && reader.file_len().is_some() {
-        // The reader will start in the middle of the file, so the format is kept.
+        // The reader will start in the middle of the file, so the format has to be determined
+        // first.
         options = options.with_format(reader.format()?);
     }
     let source = reader.into_inner().map(FileInput::boxed);
@@ -161,7 +162,8 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
         let len = bytes.len() as u64;
-        // A `bytes` object refers to no other object, so the garbage collector need not see it.
+        // A `bytes` object refers to no other object, so the garbage collector need not know about
+        // it.
         let (content, position) = (Content::Bytes(bytes), 0);
         let input = BufferInput { content, len, position };
         return Ok((source_at(Box::new(input), start)?, None));
@@ -172,7 +174,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
             let len = view.getattr(interned!(py, "nbytes")?)?.extract()?;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
-                // PyO3 refuses a buffer without dimensions, such as that of a NumPy scalar.
+                // PyO3 refuses a buffer without dimensions, such as the buffer of a NumPy scalar.
                 view = view.run_method(interned!(py, "cast")?, ("B",))?;
             }
             let view = Arc::new(Held::new(&view));
@@ -195,8 +197,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
     Err(refused)
 }
 
-/// Returns the source, or the list of sources, after giving each URL the arguments of its file
-/// system.
+/// Returns the source, or the list of sources, with the file system's arguments added to each URL.
 pub(crate) fn with_options<'py>(
     source: &Bound<'py, PyAny>,
     storage_options: Option<&Bound<'py, PyAny>>,
@@ -207,8 +208,8 @@ pub(crate) fn with_options<'py>(
     }
 }
 
-/// Returns the source as a file object that reads ahead in the range of `options`, or `None` if it
-/// is read in another way.
+/// Returns the source as a file object that reads ahead in the range of `options`, or `None` if the
+/// source is not read in ranges.
 pub(crate) fn range_file<'py>(
     source: &Bound<'py, PyAny>,
     options: &ReadOptions,
@@ -218,7 +219,7 @@ pub(crate) fn range_file<'py>(
 }
 
 /// Returns the source as an object with `read_range`, which can be opened any number of times.
-/// Returns `None` if it is read in another way.
+/// Returns `None` if the source is not read in ranges.
 pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     remote(source, "source_of", (source,))
 }
@@ -277,13 +278,13 @@ impl Input for FileInput {
 
 impl Read for FileInput {
     /// A signal ends a read that waits for a pipe or a device. The core then repeats the read,
-    /// which may wait forever, unless the handler of the signal raises an exception. The handler of
+    /// which may wait forever, unless the signal's handler raises an exception, as the handler of
     /// Ctrl-C does.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
-        // A thread that reads a regular file ahead must not wait for the interpreter. A consumer of
-        // an Arrow stream may hold the interpreter while it waits for the thread.
+        // A thread that reads ahead in a regular file must not wait for the interpreter, because
+        // the consumer of an Arrow stream may hold the interpreter while it waits for this thread.
         if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
             check_signals_anywhere()?;
         }
@@ -313,7 +314,7 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         true => object.run_method(interned!(py, "tell")?, ())?.extract()?,
         false => 0,
     };
-    // The object may be from `cordwood.beam`.
+    // Objects from `cordwood.beam` have this attribute.
     let path = object
         .attribute(interned!(py, "cordwood_path")?)?
         .map_or(Ok(None), |path| path.extract())?;
@@ -327,8 +328,8 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         is_lost: false,
     };
     // A source that cannot seek is read from its start, and the bytes before the range are
-    // discarded. Its length is not queried because that may cost as much as reading the whole
-    // source, for example for a compressed file.
+    // discarded. The length of the source is not queried, because that may cost as much as reading
+    // the whole source, for example if it is a compressed file.
     let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0).with_path(path);
     if start > 0 && is_seekable {
         source.seek(start)?;
@@ -346,11 +347,11 @@ struct BufferInput {
 
 #[derive(Clone)]
 enum Content {
-    /// A `bytes` object. It never changes, so it is read without the interpreter.
+    /// A `bytes` object, which never changes and is therefore read without the interpreter.
     Bytes(Arc<PyBackedBytes>),
-    /// Any other buffer. Other threads may write to it during a read, so each piece is copied
-    /// before it is used. The object is a `memoryview` that we created. It keeps the buffer in
-    /// place, and the garbage collector can traverse it.
+    /// Any other buffer. Other threads may write to the buffer during a read, so each piece is
+    /// copied before it is used. The object is a `memoryview` that we created. The `memoryview`
+    /// keeps the buffer in place, and the garbage collector can traverse it.
     View(Referent),
 }
 
@@ -395,7 +396,7 @@ impl Seek for BufferInput {
 /// An object with `read`.
 struct ObjectInput {
     object: Referent,
-    /// The position of the object when it was passed in, which is file offset 0.
+    /// The position of the object when it was passed in, which corresponds to file offset 0.
     base: u64,
     is_seekable: bool,
     /// The length of a file object made by [`range_file`]. Such an object is closed when this input
@@ -404,7 +405,8 @@ struct ObjectInput {
     /// The file offset of the next byte to read.
     position: u64,
     /// Whether the position of the object is unknown because its `read` or `seek` has raised an
-    /// exception. For example, it may have taken bytes and then run out of memory for them.
+    /// exception. For example, the object may have read bytes and then run out of memory to return
+    /// them.
     is_lost: bool,
 }
 
@@ -422,7 +424,7 @@ impl Drop for ObjectInput {
     fn drop(&mut self) {
         if self.len.is_some() {
             Python::try_attach(|py| {
-                // This may be dropped because of an exception, which must be preserved.
+                // An exception may be the reason why this input is dropped, and must be preserved.
                 let _kept = KeptException::new(py);
                 // An object that the garbage collector has cleared is already closed and cannot be
                 // closed again.
@@ -477,8 +479,8 @@ impl ObjectInput {
         self.checked(py, len)
     }
 
-    /// Returns the length of an answer after checking it. If the answer from a remote file is cut
-    /// short, the file may seem to end there. Its `size` shows that it does not.
+    /// Checks the length of an answer and returns it. If an answer from a remote file is cut short,
+    /// the file may seem to end there, although it is longer according to its `size`.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
         if len > 0 || !self.is_seekable {
             return Ok(len);
@@ -515,8 +517,8 @@ impl Seek for ObjectInput {
         }
         self.is_lost = true;
         call_python(|py| {
-            // If the sum saturates, no object has that position, and the object itself raises the
-            // error.
+            // If the sum saturates, the object cannot have this position and raises the error
+            // itself.
             let position = new_int(py, self.base.saturating_add(offset))?;
             let seek = interned!(py, "seek")?;
             self.object.bind(py).run_method(seek, new_tuple(py, [position])?)?;
@@ -528,7 +530,7 @@ impl Seek for ObjectInput {
 }
 
 /// Checks whether a source that is a Python object raised an exception that is not an error, such
-/// as that of Ctrl-C. Such an exception must be raised at once.
+/// as `KeyboardInterrupt`. Such an exception must be raised at once.
 pub(crate) fn is_interrupt(py: Python<'_>, error: &cordwood::Error) -> bool {
     let ErrorKind::Io { source: error, .. } = &error.kind else {
         return false;

@@ -4,30 +4,31 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::read::RecordBatch;
 
-/// The memory of batches whose pools are no longer used. The next pool takes it, because many logs
-/// have only one or two batches.
+/// The memory of batches whose pools are no longer used. The next pool reuses this memory, because
+/// many logs have only one or two batches.
 static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
-/// The memory of record batches that Python has released. Getting new memory costs more than
-/// reading into it, because the system zeroes each page first.
+/// The memory of record batches that Python has released. Allocating new memory costs more than
+/// reading records into it, because the system zeroes each page first.
 ///
-/// No call here waits. If another thread is using the pool, memory is allocated or freed instead.
-/// After a fork, the child may have a pool that is locked by a thread that does not exist there.
+/// No method of the pool waits. If another thread is using the pool, memory is allocated or freed
+/// instead. After a fork, the child may have a pool that was locked by a thread that does not exist
+/// in the child.
 pub(crate) struct Pool {
     batches: Mutex<Vec<RecordBatch>>,
     count_max: usize,
 }
 
 impl Pool {
-    /// The largest record batch that is kept, in bytes. A huge record can make a batch larger than
-    /// this.
+    /// The largest record batch that is kept, in bytes. A batch can be larger than this if it
+    /// contains a huge record.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// The maximum memory that the process keeps between pools, in bytes. The batches that are read
-    /// ahead of a conversion are each shorter than this.
+    /// The maximum memory that the process keeps between pools, in bytes. Each batch that is read
+    /// ahead of a conversion is shorter than this.
     const SPARE_CAPACITY_MAX: usize = 32 << 20;
 
-    /// Creates a pool for `count_max` record batches that are in use at the same time.
+    /// Creates a pool for at most `count_max` record batches in use at the same time.
     pub(crate) fn new(count_max: usize) -> Self {
         Pool {
             batches: Mutex::default(),
@@ -76,12 +77,12 @@ impl PooledBatch {
         PooledBatch { records, pool }
     }
 
-    /// Takes the records out, so that they are not returned to the pool.
+    /// Takes the records out of the batch, so that their memory is not returned to the pool.
     pub(crate) fn take(&mut self) -> RecordBatch {
         std::mem::take(&mut self.records)
     }
 
-    /// Frees most of the memory if the records need little of it.
+    /// Frees most of the memory if the records use less than a quarter of it.
     pub(crate) fn shrink(&mut self) {
         let used = self.records.data().len() + size_of::<u64>() * 2 * self.records.len();
         if self.records.capacity() / 4 > used {

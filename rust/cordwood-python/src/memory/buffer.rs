@@ -16,12 +16,12 @@ use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple, PyType};
 
 use super::batch_pool::PooledBatch;
 
-/// Copies bytes from `source`, starting at `position`, to `target`. Copies as many as exist and
-/// fit, and returns their number.
+/// Copies bytes from `source`, starting at `position`, to `target`, up to the end of either buffer.
+/// Returns the number of bytes copied.
 ///
 /// As with every use of a mutable buffer in Python, other threads may write to the buffer during
-/// the copy, which then mixes old and new bytes. Only the copy is ever used, so a checksum and the
-/// data it was computed from cannot differ.
+/// the copy, which then mixes old and new bytes. Only the copy is ever used, so a checksum always
+/// matches the data from which it was computed.
 pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, position: u64, target: &mut [u8]) -> usize {
     let source_len = source.len_bytes();
     let position = usize::try_from(position).unwrap_or(usize::MAX).min(source_len);
@@ -37,8 +37,9 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
     //   does not access, so the two do not overlap.
     // - `u8` has no invalid values and no alignment requirement.
     // - A raw copy creates no reference to the source, so the source may change. A write by another
-    //   thread at the same moment is still a data race. Neither Rust nor C promises anything about
-    //   it. There is no portable way to exclude it, and CPython also reads buffers like this.
+    //   thread at the same moment is still a data race, about which neither Rust nor C makes any
+    //   promise. There is no portable way to exclude such a race, and CPython reads buffers in the
+    //   same way.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }
@@ -50,8 +51,7 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
 const PIECE_LEN: usize = 2048;
 
 /// Returns a `bytes` object with a copy of `data`. If there is not enough memory, returns `None`
-/// with an exception set. The copy is made in pieces, which halves the time to read records of 100
-/// KiB.
+/// with an exception set. Copying in pieces halves the time to read records of 100 KiB.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
     if data.len() <= PIECE_LEN {
@@ -70,7 +70,7 @@ pub(crate) fn try_bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py
     new_bytes(py, data).ok_or_else(|| PyErr::fetch(py))
 }
 
-/// Like [`new_bytes`], for data in several pieces. Their lengths must not change.
+/// Like [`new_bytes`], but for data in several pieces. The lengths of the pieces must not change.
 pub(crate) fn bytes_of_pieces<'a, 'py>(
     py: Python<'py>,
     pieces: impl Iterator<Item = &'a [u8]> + Clone,
@@ -129,7 +129,8 @@ pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic in that
+/// case.
 pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     // SAFETY: there are `text.len()` bytes of UTF-8 at the pointer. The result is a new reference
     // to a `str`, or null with an exception set.
@@ -146,8 +147,8 @@ pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, 
 /// Returns a `MemoryError` if there is not enough memory.
 pub(crate) fn new_interned<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     let mut object = new_text(py, text)?.into_ptr();
-    // SAFETY: the thread is attached. The reference is replaced by one to an equal `str`, or kept
-    // if there is no memory to intern it.
+    // SAFETY: the thread is attached. The reference is replaced by a reference to an equal `str`,
+    // or kept if there is no memory to intern the `str`.
     unsafe {
         ffi::PyUnicode_InternInPlace(&mut object);
         Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
@@ -158,7 +159,8 @@ pub(crate) fn new_interned<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic in that
+/// case.
 pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the thread is attached; the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
@@ -168,7 +170,8 @@ pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>>
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic in that
+/// case.
 pub(crate) fn new_tuple<'py, const N: usize>(
     py: Python<'py>,
     items: [Bound<'py, PyAny>; N],
@@ -187,13 +190,14 @@ pub(crate) fn new_tuple<'py, const N: usize>(
 /// Returns a named tuple: an object of `class`, which has the layout of its base `tuple`, with
 /// these items.
 ///
-/// It is created by calling the slot of `tuple` directly. Looking up `tuple.__new__` would check
-/// the class again. The `__new__` of the class does the same work, but it is written in Python. It
-/// takes several times as long, and a signal handler may run in it.
+/// The object is created by calling the slot of `tuple` directly. Looking up `tuple.__new__` would
+/// check the class again. The class's own `__new__` does the same work, but is written in Python,
+/// so it takes several times as long and a signal handler may run during the call.
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory, or a `TypeError` if it is another class.
+/// Returns a `MemoryError` if there is not enough memory, or a `TypeError` if `class` is not the
+/// class of a named tuple.
 pub(crate) fn new_named_tuple<'py>(
     class: &Bound<'py, PyType>,
     items: Bound<'py, PyTuple>,
@@ -204,8 +208,8 @@ pub(crate) fn new_named_tuple<'py>(
     // SAFETY:
     // - The thread is attached, and both are types. `PyType_GetSlot` returns null or the contents
     //   of a slot, which have the type given here.
-    // - `tuple` makes objects of any class whose layout is that of its base `tuple`: that is checked
-    //   first. It is given a tuple of arguments and no keywords.
+    // - `tuple` makes objects of any class whose layout is that of its base `tuple`, which is
+    //   checked first. The function gets a tuple of arguments and no keywords.
     // - The result is a new reference, or null with an exception set.
     unsafe {
         if ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_tp_base) != tuple.cast() {
@@ -221,7 +225,7 @@ pub(crate) fn new_named_tuple<'py>(
 
 /// Memory that Python reads without a copy.
 pub(crate) enum Shared {
-    /// Bytes that are about to be written, starting at this index.
+    /// Bytes that are about to be written. The view starts at this index.
     Unwritten(Arc<Vec<u8>>, usize),
     Batch(Arc<PooledBatch>, BatchBuffer),
 }
@@ -248,8 +252,8 @@ impl BatchBuffer {
     }
 }
 
-/// Returns a view of the memory as bytes. The memory does not change, and it lives as long as the
-/// view.
+/// Returns a view of the memory as bytes. The memory does not change, and lives at least as long as
+/// the view.
 pub(crate) fn view_of_shared(py: Python<'_>, memory: Shared) -> PyResult<Bound<'_, PyMemoryView>> {
     PyMemoryView::from(Bound::new(py, Exporter(memory))?.as_any())
 }
@@ -262,8 +266,8 @@ pub(crate) struct Exporter(Shared);
 impl Exporter {
     /// # Safety
     ///
-    /// Python calls it with a `view` that it owns, and keeps this object alive until the view is
-    /// released.
+    /// Only Python calls this function. Python owns `view`, and keeps this object alive until the
+    /// view is released.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (start, len) = match &slf.get().0 {
             Shared::Unwritten(bytes, start) => (bytes[*start..].as_ptr(), bytes[*start..].len()),

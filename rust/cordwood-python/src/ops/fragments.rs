@@ -1,5 +1,5 @@
-//! The function `fragments` and its iterator. Use the iterator's method `next_run` to draw pictures
-//! of long logs.
+//! The function `fragments` and its iterator. The iterator's method `next_run` is for drawing
+//! pictures of long logs.
 
 use std::io::{self, Read, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -23,17 +23,17 @@ const BATCH_MAX: usize = 512;
 
 /// Lists every fragment and every gap of a log.
 ///
-/// Each one that is not part of a returned record has a reason.
+/// Each fragment or gap that is not part of a returned record has a reason.
 ///
-/// The fragments and gaps together cover the file. Each starts where the previous one ends, and
-/// none crosses the end of a block. Damage is not an error here. The list matches the records and
-/// regions of `Reader` under the policy `"salvage"`: each fragment in a skipped region has the
-/// reason of that region. Memory use does not grow with the log.
+/// The fragments and gaps together cover the file. Each fragment or gap starts where the previous
+/// one ends, and none crosses the end of a block. Damage is not an error for this function. The
+/// list matches the records and regions of `Reader` under the policy `"salvage"`: each fragment in
+/// a skipped region has the reason of that region. Memory use does not grow with the log.
 ///
 /// Args:
-///     source: As for `Reader`, but it must be possible to read the source twice. It can be the
-///         path of a file, a URL or another source that is read in ranges, a buffer, or an object
-///         with `read` and `seek`.
+///     source: As for `Reader`, but it must be possible to read the source twice. Pass the path of
+///         a file, a URL or another source that is read in ranges, a buffer, or an object with
+///         `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -94,7 +94,7 @@ impl Fragments {
         })
     }
 
-    /// Returns the findings in the log so far.
+    /// Returns the findings so far.
     ///
     /// The result is a tuple: the dialect, the log number, the compression, the number of the other
     /// log if this whole log belongs to another log, and the number of records that start after
@@ -112,11 +112,11 @@ impl Fragments {
 
     /// Merges the next fragments that have the same kind and reason and are in the same block.
     ///
-    /// Use this method to draw pictures of long logs.
+    /// This method is for drawing pictures of long logs.
     ///
     /// Returns:
     ///     A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
-    ///     and the number of fragments. `None` at the end of the log.
+    ///     and the number of fragments. At the end of the log, `None`.
     fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         self.with_reader(py, |fragments| {
             let kind = |fragment: ops::Fragment| {
@@ -141,7 +141,7 @@ impl Fragments {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // If the lock is taken, a thread is using the reader. That thread keeps the reader and all
-        // of its referents alive.
+        // objects that it refers to alive.
         match self.0.try_lock().as_deref() {
             Some(fragments) => {
                 let mut referents = fragments.referents.iter().flatten();
@@ -172,7 +172,8 @@ type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64)
 /// One of two readers that read the same source independently.
 struct Half {
     input: Box<dyn Input>,
-    /// The position of this reader. It is tracked only if both readers read the same Python object.
+    /// The position of this reader. The position is tracked only if both readers read the same
+    /// Python object.
     position: Option<u64>,
 }
 
@@ -198,8 +199,8 @@ struct FragmentReader {
     failed: Option<cordwood::Error>,
     /// The number of records that start after damage in the same block. `found` returns it.
     salvaged_count: u64,
-    /// A run that has not been returned yet: its first fragment, the offset where it ends so far,
-    /// and the number of its fragments.
+    /// A run that has not been returned yet: its first fragment, the offset where the run ends so
+    /// far, and how many fragments it has.
     started: Option<(ops::Fragment, u64, u64)>,
 }
 
@@ -210,8 +211,8 @@ impl FragmentReader {
         let source = file.as_ref().unwrap_or(source);
         let (ahead, referent) = open(source, 0, options)?;
         let path = ahead.path().map(Path::to_owned);
-        // A file can be read at two positions unless it is a pipe. A buffer can always be read at
-        // two positions. A Python object has only one position, so the two readers share it.
+        // A buffer or a file, unless it is a pipe, can be read at two positions independently. A
+        // Python object has only one position, so the two readers share the object.
         let another = ahead.get_ref().another();
         let is_shared = another.is_none();
         if is_shared && path.is_some() && !ahead.get_ref().can_seek() {
@@ -247,8 +248,8 @@ impl FragmentReader {
         Ok(self.found.as_slice().first().copied())
     }
 
-    /// Finds the next fragments. An error is raised only after all fragments before it have been
-    /// returned. Ctrl-C is raised at once.
+    /// Finds the next fragments. An error is raised only after all fragments before the error have
+    /// been returned, but a `KeyboardInterrupt` is raised at once.
     fn find(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.failed.is_none() {
             check_signals(py)?;

@@ -25,23 +25,23 @@ use crate::values::{Report, Stat};
 
 /// Reads a log to its end, and reports its contents and its damage.
 ///
-/// Damage is not an error here. It is handled as under the policy `"salvage"`, so the report covers
-/// the damage itself and not the rest of its block. `Report.salvaged_count` is the number of
-/// records that LevelDB and the policy `"skip"` would drop.
+/// Damage is not an error for this function. The log is read under the policy `"salvage"`, so the
+/// report covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the
+/// number of records that LevelDB and the policy `"skip"` would drop.
 ///
 /// If damage is found in a log with a log number, the log is read a second time, provided that the
 /// source can seek. The report then describes the second reading. This matters while RocksDB or
-/// Pebble writes a log over an older one. A reader may see bytes of the older log at a place where
-/// a record is written a moment later.
+/// Pebble overwrites an older log with a new one: the first reading may see bytes of the older log
+/// in a place where a record is written a moment later.
 ///
 /// Args:
 ///     source: As for `Reader`, or a `Split`. To pass many logs, use a directory, which means all
 ///         logs in it and in its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
 ///         URLs, directories, patterns and splits.
-///     threads: The number of threads to read with, 1 to 256. The report does not depend on it.
-///         Only one thread is used for an object with `read`, for a log with log numbers, and for a
-///         file with less than about 2 MiB per thread. If there are many logs, several are read at
-///         a time. Default: 1.
+///     threads: The number of threads to read with, 1 to 256. The report does not depend on this
+///         number. Only one thread is used for an object with `read`, for a log with log numbers,
+///         and for a file with less than about 2 MiB per thread. If there are many logs, several
+///         are read at a time. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -50,10 +50,10 @@ use crate::values::{Report, Stat};
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     storage_options: As for `Reader`. Default: `None`.
-///     progress: A function to call after each read. The thread that did the read calls it with the
-///         number of bytes by which reading has advanced. The number is at most a few MiB, and 0 if
-///         bytes were only read again. If the length of the source is known, the numbers add up to
-///         at most that length. If the function raises, so does this function. Default: `None`.
+///     progress: A function to call after each read. The thread that did the read calls the
+///         function with the number of bytes by which reading has advanced: at most a few MiB, or 0
+///         if the bytes had been read before. If the length of the source is known, the numbers add
+///         up to at most that length. If `progress` raises, so does this function. Default: `None`.
 ///
 /// Returns:
 ///     The report. `ok` is true if there is no damage. For many logs, the result is a `Results`,
@@ -103,8 +103,8 @@ pub(crate) fn verify(
 }
 
 /// Calls `work` with readers of `source` and the parts that they read. There is one reader for each
-/// of `threads` threads, or a single reader if more would not be faster. Returns the result of
-/// `work`, and the path of the source if it has one.
+/// of `threads` threads, or a single reader if more readers would not be faster. Returns the result
+/// of `work`, and the path of the source if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
@@ -126,8 +126,8 @@ fn read_parts<T: Send>(
         let detected = py.detach(|| whole.detect());
         match detected.map_err(|error| to_python(py, error, path.as_deref()))? {
             Some(format) => options = options.with_format(format),
-            // Options with a dialect would claim that the dialect is known, so only one reader is
-            // used.
+            // Several readers would need options with a dialect, as if the dialect were known, so
+            // only one reader is used.
             None => another = None,
         }
     }
@@ -160,17 +160,17 @@ fn read_parts<T: Send>(
 ///
 /// Args:
 ///     source: As for `Reader`. You can also pass many logs, as for `verify`, but not splits.
-///     destination: The path of the new log, which must not exist. For many logs, a directory,
-///         which is created if it does not exist. Each log then keeps its path below the directory
-///         or pattern that `source` names. The new log has the dialect, the log number and the
-///         engine metadata of the source. RocksDB and Pebble take the number of a log from the name
-///         of its file.
+///     destination: The path of the new log, which must not exist. For many logs, this is a
+///         directory, which is created if it does not exist. Each new log then has the same path
+///         within this directory as the old log has below the directory or pattern in `source`. The
+///         new log has the dialect, the log number and the engine metadata of the source. RocksDB
+///         and Pebble take the log number from the name of the file.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     repair_bit_flips: Also write each record whose damage can be explained by one flipped bit,
-///         with that bit flipped back. `repaired_count` of the report counts these records, and
+///     repair_bit_flips: Also write each record whose damage one flipped bit can explain, with that
+///         bit flipped back. The report's `repaired_count` is the number of these records, and its
 ///         `repaired` lists the repaired fragments. If only one bit was flipped, the checksum of a
 ///         repaired record confirms its contents. Default: `False`.
 ///     storage_options: As for `Reader`. Default: `None`.
@@ -181,12 +181,12 @@ fn read_parts<T: Send>(
 ///
 /// Raises:
 ///     DialectError: `source` is not a log.
-///     FileExistsError: A file already exists at `destination`. It is not changed.
+///     FileExistsError: A file already exists at `destination`. That file is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, `destination`
 ///         has the name of a segment, or the number in its name differs from the number in the
 ///         records.
-///     OtherLogError: All of `source` belongs to another log than its name or `log_number` states.
-///         No log is written.
+///     OtherLogError: All of `source` belongs to a log with a number other than the one in its name
+///         or in `log_number`. No log is written.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
@@ -229,7 +229,8 @@ pub(crate) fn salvage(
         .with_repair_bit_flips(repair_bit_flips);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let (report, path) = read_once(source, progress, |source| ops::salvage(source, &destination, &options))?;
-    // At this point, the new log exists. A failure to read it is not an error of this call.
+    // At this point, the new log exists. If the new log cannot be read, that is not an error of
+    // this call.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {
             let options = ReadOptions::default()
@@ -246,20 +247,19 @@ pub(crate) fn salvage(
 
 /// Copies all records of a closed log to a new log, for example to a packed log or back.
 ///
-/// The copy is strict: it contains all records, or no copy is made. Damage, an incomplete record at
-/// the end, and zeros are errors, because a record may have been lost there. There is one
-/// exception. If the file consists of whole blocks, zeros that fill the block of the last record
-/// are treated as padding and left out.
+/// The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
+/// record at the end, and zeros are errors, because a record may have been lost in these places.
+/// There is one exception: if the file consists of whole blocks, zeros that fill up the block of
+/// the last record are treated as padding and left out.
 ///
 /// This function also unpacks a log. Copy a packed log to the dialect of the original log to get
 /// the same records back. If the original consisted of whole records only, the bytes are the same
-/// too. Logs that could not be restored are refused. These are logs with a log number, with
-/// compression of each record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of
-/// `"swanlab"`.
+/// too. Logs that could not be restored are refused: logs with a log number, with compression of
+/// each record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of `"swanlab"`.
 ///
-/// The source is not changed. The new log is written as by `salvage`: a file with the final name is
-/// complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
-/// database has to read.
+/// The source is not changed. The new log is written in the same way as by `salvage`: a file with
+/// the final name is complete and on the disk. Only cordwood can read a packed log, so never pack a
+/// log that a database has to read.
 ///
 /// Args:
 ///     source: As for `Reader`. The log should be closed. Records that are appended during the copy
@@ -281,7 +281,7 @@ pub(crate) fn salvage(
 ///         than padding. No log is written.
 ///     DialectError: `source` is not a log, or is a log that could not be restored from the new
 ///         log.
-///     FileExistsError: A file already exists at `destination`. It is not changed.
+///     FileExistsError: A file already exists at `destination`. That file is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or
 ///         `destination` has the name of a segment.
 ///     RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
@@ -341,7 +341,7 @@ fn read_once<T: Send>(
     let watch = Watch::new(progress, source.file_len());
     let source = watched(source, &watch);
     let done = watch.run(py, 1, || work(source))?;
-    // If the error already has a path, it may be about the destination.
+    // An error that already has a path may be about the destination, so no path is passed.
     Ok((done.map_err(|error| to_python(py, error, None))?, path))
 }
 
@@ -350,7 +350,8 @@ fn given_compression(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Compres
     compression_of(value).map(Some)
 }
 
-/// The value for an omitted argument. The new log then has the default compression of its dialect.
+/// The value of an omitted argument, which gives the new log the default compression of its
+/// dialect.
 const OF_DIALECT: Option<Option<Compression>> = None;
 
 /// Returns the path of a new log.
@@ -364,7 +365,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 
 /// Reads a log to its end, and counts its contents.
 ///
-/// Damage is not an error here. It is handled as in `verify`.
+/// Damage is not an error for this function. Damage is handled as in `verify`.
 ///
 /// Args:
 ///     source: As for `verify`.

@@ -1,5 +1,5 @@
-//! Sources that one or several threads read with the interpreter released. Ctrl-C stops the
-//! reading, and progress is reported.
+//! Sources that one or several threads read with the interpreter released. They report progress,
+//! and Ctrl-C stops the reading.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,9 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::source::{Input, InputSource};
 use crate::values::error::{call_python, check_signals_anywhere};
 
-/// A source that checks for Ctrl-C before each read and reports progress after it. The check is
-/// needed because the interpreter is released during the work. Only Python's main thread can detect
-/// Ctrl-C. All other threads stop after the main thread has detected it.
+/// A source that checks for Ctrl-C before each read and reports progress after each read. The check
+/// is needed because the interpreter is released during the work. Only Python's main thread can
+/// detect Ctrl-C. The other threads stop once the main thread has detected Ctrl-C.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
@@ -25,14 +25,15 @@ pub(crate) struct Watched {
 
 /// The state shared by all threads that read one log.
 pub(crate) struct Watch {
-    /// A Python function to call with the number of bytes of each read.
+    /// A Python function to call after each read, with the number of bytes read.
     progress: Option<Py<PyAny>>,
     /// The length of the source, and the number of bytes read. More bytes may be read than the
     /// source contains, because threads read past the ends of their parts and some logs are read
     /// twice.
     len: u64,
     read_len: AtomicU64,
-    /// The first exception raised by `progress` or by a signal handler. It stops all threads.
+    /// The first exception raised by `progress` or by a signal handler. This exception stops all
+    /// threads.
     raised: OnceLock<PyErr>,
 }
 
@@ -47,7 +48,7 @@ impl Watch {
         })
     }
 
-    /// Fails if `result` is an exception, or if any thread had an exception before. All other
+    /// Fails if `result` is an exception, or if any thread has already had an exception. All other
     /// threads then fail at their next read.
     fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {

@@ -1,5 +1,4 @@
-//! The class `RecordDecoder`, which returns rows and values of records as Python objects or as
-//! JSON.
+//! The class `RecordDecoder`, which decodes records to Python objects or to JSON.
 
 use cordwood_payload::table::{BytesAs, Decoder, Fault, OneRow, Record, Sink, View};
 use pyo3::exceptions::PyValueError;
@@ -22,7 +21,7 @@ use crate::values::error::payload_fault;
 ///     dialect: The dialect of the log, if it is known.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct RecordDecoder {
-    /// How bytes become JSON. The bytes in entities never become text.
+    /// How bytes are converted to JSON. The bytes in entities are never converted to text.
     bytes: BytesAs,
     decoder: Exclusive<Decoder>,
 }
@@ -47,11 +46,11 @@ impl RecordDecoder {
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
-    ///     errors: A list. If a value cannot be read, it is left out and its error is appended to
-    ///         this list. If the argument is `None`, the error is raised.
+    ///     errors: The list to which the errors of unreadable values are appended. The row then
+    ///         omits these values. If this is `None`, the first error is raised.
     ///
     /// Returns:
-    ///     The values by their names, or `None` for a record that has no row.
+    ///     The values by name, or `None` if the record has no row.
     ///
     /// Raises:
     ///     PayloadError: The record cannot be decoded.
@@ -69,10 +68,10 @@ impl RecordDecoder {
         })
     }
 
-    /// Returns the row that is complete only after the last record.
+    /// Returns the row that is only complete after the last record.
     ///
     /// Returns:
-    ///     The values by their names, or `None` if there is no such row.
+    ///     The values by name, or `None` if there is no such row.
     fn rest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.taken(py, None, |decoder, sink| {
             decoder.rest(sink);
@@ -86,7 +85,7 @@ impl RecordDecoder {
     ///     record: `bytes` or any other buffer.
     ///
     /// Returns:
-    ///     The value, or `None` for a record that the payload does not describe.
+    ///     The value, or `None` if the payload does not describe this record.
     ///
     /// Raises:
     ///     PayloadError: The record cannot be decoded.
@@ -109,7 +108,7 @@ impl RecordDecoder {
     ///     record: `bytes` or any other buffer.
     ///
     /// Returns:
-    ///     The text, or `None` for a record that the payload does not describe.
+    ///     The text, or `None` if the payload does not describe this record.
     ///
     /// Raises:
     ///     PayloadError: The record cannot be decoded.
@@ -130,7 +129,7 @@ impl RecordDecoder {
         }
     }
 
-    /// The uncertain point that the records have shown so far. `None` if there is none.
+    /// A message if the records so far can be read in more than one way, otherwise `None`.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.decoder.lock(py)?.note())
@@ -138,7 +137,7 @@ impl RecordDecoder {
 }
 
 impl RecordDecoder {
-    /// Returns the row that `take` passes to a sink.
+    /// Calls `take`, and returns the row that `take` passes to the sink.
     fn taken<'py>(
         &self,
         py: Python<'py>,
@@ -194,7 +193,7 @@ pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound
     })
 }
 
-/// Converts a list, given the function that converts its items.
+/// Converts a list. A given function converts each item.
 pub(super) fn list_of<'py>(
     py: Python<'py>,
     list: View<'_>,
@@ -208,7 +207,7 @@ pub(super) fn list_of<'py>(
     result.map(|()| items)
 }
 
-/// Converts an integer of many digits. Returns text if Python accepts fewer digits.
+/// Converts an integer of many digits. Returns text if Python does not accept this many digits.
 fn huge_object<'py>(py: Python<'py>, digits: &str) -> PyResult<Bound<'py, PyAny>> {
     let text = new_text(py, digits)?.into_any();
     match py.get_type::<PyInt>().run((&text,)) {

@@ -1,4 +1,4 @@
-//! The operations of write batches. They are named tuples in Python, written in
+//! The operations of write batches. In Python, an operation is a named tuple, whose class is in
 //! `cordwood.payload.write_batch`.
 
 use cordwood_payload::{self as payload, Parts};
@@ -10,7 +10,7 @@ use crate::values::arguments::bytes_of;
 use crate::values::enums::OPERATION_KIND;
 use crate::values::{IntoField, named_tuple};
 
-/// An operation that was read from a batch, with its sequence number if it counts.
+/// An operation that was read from a batch. If the operation is counted, it has a sequence number.
 pub(crate) struct Operation<'a> {
     pub(crate) operation: payload::Operation<'a>,
     pub(crate) sequence: Option<u64>,
@@ -35,7 +35,8 @@ named_tuple!(
     }
 );
 
-/// Returns the names of the parts that an operation has. A column family may always be omitted.
+/// Returns the names of the parts that an operation has. The column family is not listed, because a
+/// caller may always omit it.
 fn names(parts: &Parts<'_>) -> Vec<&'static str> {
     let strings = parts.strings().into_iter();
     let strings = strings.filter_map(|(name, bytes)| bytes.map(|_| name));
@@ -44,8 +45,8 @@ fn names(parts: &Parts<'_>) -> Vec<&'static str> {
         .collect()
 }
 
-/// Returns the number in a field. If it has too many bits, the name of the field is a note of the
-/// error.
+/// Returns the number in a field. If the number has too many bits, the error gets a note with the
+/// name of the field.
 fn number_of<T>(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<T>>
 where
     T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
@@ -89,7 +90,8 @@ impl<'py> NewOperation<'py> {
         })
     }
 
-    /// Returns the operation for the batch. It must have exactly the parts that its kind has.
+    /// Converts this to an operation of a batch. Fails unless the operation has exactly the parts
+    /// of its kind.
     pub(crate) fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
         let strings = self.strings.each_ref();

@@ -1,4 +1,4 @@
-//! Records for the decoders of payloads, and the kinds of data in them.
+//! Passes records to the decoders of payloads, and detects the kinds of data in records.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
     decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
 }
 
-/// Returns the facts that the dialect of a log shows.
+/// Returns the facts that follow from the dialect of a log.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();
     facts.engine = engine_of_log(dialect);
@@ -34,7 +34,8 @@ pub(super) enum Records {
 }
 
 impl Records {
-    /// Converts a `RecordBatch`, or a list of `Record`. A list may say which records are salvaged.
+    /// Converts a `RecordBatch`, or a list of `Record`. If `has_salvaged` is true, a list also says
+    /// which records are salvaged.
     pub(super) fn of(records: &Bound<'_, PyAny>, has_salvaged: bool) -> PyResult<Self> {
         if let Ok(batch) = records.cast::<RecordBatch>() {
             return Ok(Records::Batch(batch.get().shared()));
@@ -77,8 +78,9 @@ impl Records {
 ///     source: A `RecordBatch`, or a list of `Record`.
 ///
 /// Returns:
-///     Each kind with the indices of its records, and the indices of the records that cannot be
-///     read. The kind of entities without a key is `None`.
+///     A pair. The first item has each kind of entity with the indices of the records of this kind.
+///     The second item has the indices of the unreadable records. The kind of an entity without a
+///     key is `None`.
 #[pyfunction]
 #[pyo3(signature = (source, /))]
 #[expect(clippy::type_complexity, reason = "a tuple of Python")]
@@ -113,15 +115,15 @@ pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<S
     }))
 }
 
-/// Checks whether a whole record is of the kind that a payload describes.
+/// Checks whether an entire record can be decoded as this payload.
 ///
 /// Args:
 ///     payload: The name of the payload.
 ///     record: The record.
-///     dialect: The dialect of its log, if it is known.
+///     dialect: The dialect of the log, if it is known.
 ///
 /// Returns:
-///     True if it can be decoded without a fault.
+///     True if the record can be decoded without a fault.
 #[pyfunction]
 #[pyo3(signature = (payload, record, dialect, /))]
 pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) -> PyResult<bool> {

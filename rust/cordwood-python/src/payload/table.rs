@@ -1,4 +1,4 @@
-//! The class `Table`, which makes `cordwood_payload::table` available to Python.
+//! The class `Table`, which wraps `cordwood_payload::table` for Python.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -34,8 +34,8 @@ const PARTS: [(Part, &str); 4] = [
     (Part::Rest, "rest"),
 ];
 
-/// The result of a step of a table, its output, its faults, and the number of further faults. For
-/// each fault, there is the index of the record, the part that is missing, and the error.
+/// The result of one step of a table, its output, its faults, and the number of further faults.
+/// Each fault has the index of the record, the missing part, and the error.
 type Taken<'py, T> = (
     T,
     Vec<Bound<'py, PyAny>>,
@@ -45,10 +45,10 @@ type Taken<'py, T> = (
 
 /// Turns the records of logs into a table.
 ///
-/// The columns are either known or learned. A table that learns them is opened once the first
-/// records have shown some columns. From then on, it also writes its rows. If a later row needs
-/// other columns, the table is no longer open. It then only learns from this row and all later
-/// ones, and must be made again with all columns.
+/// The columns are either known or learned. A table that learns its columns is opened once the
+/// first records have shown some columns. From then on, the table also writes its rows. If a later
+/// row needs another column, the table stops writing. The table then only learns from this row and
+/// all later rows. In that case, you must make another table with all columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -56,20 +56,20 @@ type Taken<'py, T> = (
 ///     columns: Pairs of a name and a type from `cordwood._tables.schema`, if the columns are
 ///         known.
 ///     always: The columns that a table has even if no row has a value in them.
-///     wanted: The columns that are wanted, in their order, or `None` for all. `a.b` is the field
+///     wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
 ///         `b` of the column `a`.
 ///     limit: The maximum number of rows.
 ///     opens_early: Whether a table that learns its columns is opened with the columns of the first
 ///         records.
-///     bytes_as: How bytes become text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
+///     bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
 ///         `"utf-8"`, a row whose bytes are not UTF-8 is a fault.
 ///     escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would read it as a
 ///         formula.
-///     column_count_max: The maximum number of columns, including fields in columns.
+///     column_count_max: The maximum number of columns, including fields inside columns.
 ///     field_count_max: The maximum number of fields in a column.
 ///     level_count_max: The maximum number of levels of lists and structures in a column.
 ///     row_count_max: The maximum number of rows in an Arrow batch.
-///     cell_count_max: The maximum number of cells in an Arrow batch. One row may have more.
+///     cell_count_max: The maximum number of cells in an Arrow batch. A single row may have more.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
@@ -79,11 +79,12 @@ pub(crate) struct Table {
 struct Parts {
     table: table::Table,
     decoder: Decoder,
-    /// Whether a row with the offset of its record also says whether the record is salvaged.
+    /// Whether rows that contain the offset of their record also say whether the record is
+    /// salvaged.
     has_salvaged: bool,
     /// The columns, if they are known.
     known: Option<Vec<(String, Type)>>,
-    /// The Arrow types of the columns, once there is a batch.
+    /// The Arrow types of the columns, once a batch exists.
     fields: Vec<Field>,
 }
 
@@ -175,10 +176,10 @@ impl Table {
     /// Args:
     ///     first: The names and texts of the cells that each row of the log starts with.
     ///     dialect: The dialect of the log, if it is known.
-    ///     families: The names of the column families of the log, by their numbers.
-    ///     is_run: Whether the log is a run of Weights & Biases even if it has no record.
-    ///     has_salvaged: Whether a row with the offset of its record also says whether the record
-    ///         is salvaged.
+    ///     families: The names of the log's column families, by number.
+    ///     is_run: Whether to treat the log as a run of Weights & Biases even if it has no record.
+    ///     has_salvaged: Whether rows that contain the offset of their record also say whether the
+    ///         record is salvaged.
     #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
     fn start_log(
         &self,
@@ -204,21 +205,22 @@ impl Table {
     /// Args:
     ///     source: A `RecordBatch`, or a list of `Record`.
     ///     start: The index of the first record to take.
-    ///     only: The indices of the records to take, in ascending order, or `None` for all. If it
-    ///         is a list, `start` is an index in it.
+    ///     only: The indices of the records to take, in ascending order, or `None` for all records.
+    ///         If indices are given, `start` is a position in this list.
     ///
     /// Returns:
     ///     A tuple of four items. The first is the index of the record to continue with. The second
-    ///     is the output: `bytes`, or for Arrow the indices of the columns that have values, the
-    ///     number of rows, and capsules of the Arrow C data interface. The third is the faults: for
-    ///     each, the index of a record, the missing part (`"record"`, `"row"`, `"value"` or
-    ///     `"rest"`), and a `PayloadError`. The last is the number of further faults.
+    ///     is the output, which is `bytes`. For Arrow, the output is the indices of the columns
+    ///     that have values, the number of rows, and capsules of the Arrow C data interface. The
+    ///     third is the list of faults. Each fault has the index of a record, the missing part
+    ///     (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`. The fourth is the
+    ///     number of faults that are not in the list.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory.
     ///     TooManyColumnsError: There are too many columns.
-    ///     HasFirstError: A row has a column of the same name as one that each row starts with.
-    ///     MisfitError: A value does not fit its column, or belongs to no column.
+    ///     HasFirstError: A row has a column with the name of a cell at the start of each row.
+    ///     MisfitError: A value does not fit its column, or has no column.
     #[pyo3(signature = (source, start, only = None, /))]
     fn take<'py>(
         &self,
@@ -239,16 +241,16 @@ impl Table {
         )
     }
 
-    /// Takes the rows that are complete only at the end of a log.
+    /// Takes the rows that are only complete at the end of a log.
     ///
     /// Returns:
-    ///     Whether these are all rows, and the output and the faults, as for `take`. If these are
-    ///     not all rows, call this again.
+    ///     A tuple of four items. The first is whether all such rows have been taken. The other
+    ///     items are as for `take`. If rows are left, call this again.
     fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
         self.taken_at_end(py, table::Table::rest)
     }
 
-    /// Takes the rows that are held back until all logs have been read.
+    /// Takes the rows that the table holds back until all logs have been read.
     ///
     /// Returns:
     ///     As for `take_rest`.
@@ -256,7 +258,7 @@ impl Table {
         self.taken_at_end(py, |table, _| table.end())
     }
 
-    /// Returns the known or learned columns in their order, each with its type.
+    /// Returns the known or learned columns in order, each with its type.
     #[getter]
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = self.parts.lock(py)?.columns();
@@ -275,12 +277,12 @@ impl Table {
         schema_capsule(py, &self.parts.lock(py)?.new_fields())
     }
 
-    /// Returns the columns that became JSON.
+    /// Returns the columns that were converted to JSON.
     ///
-    /// The first value has those with values of several types, and these types. The second has the
-    /// names of those that are too wide.
+    /// The first value maps each column that has values of several types to those types. The second
+    /// value lists the columns that are too wide.
     ///
-    /// `a.b` is a field of `a`, and `a[]` are its items.
+    /// `a.b` is a field of `a`, and `a[]` are the items of `a`.
     #[getter]
     fn conflicts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Vec<String>)> {
         let (found, parts) = (PyDict::new(py), self.parts.lock(py)?);
@@ -294,7 +296,7 @@ impl Table {
         Ok((found, overfull.collect()))
     }
 
-    /// The uncertain point that the records of this log have shown so far, or `None`.
+    /// A message if the records so far can be read in more than one way, otherwise `None`.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.parts.lock(py)?.decoder.note())
@@ -302,13 +304,15 @@ impl Table {
 
     /// Whether the table writes its rows.
     ///
-    /// If it does not at the end, it must be made again with all columns.
+    /// If this is false at the end, you must make another table with all columns.
     #[getter]
     fn is_open(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.parts.lock(py)?.table.is_open())
     }
 
-    /// Makes the table only learn from later rows, as if the columns had grown.
+    /// Stops writing rows.
+    ///
+    /// The table then only learns from later rows, as if a row had needed another column.
     fn only_learn(&self, py: Python<'_>) -> PyResult<()> {
         self.parts.lock(py)?.table.only_learn();
         Ok(())
@@ -320,7 +324,7 @@ impl Table {
         Ok(self.parts.lock(py)?.table.row_count())
     }
 
-    /// Whether the table has as many rows as are wanted.
+    /// Whether the table has reached its maximum number of rows.
     #[getter]
     fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
@@ -336,8 +340,8 @@ impl Table {
 }
 
 impl Table {
-    /// Makes a step of the table at the end of a log. A table that cannot take a row has not all
-    /// rows, so that the caller makes another step and gets the error.
+    /// Runs one step of the table at the end of a log. If the table cannot take a row, this reports
+    /// that rows are left, so that the caller runs another step and gets the error.
     fn taken_at_end<'py>(
         &self,
         py: Python<'py>,
@@ -349,7 +353,7 @@ impl Table {
         self.taken(py, is_all, |at| at, |_| None)
     }
 
-    /// Makes a step of the table. `index_of` converts the indices of the records with faults.
+    /// Runs one step of the table. `index_of` converts the index of each record with a fault.
     /// `offset_of` returns the offset of the record at which the table has stopped.
     fn taken<'py, T: Send>(
         &self,
@@ -367,9 +371,9 @@ impl Table {
         let made = made.map_err(|_| no_memory())?;
         let made = made.map(|made| parts.object(py, made)).transpose()?;
         let stop = parts.table.stop().filter(|stop| **stop != Stop::Full).cloned();
-        // Creating an exception runs Python code.
+        // Creating an exception runs Python code, so the lock is released first.
         drop(guard);
-        // The faults before it are returned first. The next call raises it.
+        // Faults before the error are returned first. The next call raises the error.
         if faults.is_empty()
             && let Some(stop) = stop
         {
@@ -389,7 +393,7 @@ impl Table {
     }
 }
 
-/// Returns the exception for a table that takes no more records.
+/// Returns the exception for the reason why a table takes no more records.
 fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
     let (class, message) = match stop {
         Stop::TooManyColumns => ("TooManyColumnsError", "there are too many columns".to_owned()),
@@ -407,8 +411,8 @@ fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, T
     types.collect()
 }
 
-/// The types that contain no others, with their names in `cordwood._tables.schema` and their Arrow
-/// types.
+/// The types that contain no other types, each with its name in `cordwood._tables.schema` and its
+/// Arrow type.
 const TYPES: [(&str, Type, DataType); 8] = [
     ("bool", Type::Bool, DataType::BOOL),
     ("int", Type::Int, DataType::INT64),
@@ -453,8 +457,8 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.into_iter().collect())))
 }
 
-/// Returns the `ColumnType` of `cordwood._tables.schema` for a type. For a given type, this is the
-/// type that its columns are built as.
+/// Returns the `ColumnType` of `cordwood._tables.schema` for a type. If columns of the type are
+/// built as another type, returns that other type.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     let schema = || module(py, "cordwood._tables.schema");
     match kind.made_as() {
@@ -488,7 +492,7 @@ fn field_of(name: &str, kind: &Type) -> Field {
         }
     };
     Field {
-        // In Arrow's interface, a name ends at a NUL.
+        // A name in the Arrow interface ends at a NUL, so each NUL is escaped.
         name: CString::new(name.replace('\0', "\\x00")).unwrap_or_default().into(),
         data_type,
         is_nullable: true,

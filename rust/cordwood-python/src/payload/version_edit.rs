@@ -1,4 +1,5 @@
-//! The functions of `cordwood.payload.VersionEdit`, which returns their results as named tuples.
+//! The functions of `cordwood.payload.VersionEdit`. That class converts the results of these
+//! functions to named tuples.
 
 use std::collections::BTreeMap;
 
@@ -35,16 +36,16 @@ pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<
 
 /// Decodes one field of a version edit.
 ///
-/// Fields are decoded one at a time because a decoded field is many times larger than in the
-/// record.
+/// Fields are decoded one at a time, because a decoded field takes up much more memory than its
+/// bytes in the record.
 ///
 /// Args:
 ///     record: The record.
 ///     offset: The offset of the field in the record, in bytes.
 ///
 /// Returns:
-///     The name of its kind, its tag, its value, and the offset after it. `None` at the end of the
-///     record.
+///     The name of the field's kind, its tag, its value, and the offset after the field. `None` at
+///     the end of the record.
 ///
 /// Raises:
 ///     PayloadError: The bytes at the offset are not a field.
@@ -64,9 +65,9 @@ pub(crate) fn version_edit_field<'py>(
     Ok(Some((field.kind, field.tag, value, end_offset)))
 }
 
-/// The state of a database after the edits in its MANIFEST.
+/// The state of a database after all edits in its MANIFEST.
 ///
-/// It has the tables of the database and the last value of each number.
+/// The state consists of the tables of the database and the last value of each numeric field.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct VersionState(Exclusive<payload::VersionState>);
 
@@ -83,7 +84,7 @@ impl VersionState {
     ///     record: `bytes` or any other buffer.
     ///
     /// Raises:
-    ///     PayloadError: The record is not a version edit. The state is then unchanged.
+    ///     PayloadError: The record is not a version edit. In this case, the state is unchanged.
     ///     TypeError: `record` is not bytes-like.
     #[pyo3(signature = (record, /))]
     fn apply(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -96,9 +97,10 @@ impl VersionState {
     /// Returns the numbers that the edits state.
     ///
     /// Returns:
-    ///     The last value of each field that is a number, by the name of the field; the smallest
-    ///     log number that each column family needs; the synced length in bytes of each log that
-    ///     RocksDB keeps track of; and whether LevelDB knows all fields.
+    ///     A tuple of four items. The first is the last value of each numeric field, by the name of
+    ///     the field. The second is the smallest log number that each column family still needs.
+    ///     The third is the synced length in bytes of each log that RocksDB tracks. The fourth is
+    ///     whether LevelDB knows all fields.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn numbers(
         &self,
@@ -118,11 +120,11 @@ impl VersionState {
         ))
     }
 
-    /// Returns the tables, by column family, level and number.
+    /// Returns the tables, sorted by column family, level and number.
     ///
     /// Returns:
-    ///     For each table, the number of its column family, the name of that family if the MANIFEST
-    ///     states it, and the parts of the table by their names.
+    ///     For each table, the number of its column family, the name of the family if the MANIFEST
+    ///     states it, and the parts of the table by name.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {
         let state = self.0.lock(py)?;

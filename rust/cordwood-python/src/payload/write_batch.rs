@@ -19,8 +19,8 @@ use crate::values::error::{of_call, payload_error};
 ///     engine: `"rocksdb"` or `"pebble"`.
 ///
 /// Returns:
-///     The record as `bytes`, the sequence number of the first operation, and the number of
-///     operations that count.
+///     The record as `bytes`, the sequence number of the first operation, and the number of counted
+///     operations.
 ///
 /// Raises:
 ///     PayloadError: The record is shorter than the header of a batch.
@@ -50,8 +50,8 @@ pub(crate) fn write_batch_header<'py>(
 ///
 /// Raises:
 ///     PayloadError: The engine does not know one of the operations, or a part is too large.
-///     TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has
-///         another.
+///     TypeError: An item is not an `Operation`, lacks an attribute of its kind, or has an
+///         attribute that its kind does not have.
 ///     ValueError: The engine or a kind of operation is unknown.
 ///     OverflowError: A number is negative or has too many bits.
 #[pyfunction]
@@ -78,8 +78,8 @@ pub(crate) fn build_write_batch<'py>(
 /// Checks the write batches of one log, and detects the engine that wrote them.
 ///
 /// Args:
-///     dialect: The dialect of the log, or `None`. If RocksDB and Pebble share the dialect, the
-///         batches show which engine it is.
+///     dialect: The dialect of the log, or `None`. If both RocksDB and Pebble use the dialect, the
+///         batches show which engine wrote the log.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct WriteBatchReader(Exclusive<payload::WriteBatchReader>);
 
@@ -100,7 +100,7 @@ impl WriteBatchReader {
     ///     `"rocksdb"` or `"pebble"`.
     ///
     /// Raises:
-    ///     PayloadError: The record is not a batch, or is a damaged one.
+    ///     PayloadError: The record is not a batch, or the batch is damaged.
     #[pyo3(signature = (record, /))]
     fn engine(&self, record: &Bound<'_, PyBytes>) -> PyResult<&'static str> {
         let py = record.py();
@@ -114,14 +114,17 @@ impl WriteBatchReader {
         }
     }
 
-    /// The uncertain point that the batches have shown so far, in words, or `None`.
+    /// A message if it is uncertain which engine wrote the log, otherwise `None`.
+    ///
+    /// The engine is uncertain if RocksDB and Pebble read a batch differently and no earlier batch
+    /// shows which engine wrote the log.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.0.lock(py)?.note())
     }
 }
 
-/// Returns the engine of a log in this dialect, or `None` if its batches decide.
+/// Returns the engine of a log in this dialect, or `None` if only the batches show the engine.
 pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
     match dialect {
         Some("rocksdb") => Some(Engine::RocksDb),
@@ -130,7 +133,7 @@ pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
     }
 }
 
-/// An iterator over the operations of a write batch, decoded one by one.
+/// An iterator over the operations of a write batch, which decodes them one at a time.
 ///
 /// Args:
 ///     record: The record.
@@ -171,7 +174,7 @@ impl WriteBatchOperations {
             return Ok(Some(object));
         }
         *next = None;
-        // Creating an exception runs Python code.
+        // Creating an exception runs Python code, so the lock is released first.
         drop(next);
         step.map(|_| None).map_err(|error| payload_error(py, error))
     }

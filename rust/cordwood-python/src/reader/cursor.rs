@@ -1,6 +1,6 @@
-//! The cursor with which a reader, its iterators and a scan move through a log. It takes records
-//! from the core's reader or from threads that read ahead. The core's reader keeps each finding
-//! until it is taken.
+//! The cursor with which a reader, its iterators and a scan move through a log. The cursor takes
+//! records from the core's reader or from threads that read ahead. The core's reader keeps each
+//! finding until the finding is taken.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::values::record::Record;
 /// How many regions may be skipped before the cursor checks for Ctrl-C.
 const REGION_COUNT_MAX: u32 = 1 << 12;
 
-/// The position in a log, and the findings before it. A step takes a record or a batch only when it
-/// returns that record or batch. If a step fails because of Ctrl-C or because there is no memory
-/// for an object, the next step returns the same record or batch.
+/// The position in a log, and the findings up to that position. A step consumes a record or a batch
+/// only by returning it. If a step fails because of Ctrl-C or because there is no memory for an
+/// object, the next step returns the same record or batch.
 ///
-/// Some steps take an optional `py`. It is `None` if the calling thread might not hold the
-/// interpreter, as in the consumer of an Arrow stream.
+/// Some steps take an optional `py`. This argument is `None` if the calling thread might not hold
+/// the interpreter, for example in the consumer of an Arrow stream.
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
@@ -40,18 +40,19 @@ pub(crate) struct Cursor {
     /// have not been returned yet.
     gathered: RecordBatch,
     first: usize,
-    /// Whether threads have read up to `position`. The core's reader then has to seek there before
-    /// it continues.
+    /// Whether threads have read up to `position`. If so, the core's reader has to seek to
+    /// `position` before it continues.
     is_elsewhere: bool,
-    /// The source for reading in several threads, if it is a file or memory of known length.
+    /// The source for reading in several threads, if the source is a file or memory of known
+    /// length.
     source: Option<Box<dyn Input>>,
     ahead: ReadAhead,
     pub(crate) referent: Option<Referent>,
-    /// The offset of the last `seek`. No byte after it belongs to an earlier range.
+    /// The offset of the last `seek`. No byte after this offset belongs to an earlier range.
     sought: Option<u64>,
     pub(super) logged: Logged,
     /// The position before the last step for which the interpreter was released. The initial value
-    /// is not near any position, because the first step may have to read.
+    /// is not near any position, because the first step may have to wait for a read.
     released_at: u64,
 }
 
@@ -75,7 +76,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the file offset after everything that was returned.
+    /// Returns the file offset after everything that has been returned.
     pub(crate) fn position(&self) -> u64 {
         if self.gathered.is_empty() {
             return self.position;
@@ -106,7 +107,7 @@ impl Cursor {
         Ok([self.logged.summary(), None])
     }
 
-    /// Ends the threads that read ahead for these batches.
+    /// Ends the threads that are reading ahead for these batches.
     pub(crate) fn stop_threads(&mut self, batches: &Batches) {
         if self.ahead.is_for(batches) {
             self.ahead = ReadAhead::default();
@@ -115,9 +116,10 @@ impl Cursor {
 
     /// Takes the next record as an object made by `make`, if the record has already been found.
     /// `make` must not run Python code. Returns `None` if no record has been found. If the object
-    /// cannot be made, returns `None` with an exception set, and the record stays the next one.
-    // This is inlined into the functions that are called once per record, where the cost of a call
-    // would matter.
+    /// cannot be made, returns `None` with an exception set, and the record remains the next one to
+    /// be taken.
+    // This function is inlined into the functions that are called once per record, because the cost
+    // of a call would matter there.
     #[inline(always)]
     pub(crate) fn take<T>(&mut self, py: Python<'_>, make: impl FnOnce(Record) -> PyResult<T>) -> Option<T> {
         if !self.gathered.is_empty() || self.is_elsewhere {
@@ -194,9 +196,9 @@ impl Cursor {
     }
 
     /// Looks for the next event without releasing the interpreter, if the interpreter was last
-    /// released less than 4 KiB before this position. If every second record is damaged, releasing
-    /// the interpreter for each of them would take a quarter of the time. Returns `false` if the
-    /// interpreter has to be released. This is so for every read, and for every compressed record,
+    /// released less than 4 KiB before this position. If every second record were damaged,
+    /// releasing the interpreter for each of them would take a quarter of the time. Returns `false`
+    /// if the interpreter has to be released: for every read, and for every compressed record,
     /// because such a record may be as long as the limit allows.
     fn finds_shortly(&mut self) -> bool {
         const NEAR_LEN: u64 = 1 << 12;
@@ -206,7 +208,7 @@ impl Cursor {
 
     /// Looks for an event to report, and gathers the records before it until they fill a batch of
     /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
-    /// not logged are only counted here. They may be as short as a header, so there may be very
+    /// not logged are only counted here: each may be as short as a header, so there may be very
     /// many of them. Returns whether an event or a batch was found. Returns `false` after one read
     /// or after many regions, so that a long part without a record does not delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
@@ -234,9 +236,9 @@ impl Cursor {
         Ok(false)
     }
 
-    /// Gathers records that are in memory. Returns `true` if they fill a batch of `target_len`
-    /// bytes. Also returns `true` if there is no memory for the next record, so that the batch
-    /// stays shorter.
+    /// Gathers records that are in memory. Returns `true` if the records fill a batch of
+    /// `target_len` bytes. Also returns `true` if there is no memory for the next record, in which
+    /// case the batch stays shorter.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
         // Regions skipped after the last record have already advanced the position.
@@ -281,8 +283,8 @@ impl Cursor {
         self.skipped.add(region);
     }
 
-    /// Counts the event that ended a step as reported, and returns the messages about it. The
-    /// caller logs them once other threads may use the cursor again.
+    /// Counts the event that ended a step as reported, and returns the messages about the event.
+    /// The caller logs these messages once other threads can use the cursor again.
     pub(crate) fn report<T>(&mut self, step: &mut Result<T, Stop>) -> Messages {
         match step {
             Err(Stop::Skipped(region)) => {
@@ -295,8 +297,9 @@ impl Cursor {
             Err(Stop::Failed(error)) => {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skip(region);
-                    // The core's reader also seeks when it continues after threads. The user did
-                    // not choose that offset, so the hint to check it does not apply.
+                    // The core's reader also seeks when it continues after threads. In that case,
+                    // the user did not choose the offset, so the hint to check the offset does not
+                    // apply.
                     if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.start) {
                         error.hint = Some(Hint::OnCorruption);
                     }
@@ -325,7 +328,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Takes the next record batch as an object made by `make`. If that fails, the next step
+    /// Takes the next record batch as an object made by `make`. If `make` fails, the next step
     /// returns the same records. `make` must not run Python code.
     pub(crate) fn next_batch<T>(
         &mut self,
@@ -365,7 +368,8 @@ impl Cursor {
             check_for_interrupt(py)?;
         }
         match self.reader.found() {
-            // An exception from a source may wait until the records before it have been returned.
+            // An exception from a source can wait until the records before the exception have been
+            // returned.
             Some(Found::Failed(error))
                 if !self.gathered.is_empty() && !py.is_some_and(|py| is_interrupt(py, error)) =>
             {

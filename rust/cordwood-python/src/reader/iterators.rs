@@ -1,4 +1,4 @@
-//! The iterators of a reader. They share the position of the reader.
+//! The iterators of a reader. The iterators share the reader's position.
 
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -71,14 +71,15 @@ impl RecordBatches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<RecordBatch>>> {
-        // This runs no Python code, because the garbage collector does not track `RecordBatch`.
+        // Creating a `RecordBatch` runs no Python code, because the garbage collector does not
+        // track this class.
         let make = |batch| Py::new(py, RecordBatch::new(batch));
         let reader = self.reader.get();
         reader.find(py, |cursor| cursor.next_batch(Some(py), &self.batches, make))
     }
 }
 
-/// Ends the threads that read ahead, unless another thread is using the reader.
+/// Ends the threads that are reading ahead, unless another thread is using the reader.
 impl Drop for RecordBatches {
     fn drop(&mut self) {
         if let Some(State::Open(cursor)) = self.reader.get().state.try_lock().as_deref_mut() {

@@ -1,4 +1,4 @@
-//! The messages to the logger `cordwood`. They report a limited number of skipped regions, and why
+//! The messages to the logger `cordwood`, which report a limited number of skipped regions, and why
 //! a whole file contains no record.
 
 use std::path::Path;
@@ -17,12 +17,12 @@ use crate::values::error::of_call;
 pub(crate) struct Logged {
     count: u64,
     len: u64,
-    /// Whether a message has said that the file belongs to another log.
+    /// Whether a message that the file belongs to another log has been logged.
     has_other_log: bool,
 }
 
-/// The messages about one step, at most two. They are logged without the lock of the reader,
-/// because a handler or a filter can run any Python code.
+/// The messages about one step, at most two. Messages are logged without holding the reader's lock,
+/// because a logging handler or filter can run any Python code.
 pub(crate) type Messages = [Option<Message>; 2];
 
 pub(crate) enum Message {
@@ -65,16 +65,16 @@ impl Logged {
     }
 
     /// Returns the message about the regions that were only counted, and resets the counters.
-    /// Called when reading ends.
+    /// This is called when reading ends.
     pub(crate) fn summary(&mut self) -> Option<Message> {
         let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
         let count = count.checked_sub(Self::COUNT_MAX).filter(|&count| count > 0)?;
         Some(Message::Summary { count, len })
     }
 
-    /// Returns the messages at the end of a log. These are the [`summary`](Self::summary), and a
-    /// message if the file belongs to another log. The second message needs `whole`, which is the
-    /// reader of a log that was read from its start.
+    /// Returns the messages at the end of a log. The messages are the [`summary`](Self::summary)
+    /// and, if the file belongs to another log, a message that says so. The second message needs
+    /// `whole`, the reader of a log that was read from its start.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {
             let other = reader.info().other_log_number?;
@@ -96,7 +96,8 @@ pub(crate) fn log(py: Python<'_>, messages: Messages, path: Option<&Path>) -> Py
     })
 }
 
-/// Calls a function of the module that logs. A handler or a filter may raise.
+/// Calls a function of the module that does the logging. The call may raise an exception from a
+/// logging handler or filter.
 fn call<'py>(py: Python<'py>, function: &str, args: impl Arguments<'py>) -> PyResult<()> {
     let called = module(py, "cordwood._log")?.getattr(function)?.run(args);
     called.map(drop).map_err(|raised| of_call(py, raised))

@@ -1,5 +1,5 @@
-//! The class `Reader`. Its state is in `cursor.rs`, and the classes of its iterators are in
-//! `iterators.rs`.
+//! The class `Reader`. The state of a reader is in `cursor.rs`, and the classes of its iterators
+//! are in `iterators.rs`.
 
 pub(crate) mod cursor;
 pub(crate) mod iterators;
@@ -32,39 +32,40 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{Outcome, len_by_reason};
 
-/// Reads the records of a log. To create a reader, call `cordwood.open(source)` or the class.
+/// Reads the records of a log. To create a reader, call `cordwood.open(source)` or `Reader`.
 ///
-/// Iterating yields each record as `bytes`. A torn tail is the incomplete end that a crash leaves.
-/// It ends the iteration without an error, and `outcome` then reports it. `skipped` lists the bytes
-/// that are not returned, so every byte of the file is accounted for. A `with` statement closes the
-/// reader, but the end of a loop does not.
+/// Iterating yields each record as `bytes`. A torn tail, which is the incomplete end that a crash
+/// leaves, ends the iteration without an error and is reported by `outcome`. `skipped` lists the
+/// bytes that were not returned, so every byte of the file is accounted for. A `with` statement
+/// closes the reader, but a loop does not close it when it ends.
 ///
-/// A reader has one position. A second loop continues where the first left off, and so does
+/// A reader has a single position. A second loop continues where the first one ended, and so does
 /// `next(reader)`, which returns the next record.
 ///
 /// Threads may share a reader, and each record goes to exactly one of them. If the source is a path
 /// or memory, both processes may continue reading independently after a fork. If another thread was
-/// using the reader at the fork, the child cannot use its copy. `close` then has no effect, and all
-/// other calls raise `OSError`.
+/// using the reader at the fork, the child cannot use its copy of the reader: `close` has no
+/// effect, and all other calls raise `OSError`.
 ///
-/// A path is opened once, and that file is read to its end, even with several threads. Renaming,
-/// replacing or removing it has no effect. If the file is truncated during reading, the reader
-/// returns the records that are left and then raises `OSError`. No record is lost when a
+/// A path is opened only once, and that file is read to its end, even with several threads.
+/// Renaming, replacing or removing the file has no effect. If the file is truncated during reading,
+/// the reader returns the records that are left and then raises `OSError`. No record is lost when a
 /// `MemoryError` is raised, or when a signal handler raises an exception, such as
-/// `KeyboardInterrupt` for Ctrl-C. The next step returns the next record.
+/// `KeyboardInterrupt` for Ctrl-C. After such an exception, the next step returns the next record.
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
 ///         other buffer, including `mmap`), or an object with `read(size)` that returns bytes. A
-///         path may name the directory of a segmented log, which is read as one log with one range
-///         of offsets. A path in `bytes` would be read as content, so convert it with
-///         `os.fsdecode`. For an object with `read`, the log starts at its current position. If the
-///         file of an `mmap` is truncated while it is read, the operating system ends the process
-///         (`SIGBUS`), as it does for every program that reads a map. If others may truncate a
-///         file, pass its path instead. The following sources are read in ranges of up to 16 MiB,
-///         four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile`
-///         or a `UPath`, through fsspec; an obstore store and a path in it, as a tuple; or an
-///         object with `size()` and `read_range(start, end)`.
+///         path may name the directory of a segmented log, which is read as a single log whose
+///         offsets continue from one segment to the next. A path in `bytes` would be read as
+///         content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
+///         the object's current position. If the file of an `mmap` is truncated while it is read,
+///         the operating system ends the process (`SIGBUS`), as it does for every program that
+///         reads a map. If others may truncate a file, pass its path instead. The following sources
+///         are read in ranges of up to 16 MiB, with four ranges read ahead: a URL (a `str` such as
+///         `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore
+///         store and a path in it, as a tuple; or an object with `size()` and `read_range(start,
+///         end)`.
 ///     dialect: How the bytes of the log are laid out. `"leveldb"`: a LevelDB log, and the logs of
 ///         Datastore, Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB
 ///         write-ahead log with everything it may contain; `"pebble"`: a Pebble log with everything
@@ -74,44 +75,46 @@ use crate::values::{Outcome, len_by_reason};
 ///         dialect is detected from the start of the file. RocksDB's metadata in a `"leveldb"` or
 ///         `"recyclable"` log is read if the dialect was detected, but is damage if you name the
 ///         dialect. See `cordwood.types.DetectedDialect`.
-///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. It is the
-///         low 32 bits of the number in the file's name. Fragments with another number are left
-///         over from an older log. If the whole file is left over, the logger `cordwood` gets a
-///         warning. Default: `None`: the number in the file's name. If the name has no number, it
-///         is the number of the first valid fragment.
+///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. The log
+///         number is the low 32 bits of the number in the file's name. Fragments with another
+///         number are left over from an older log. If the whole file is left over, the logger
+///         `cordwood` gets a warning. Default: `None`: the number in the file's name, or the number
+///         of the first valid fragment if the name has no number.
 ///     compression: How each record is compressed, in `"rocksdb"`. The only value is `"zstd"`.
 ///         Default: `None`: the compression stated at the start of the log.
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
 ///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
-///         logger `cordwood` gets a warning for each of the first ten regions. At the end of the
-///         log, on `seek` or on `close`, it gets the number of the remaining regions. `"stop"`:
+///         logger `cordwood` gets a warning for each of the first ten regions. The number of the
+///         remaining regions is logged at the end of the log, on `seek` or on `close`. `"stop"`:
 ///         treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
 ///         records after the damage in the same block. `records()` marks them. Default: `"raise"`.
 ///     start: Return only the records that start at or after this file offset, in bytes. For a path
 ///         or a URL, you may pass a `Position` in the same log instead. Default: 0.
 ///     end: Return only the records that start before this file offset, in bytes. The last record
-///         may end after it. A record belongs to the range in which its first fragment starts, so
-///         adjacent ranges return each record exactly once. Default: `None`, the end of the file.
+///         may end after this offset. A record belongs to the range in which its first fragment
+///         starts, so adjacent ranges return each record exactly once. Default: `None`, the end of
+///         the file.
 ///     verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
 ///         intact. Default: `True`.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
-///         others. Compressed data has two more limits. In a compressed log, the length of all
-///         records together is at most 256 MiB + 200 * (bytes read since the reader started or last
-///         sought). In a packed log, the records of one container have at most 256 MiB together. A
-///         record that would exceed one of these two limits raises `RecordTooLargeError` under
-///         every policy, and is neither skipped nor consumed. A value above the default replaces
-///         the 256 MiB. Default: 1 GiB.
+///         other policies. Compressed data has two more limits. In a compressed log, the length of
+///         all records together is at most 256 MiB + 200 * (bytes read since the reader started or
+///         last sought). In a packed log, the length of all records of one container together is at
+///         most 256 MiB. A record that would exceed one of these two limits raises
+///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
+///         above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
 ///     storage_options: For a URL: the arguments for its fsspec file system, such as
-///         `{"endpoint_url": "..."}`. In a list of logs, they apply to each URL. Default: `None`:
-///         the configuration of fsspec applies.
+///         `{"endpoint_url": "..."}`. In a list of logs, these arguments apply to each URL.
+///         Default: `None`: the configuration of fsspec applies.
 ///
 /// Raises:
-///     OSError: The file cannot be opened. If it does not exist, this is `FileNotFoundError`.
+///     OSError: The file cannot be opened. If the file does not exist, the exception is
+///         `FileNotFoundError`.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` is none of the above, or is a text file.
-///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
-///         not installed.
+///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package that fsspec needs for this
+///         URL, is not installed.
 ///     ValueError: An option has an invalid value, a log number or a compression is given for a
 ///         dialect that has none, or fsspec does not know the file system of a URL.
 ///
@@ -187,7 +190,7 @@ impl Reader {
         self.next(py, |record| Ok(record.data))
     }
 
-    /// Returns an iterator over the records with their offsets. It shares the reader's position.
+    /// Returns an iterator over the records with their offsets, sharing the reader's position.
     ///
     /// Returns:
     ///     An iterator of `Record`.
@@ -210,16 +213,16 @@ impl Reader {
     /// This is the fastest way to read, because no Python object is created for each record.
     ///
     /// Args:
-    ///     target_len: A batch is complete once it contains at least this many bytes. It is also
-    ///         complete once it contains 65,536 records, or one record for each 16 bytes of
+    ///     target_len: A batch is complete once it contains at least this many bytes. A batch is
+    ///         also complete once it contains 65,536 records, or one record for every 16 bytes of
     ///         `target_len` if that is more. A batch may be shorter before damage that has to be
     ///         reported, and at the end of the log. Default: 256 KiB.
     ///     threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
-    ///         MiB at a time, or of `target_len` up to 8 MiB. At most two more parts than threads
-    ///         are held in memory. The records and their order do not depend on the number of
-    ///         threads. Only one thread reads an object with `read`, a log with log numbers, a file
-    ///         with fewer than two parts per thread, or any source under the policy `"stop"`.
-    ///         Default: 1.
+    ///         MiB at a time, or of `target_len` up to 8 MiB. The number of parts in memory exceeds
+    ///         the number of threads by at most two. The records and their order do not depend on
+    ///         the number of threads. Only one thread reads an object with `read`, a log with log
+    ///         numbers, a file with fewer than two parts per thread, or any source under the policy
+    ///         `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`. None of the batches is empty.
@@ -246,8 +249,8 @@ impl Reader {
 
     /// Returns the file offset after everything returned or skipped so far.
     ///
-    /// To continue from there later, `seek` to it. A torn tail does not count as skipped. Once its
-    /// record is complete, you can read it from this offset.
+    /// To continue from this offset later, pass it to `seek`. A torn tail does not count as
+    /// skipped. Once the incomplete record has been completed, you can read it from this offset.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -267,8 +270,8 @@ impl Reader {
 
     /// Moves to a file offset, which is `Record.offset`, `Record.end_offset` or a result of `tell`.
     ///
-    /// At any other offset, the bytes there are reported as damage. This call resets `skipped` and
-    /// `outcome`, and the offset becomes the `start` of the range.
+    /// If you pass any other offset, the bytes there are reported as damage. This call resets
+    /// `skipped` and `outcome`, and the offset becomes the `start` of the range.
     ///
     /// Args:
     ///     offset: The file offset, in bytes.
@@ -294,7 +297,7 @@ impl Reader {
 
     /// The first 100,000 regions not returned so far, in the order of their offsets.
     ///
-    /// Adjacent regions are merged if their reasons are the same in all details.
+    /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
     /// `skipped`, `skipped_len` and `outcome` can still be read after the reader is closed.
     #[getter]
@@ -304,9 +307,9 @@ impl Reader {
 
     /// Whether no damage has been found so far.
     ///
-    /// Damage is a region of severity `"corruption"`, so torn tails do not count. An `outcome` of
-    /// `"clean"` does not mean that there is no damage, because it only describes the end of the
-    /// file.
+    /// Only regions of severity `"corruption"` count as damage, so a torn tail does not. An
+    /// `outcome` of `"clean"` does not mean that there is no damage, because `outcome` describes
+    /// only the end of the file.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.skipped_regions(py)?.is_ok())
@@ -342,8 +345,8 @@ impl Reader {
 
     /// Whether the dialect was named or can be detected.
     ///
-    /// If this is false, the log is read as `"leveldb"`. If the dialect has to be detected, the
-    /// source is read.
+    /// If the dialect was not named and cannot be detected, the log is read as `"leveldb"`. If the
+    /// dialect has to be detected, the source is read.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -382,8 +385,9 @@ impl Reader {
 
     /// The number of another log to which everything read so far belongs, or `None`.
     ///
-    /// The file's name or `log_number` then states a different number. Either the file was recycled
-    /// and no record has been written to the new log yet, or the file was renamed or copied.
+    /// In this case, the number in the file's name or in `log_number` is a different one. Either
+    /// the file was recycled and no record has been written to the new log yet, or the file was
+    /// renamed or copied.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
@@ -413,7 +417,7 @@ impl Reader {
     /// >>> reader.closed, reader.skipped
     /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // A copy in a forked child that can never be used stays as it is.
+        // A forked child may have a copy that can never be used. Such a copy is left as it is.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -425,14 +429,15 @@ impl Reader {
         skipped.set_outcome(cursor.outcome());
         let open = std::mem::replace(&mut *state, State::Closed(skipped));
         drop(state);
-        // This is done without the lock, because releasing a Python object may run Python code.
+        // The source is released without the lock, because releasing a Python object may run Python
+        // code.
         drop(open);
         log(py, messages, self.path.as_deref())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that is using the reader keeps alive the reader and everything that it refers
-        // to.
+        // A thread that is using the reader keeps the reader and all objects that it refers to
+        // alive.
         match self.state.try_lock().as_deref() {
             Some(State::Open(Cursor {
                 referent: Some(referent),
@@ -453,7 +458,7 @@ impl Reader {
     }
 
     fn __repr__(&self) -> String {
-        // If another thread is using the reader, it is open.
+        // If another thread is using the reader, the reader is open.
         let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Reader", self.path.as_deref(), is_closed)
     }
@@ -506,7 +511,7 @@ impl Reader {
     }
 
     /// Returns the finding of `find_it`, or `None` at the end. Skipped regions and errors that come
-    /// before it are logged or raised only when other threads may use the reader again.
+    /// before the finding are logged or raised only once other threads can use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let (found, messages) = self.with_state(py, |cursor| {
@@ -543,7 +548,7 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
     })
 }
 
-/// Returns how much a reader has left out.
+/// Returns how many records and bytes a reader has left out.
 ///
 /// Args:
 ///     reader: The reader.

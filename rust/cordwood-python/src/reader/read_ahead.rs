@@ -22,16 +22,17 @@ use crate::io::source::{Input, SourceReader, source_at};
 use crate::memory::batch_pool::Pool;
 use crate::values::error::{check_signals, check_signals_in_main_thread};
 
-/// The minimum and maximum length of a part in bytes, if a batch is not longer. Longer parts take
-/// less time, but need more memory, because all batches of several parts are in memory at once.
+/// The minimum and maximum length of a part in bytes, unless a batch is longer. Longer parts are
+/// faster to read, but need more memory, because all batches of several parts are in memory at
+/// once.
 const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
 
 /// A batch needs memory for at least one block, so parts are not split into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
-/// Returns the maximum number of record batches of `target_len` bytes in use at a time. One thread
-/// fills a batch while the previous one is in use. Several threads need the batches of all parts
-/// that are being read or are waiting, and of two more.
+/// Returns the maximum number of record batches of `target_len` bytes that are in use at the same
+/// time. One thread fills a batch while the previous one is in use. Several threads need the
+/// batches of all parts that are being read or are waiting, and of two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -91,24 +92,24 @@ pub(super) enum Ahead {
 struct Part {
     found: Vec<Ahead>,
     /// The file offset up to which the part was read, which is its end or the start of a torn tail.
-    /// `None` if a read failed or there was not enough memory. Reading then continues where the
-    /// last item of `found` ends.
+    /// `None` if a read failed or there was not enough memory. In that case, reading continues
+    /// where the last item of `found` ends.
     end_offset: Option<u64>,
-    /// Whether the core's reader has to continue here. This is true after a torn tail, because the
-    /// extent of the tail depends on everything that follows. It is also true after a failed read
-    /// or a lack of memory, because the core's reader tries again.
+    /// Whether the core's reader has to continue here. This is the case after a torn tail, because
+    /// the extent of the tail depends on everything that follows, and after a failed read or a lack
+    /// of memory, because the core's reader tries again.
     is_last: bool,
 }
 
-/// The findings of the threads, from the position of a cursor on.
+/// The findings of the threads, starting at the position of a cursor.
 #[derive(Default)]
 pub(super) struct ReadAhead {
-    /// The rest of the part that was taken last.
+    /// The remaining findings of the part that was taken last.
     found: VecDeque<Ahead>,
     /// The greatest file offset up to which a part was read. The trailer of a block may lie between
     /// the last item of `found` and this offset.
     end_offset: Option<u64>,
-    /// The position of the cursor for which `found` and `pipeline` contain the next findings.
+    /// The cursor position from which `found` and `pipeline` continue.
     position: Option<u64>,
     /// The pool of the batches that are read ahead.
     pool: Option<Arc<Pool>>,
@@ -132,9 +133,9 @@ pub(super) struct Reading<'a> {
 }
 
 impl ReadAhead {
-    /// Returns the next finding, or `None` if the core's reader has to read it. Fails if a signal
-    /// handler raises an exception, or if no thread can be started. Without `py`, the threads must
-    /// read a file.
+    /// Returns the next finding, or `None` if the core's reader has to look for it. Fails if a
+    /// signal handler raises an exception, or if no thread can be started. Without `py`, the source
+    /// must be a file.
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
@@ -168,18 +169,18 @@ impl ReadAhead {
                 Next::Waiting => {}
                 Next::End => self.end(py),
             }
-            // This check is also needed after a part, because there may be endless parts of zeros,
-            // which contain no records.
+            // Signals must be checked after a part too, because there may be endless parts of
+            // zeros, which contain no records.
             check_for_interrupt(py)?;
         }
     }
 
-    /// Whether the threads read ahead for these batches.
+    /// Checks whether the threads are reading ahead for these batches.
     pub(super) fn is_for(&self, batches: &Batches) -> bool {
         self.pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &batches.pool))
     }
 
-    /// Returns where the core's reader continues, or `None` if that is `position`.
+    /// Returns the offset where the core's reader continues, or `None` if this is `position`.
     fn rest(&mut self, position: u64) -> Option<Ahead> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);
@@ -191,7 +192,7 @@ impl ReadAhead {
             return;
         };
         if py.is_some_and(is_shutting_down) {
-            // A thread that needs the interpreter would never get it during shutdown.
+            // During shutdown, a thread that needs the interpreter would never get it.
             pipeline.abandon();
         } else {
             released(py, || drop(pipeline));
@@ -234,10 +235,11 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
     Pipeline::start(parts.count(), workers.collect::<io::Result<_>>()?).map(Some)
 }
 
-/// Checks whether the interpreter is shutting down. Global variables are destroyed at that time.
+/// Checks whether the interpreter is shutting down. During shutdown, Python destroys global
+/// variables.
 fn is_shutting_down(py: Python<'_>) -> bool {
     let asked = imported!(py, "sys", "is_finalizing").and_then(|ask| ask.run(())?.is_truthy());
-    // If the call fails, it may be too late to ask, so assume a shutdown.
+    // If the call fails, it may be too late to ask, so a shutdown is assumed.
     asked.unwrap_or(true)
 }
 
@@ -276,7 +278,7 @@ impl Drop for ReadAhead {
 
 /// The state of one thread.
 struct Worker {
-    /// The reader is reused for each part, so that its window is allocated only once.
+    /// The reader is reused for every part, so that its window is allocated only once.
     reader: SourceReader,
     parts: Parts,
     starts_range: bool,
@@ -291,8 +293,8 @@ impl Worker {
         let start = options.start;
         let mut started = self.reader.restart(options);
         if number == 0 && !self.starts_range && started.is_ok() {
-            // At the start of a range, the reader skips the rest of a record that starts before it,
-            // without a report. Here it must be reported.
+            // At the start of a range, the reader skips the rest of a record that starts before the
+            // range, and does not report it. Here, the rest of such a record must be reported.
             started = self.reader.seek(start);
         }
         match started {

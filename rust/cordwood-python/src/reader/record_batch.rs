@@ -16,12 +16,12 @@ use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
 use crate::values::arguments::place_of;
 
-/// Consecutive records in one buffer, with their positions in another.
+/// Consecutive records in one buffer, with their positions in a second buffer.
 ///
 /// The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` makes no copy.
 ///
 /// `Reader.record_batches` returns record batches. The buffers are read-only and shared, not
-/// copied. They stay unchanged for as long as an object refers to them.
+/// copied. The buffers stay unchanged for as long as an object refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
 /// `IndexError` if there is no such record. A slice returns a list, and iterating yields every
@@ -71,9 +71,9 @@ impl RecordBatch {
         self.column(py, BatchBuffer::Data)
     }
 
-    /// The position in `data` at which each record starts, followed by the end of the last one.
+    /// The position in `data` at which each record starts, followed by the end of the last record.
     ///
-    /// There is one number more than there are records. The numbers are 64-bit signed integers in
+    /// A batch of `n` records has `n + 1` of these numbers, which are 64-bit signed integers in
     /// native byte order (format `"q"`).
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -98,8 +98,8 @@ impl RecordBatch {
 
     /// Returns the batch as an Arrow table, without a copy.
     ///
-    /// The table is in two capsules of the Arrow C data interface. Its columns are `offset` and
-    /// `record`.
+    /// The table is passed in two capsules of the Arrow C data interface. The columns are `offset`
+    /// and `record`.
     ///
     /// Args:
     ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
@@ -146,7 +146,7 @@ impl RecordBatch {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
             let range = slice.indices(self.records().len() as isize)?;
-            // The slice is clipped to this length, so no index is out of range.
+            // The slice is clipped to the number of records, so no index is out of range.
             let records = (0..range.slicelength as isize).map(|at| self.record(py, range.start + at * range.step));
             let records: Vec<_> = records.collect::<PyResult<_>>()?;
             return PyList::new(py, records).map(Bound::into_any);
@@ -173,17 +173,18 @@ fn no_record() -> PyErr {
     PyIndexError::new_err("there is no record with this number in the batch")
 }
 
-/// The columns of a batch as a table.
+/// The columns of a batch when it is passed as a table.
 const FIELDS: [Column; 2] = [Column::Offset, Column::Record];
 
 /// The result of `iter(batch)`, which yields the records as `bytes`.
-// Records are returned one at a time, so that the memory of each is reused for the next. A list of
-// all records would be many times larger than the processor's cache. The module creates objects of
-// a final subclass, which has a fast path. See `fast_call.rs`.
+// Records are returned one at a time, so that the memory of one record can be reused for the next.
+// A list of all records would be many times larger than the processor's cache. The module creates
+// objects of a final subclass, which has a fast path. See `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct RecordBatchIterator {
     batch: Arc<PooledBatch>,
-    /// The index of the next record. After the last one, it is the number of records or more.
+    /// The index of the next record. After the last record, the index is the number of records or
+    /// greater.
     index: AtomicUsize,
 }
 

@@ -8,20 +8,21 @@ use pyo3::types::PyTuple;
 
 use crate::values::{Outcome, listed};
 
-/// The regions that have been skipped so far, their tuple, and how reading ended. While regions are
-/// being added, another thread may use the Python object that shows them. That object may outlive
-/// the reader.
+/// The regions that have been skipped so far, and the outcome of reading once it has ended. While
+/// regions are being added, another thread may use the Python object that shows the regions. That
+/// object may outlive the reader.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     findings: Findings,
-    /// The tuple of the listed regions. It is built on request, and kept until the findings change.
+    /// The tuple of the listed regions. The tuple is built on request, and kept until the findings
+    /// change.
     tuple: Option<Py<PyTuple>>,
-    /// The number of times the findings have changed.
+    /// How often the findings have changed.
     changes: u64,
-    /// The outcome, once reading has ended. Until then, the cursor holds it.
+    /// The outcome, once reading has ended. Until then, only the cursor knows the outcome.
     outcome: Outcome,
 }
 
@@ -50,8 +51,8 @@ impl Skipped {
         self.lock().findings.clone()
     }
 
-    /// Returns the listed regions. The lock is not held while they are created, because that can
-    /// run Python code.
+    /// Returns the listed regions. The lock is not held while the tuple is created, because
+    /// creating it can run Python code.
     pub(crate) fn tuple(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
         let (findings, changes) = {
             let state = self.lock();

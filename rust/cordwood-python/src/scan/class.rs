@@ -74,8 +74,8 @@ impl Scan {
 
     /// The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// These are the findings so far of the read that started last. The tuple is empty if no read
-    /// has started. For each source, the first 100,000 regions are listed.
+    /// The regions are those that the most recently started read has found so far. The outer tuple
+    /// is empty if no read has started. For each source, the first 100,000 regions are listed.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -85,8 +85,8 @@ impl Scan {
 
     /// Whether no damage has been found in any source.
     ///
-    /// Damage is a region of severity `"corruption"`. This describes the findings so far of the
-    /// read that started last.
+    /// Only regions of severity `"corruption"` count as damage. If the table has been read several
+    /// times, only the read that started last counts.
     #[getter]
     fn ok(&self) -> bool {
         self.plan.latest().iter().all(Skipped::is_ok)
@@ -94,8 +94,8 @@ impl Scan {
 
     /// How reading each source ended, as an `Outcome` for each source, in order.
     ///
-    /// This describes the read that started last. The outcome is `"unfinished"` for a source whose
-    /// end has not been reached. The tuple is empty if no read has started.
+    /// The outcomes are those of the most recently started read. If the end of a source has not
+    /// been reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -131,60 +131,61 @@ impl Scan {
 ///
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
-/// KiB. One batch is in memory at a time, unless the consumer keeps them. Before a consumer reads
-/// the table, only the files in directories are opened, to see which are logs.
+/// KiB. Only one batch is in memory at a time, unless the consumer keeps the batches. Before a
+/// consumer reads the table, the only files opened are those in directories, to determine which of
+/// them are logs.
 ///
-/// The consumer raises errors as its own exceptions, with cordwood's message. After an error, a
-/// stream returns no more batches.
+/// If reading fails, the consumer raises its own exception with cordwood's message. After an error,
+/// a stream returns no more batches.
 ///
 /// Args:
 ///     sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
 ///         `Split`; a directory, for all logs in it and in its subdirectories; a pattern, such as
-///         `"*.log"`; or an iterable of these, which are read in its order. An object with `read`
-///         must be able to seek if it is to be read twice. This function lists directories, and
-///         leaves out their files that are not logs. If several names lead to the same file, such
-///         as a link, the file is read once, under the first name. A URL that occurs more than once
-///         is also read once.
+///         `"*.log"`; or an iterable of these, which are read in the order of the iterable. An
+///         object with `read` can be read twice only if it can seek. Files in a directory that are
+///         not logs are left out. If several names lead to the same file, for example through a
+///         link, the file is read once, under the first name. A URL that occurs more than once is
+///         also read once.
 ///     columns: The names of the columns, in order. `"offset"`: the file offset of the record,
-///         `uint64`; `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after
-///         it; `"length"`: its number of bytes; `"path"`: the path of its log, as a dictionary of
-///         text, or null if the log has no path; `"salvaged"`: whether it starts after damage in
-///         its block. Without `"record"`, records are checked but not copied. Default: `None`:
-///         `"offset"` and `"record"`, and `"path"` if `sources` is a directory, a pattern or an
-///         iterable.
-///     decode: The kind of content in the records. This is a name that `cordwood convert --as`
+///         `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
+///         offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
+///         path of the log, as a dictionary of text, or null if the log has no path; `"salvaged"`:
+///         whether the record starts after damage in the same block. Without `"record"`, records
+///         are checked but not copied. Default: `None`: `"offset"` and `"record"`, and `"path"` if
+///         `sources` is a directory, a pattern or an iterable.
+///     decode: The kind of content in the records. Pass a name that `cordwood convert --as`
 ///         accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`.
 ///         `cordwood.typing.DecoderName` lists the names. The rows and columns are the same as in
-///         `convert`, and `columns` selects from them. This requires pyarrow and reads in one
-///         thread. Entities, JSON and W&B histories are decoded in up to two threads. If the
-///         columns can differ from log to log, all sources are first read once to determine them. A
-///         record with any other content is an error. If that first read finds such a record, the
-///         error is a `PayloadError`. Under a policy other than `"raise"`, the record is left out,
-///         and `DecodedScan.left_out` lists it. Logs in directories are left out if their first
-///         record is of another kind, as in `convert`. Default: `None`: the records are bytes.
+///         `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
+///         sources are read in one thread. Entities, JSON and W&B histories are decoded in up to
+///         two threads. If the columns can differ from log to log, all sources are first read once
+///         to determine the columns. A record with any other content is an error, which is a
+///         `PayloadError` if it occurs during this first read. Under a policy other than `"raise"`,
+///         such a record is left out, and `DecodedScan.left_out` lists it. Logs in directories are
+///         left out if their first record is of another kind, as in `convert`. Default: `None`: the
+///         records are bytes.
 ///     schema: With `decode`: a `pyarrow.Schema`. With a schema, the sources are not read first to
-///         determine the columns. Columns that the schema does not name are left out. Default:
-///         `None`.
+///         determine the columns. Columns that are not in the schema are left out. Default: `None`.
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
 ///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
-///         other than `"raise"`, `Scan.skipped` lists the losses. Default: `"raise"`.
+///         other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
 ///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
 ///         source that is not a path, or a source that `Reader.record_batches` reads in one thread.
-///         A table without the column `"record"` or with `"salvaged"` is also read in one thread.
-///         Default: 1.
+///         A table without the column `"record"`, or with the column `"salvaged"`, is also read in
+///         one thread. Default: 1.
 ///     start: As for `Reader`, in each source that is not a `Split`.
 ///     end: As for `Reader`, in each source that is not a `Split`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///
 /// Returns:
 ///     A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
-///     `DecodedScan`, which also has them.
+///     `DecodedScan`, which has both methods too.
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
-///     OSError: A directory, or a file in it, cannot be read.
+///     OSError: A directory, or a file in a directory, cannot be read.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: A source is none of the above, or is a text file.
 ///     ValueError: An option has an invalid value, or a column is unknown or named twice.
@@ -273,8 +274,8 @@ pub(crate) fn scan<'py>(
     Ok(Bound::new(py, scan)?.into_any())
 }
 
-/// Returns the options for one source. The options of its `Split` take precedence over those of the
-/// scan.
+/// Returns the options for one source. If the source has a `Split`, the options of the `Split` take
+/// precedence over those of the scan.
 fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<ReadOptions> {
     if split.is_none() {
         return Ok(options.clone());

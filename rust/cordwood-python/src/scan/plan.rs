@@ -16,7 +16,7 @@ pub(super) struct Plan {
     pub(super) latest: Mutex<Reading>,
 }
 
-/// The findings of one read of the sources, for each source.
+/// The findings of one read of all sources, with one item for each source.
 pub(super) type Reading = Arc<[Skipped]>;
 
 impl Plan {

@@ -1,4 +1,4 @@
-//! The sources of a scan. Each can be opened again.
+//! The sources of a scan, each of which can be opened again.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::values::error::of_call;
 /// A source that can be opened again.
 pub(super) struct Source {
     pub(super) object: Held,
-    /// The path of the source, or its name if it is read in ranges.
+    /// The path of the source, or the name of a source that is read in ranges.
     pub(super) path: Option<PathBuf>,
     kind: Kind,
 }
@@ -29,7 +29,8 @@ enum Kind {
     Path,
     /// `bytes` or another buffer, or a source that is read in ranges.
     Content,
-    /// An object with `read`. The value is its position when it was passed in, if it can seek.
+    /// An object with `read`. If the object can seek, the value is its position when it was passed
+    /// in.
     Object(Option<Py<PyAny>>),
 }
 
@@ -43,21 +44,21 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the source from its start. Also returns how many times it has been opened, including
-    /// this time.
+    /// Opens the source from its start. Also returns how many times the source has been opened,
+    /// including this time.
     pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
         let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
         Ok((self.source.open(&self.options, opening > 1)?, opening))
     }
 
     /// Checks whether another stream has moved the file object since this stream opened it.
-    /// `opening` is the number of times that the source had been opened then.
+    /// `opening` is how often the source had been opened at that time.
     pub(super) fn is_shared(&self, opening: u64) -> bool {
         matches!(self.source.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
     }
 }
 
-/// A source, or an object that may be a source, and its `Split`, which may be `None`.
+/// A source, or an object that may be a source, with its `Split` or `None`.
 type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
 
 impl Source {
@@ -93,9 +94,9 @@ impl Source {
         source(object, None, Kind::Object(start.map(Bound::unbind)))
     }
 
-    /// Returns one or more sources, each with its `Split` if it has one, and whether `sources`
-    /// stands for several. `decode` and `reading` are the options of the scan. They decide which
-    /// logs in directories are left out.
+    /// Returns the sources, each with its `Split` if it has one, and whether `sources` stands for
+    /// more than one source. `decode` and `reading` are the options of the scan. These options
+    /// decide which logs in directories are left out.
     pub(super) fn all_of<'py>(
         sources: &Bound<'py, PyAny>,
         decode: Option<&Bound<'py, PyAny>>,
@@ -128,7 +129,7 @@ impl Source {
         )
     }
 
-    /// Opens the source from its start. `is_again` is true if it has been opened before.
+    /// Opens the source from its start. `is_again` is true if the source has been opened before.
     fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
         if let (Kind::Path, Some(path)) = (&self.kind, &self.path) {
             return open_path(path, options.clone()).map_err(|error| failure(error, Some(path)));
@@ -144,8 +145,8 @@ impl Source {
                 }
                 _ => {}
             }
-            // Threads get no reader for this source. They cannot wait for the interpreter, which
-            // the consumer may hold, so they read only files.
+            // This source is not read in several threads. Such threads read only files, because
+            // they cannot wait for the interpreter, which the consumer may hold.
             let mut opened = open_reader(object, options.clone())?;
             opened.another = None;
             Ok(opened)

@@ -14,7 +14,7 @@ use crate::reader::read_ahead::{Batches, Stop};
 
 /// A batch is complete once it contains this many bytes. On Sapphire Rapids, a batch of 1 MiB does
 /// not stay in the processor's cache and takes 1.05 to 1.15 times as long. A batch of 4 MiB needs
-/// new memory each time, which takes half as long again.
+/// new memory each time, and takes half as long again.
 const TARGET_LEN: usize = 1 << 18;
 
 /// The state of reading all sources.
@@ -24,10 +24,10 @@ pub(super) struct Stream {
     batches: Batches,
     /// The findings, or `None` before the first source is read.
     reading: Option<Reading>,
-    /// The index of the source that is being read or is read next.
+    /// The index of the source that is being read or will be read next.
     source: usize,
-    /// The log that is being read, and how many times its source had been opened at that point,
-    /// including this time.
+    /// The log that is being read, and how many times its source had been opened when this stream
+    /// opened it, including that time.
     log: Option<(Cursor, u64)>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.attribute(interned!(object.py(), "__fspath__")?)?.is_some())
 }
 
-/// Refuses a URL. `why` is the end of the message and says how to correct the call.
+/// Refuses a URL. `why` is the end of the error message and says how to correct the call.
 pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     if is_url(object)? {
         return Err(PyValueError::new_err(format!("{object} is a URL, and {why}")));
@@ -52,7 +52,8 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let path: PathBuf = if object.is_instance_of::<PyString>() {
         object.extract()?
     } else {
-        // `__fspath__` may return bytes. For example, the entries of `os.scandir(b".")` do.
+        // `__fspath__` may return bytes. For example, the entries of `os.scandir(b".")` return
+        // bytes.
         let decode = imported!(object.py(), "os", "fsdecode")?;
         decode.run((object,))?.extract()?
     };
@@ -82,8 +83,8 @@ pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     Err(PyTypeError::new_err("the buffer must be contiguous"))
 }
 
-/// Converts the index of one of `len` items to an index from 0. A negative index counts from the
-/// end. Returns `None` if the index is out of range.
+/// Converts the index of one of `len` items to an index that counts from 0. A negative index counts
+/// from the end. Returns `None` if the index is out of range.
 pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u64>> {
     match index.extract::<i64>() {
         Ok(index) if index < 0 => Ok(len.checked_sub(index.unsigned_abs())),
@@ -93,8 +94,8 @@ pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u6
     }
 }
 
-/// Returns the bytes of any buffer as an object that never changes: `object` itself if it is
-/// `bytes`, else a copy. `name` is the name of the argument.
+/// Returns the bytes of any buffer as an object that never changes: `object` itself if it is of the
+/// class `bytes`, and otherwise a copy. `name` is the name of the argument.
 #[inline]
 pub(crate) fn bytes_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match object.cast_exact::<PyBytes>() {
@@ -138,9 +139,9 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     refused
 }
 
-/// Returns `memoryview(object)`, or the exception that creating it raised. Some exceptions are not
-/// about the object: a `MemoryError`, and an exception that is not an `Exception`, such as
-/// `KeyboardInterrupt`. These are raised.
+/// Returns `memoryview(object)`, or the exception that creating the view raised. Exceptions that
+/// are not about the object are raised instead: a `MemoryError`, and any exception that is not an
+/// `Exception`, such as `KeyboardInterrupt`.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();
     match PyMemoryView::from(object) {
@@ -151,8 +152,8 @@ pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<
     }
 }
 
-/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. For an
-/// object without a buffer, the error would be a `TypeError`.
+/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. If the
+/// object had no buffer, the error would be a `TypeError`.
 pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyTypeError>(py)
 }

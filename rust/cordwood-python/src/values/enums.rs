@@ -1,6 +1,6 @@
 //! The enums of the package, which are written in Python. Each enum is imported once, and its
-//! members are cached with their values. Searching the few members is cheaper than calling the
-//! class, and cheaper than creating a string for a `dict` lookup.
+//! members are cached with their values. Each enum has few members, so searching them is cheaper
+//! than calling the class or creating a string for a `dict` lookup.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -35,8 +35,8 @@ impl Enum {
             .ok_or_else(|| PyKeyError::new_err(value.to_owned()))
     }
 
-    /// Imports the class. This may happen while an error is being reported, even an out-of-memory
-    /// error, so it must not abort the process.
+    /// Imports the class. The import may happen while an error is being reported, even an
+    /// out-of-memory error, so it must not abort the process.
     fn import(&self, py: Python<'_>) -> PyResult<Vec<(PyBackedStr, Py<PyAny>)>> {
         let class = module(py, self.module)?.getattr(self.name)?;
         let mut members = Vec::new();

@@ -23,13 +23,13 @@ use crate::memory::buffer::no_memory;
 /// usually takes precedence over the path in the error.
 pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
     let path = match error.kind {
-        // The user may have given a directory, and the error may be about a file in it.
+        // The user may have given a directory, and the error may be about a file in that directory.
         ErrorKind::NotASegment | ErrorKind::Foreign { .. } => error.path.as_deref().or(path),
         _ => path.or(error.path.as_deref()),
     };
     let message = match &error.kind {
-        // An exception has its own message, and converting the exception to text would run Python
-        // code.
+        // A Python exception has its own message, and converting the exception to text would run
+        // Python code.
         ErrorKind::Io { .. } => String::new(),
         ErrorKind::Write { source, .. } if is_raised(source) => String::new(),
         kind => kind.to_string(),
@@ -37,7 +37,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     let offset = error.offset();
     let exception = match error.kind {
         ErrorKind::Io { source, .. } => os_error(py, source, path),
-        // The user's own exception is returned unchanged. A hint would add a note to it.
+        // The user's own exception is returned unchanged. A hint would add a note to the exception.
         ErrorKind::Write { source, .. } if is_raised(&source) => return source.into(),
         ErrorKind::Write { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(placed(path, &message))
@@ -52,8 +52,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Err(error) => error,
         },
         ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
-        // Without an offset, the error is about an option. With an offset, it is about a log that a
-        // later version wrote.
+        // Without an offset, the error is about an option. With an offset, the error is about a log
+        // that a later version wrote.
         ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
         kind => {
@@ -129,9 +129,9 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
             set_format(format.dialect.name())?
         }
-        // If the error has an offset, it is about a packed log.
+        // An error of this kind that has an offset is about a packed log.
         ErrorKind::Unsupported { .. } => set_format(Dialect::PACKED.name())?,
-        // `to_python` handles the other kinds. A later version of the core may add more.
+        // `to_python` handles the other kinds. A later version of the core may add more kinds.
         _ => "CordwoodError",
     })
 }
@@ -149,9 +149,9 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     }
 }
 
-/// Returns an exception of a class that is written in Python. `set` returns the name of the class
-/// and sets the attributes. If the exception cannot be created, returns the exception from that
-/// failure instead.
+/// Returns an exception whose class is written in Python. `set` returns the name of the class and
+/// sets the attributes of the exception. If the exception cannot be created, returns the exception
+/// from that failure instead.
 fn raised<'py>(
     py: Python<'py>,
     message: String,
@@ -226,8 +226,8 @@ pub(crate) fn payload_fault<'py>(
 
 /// Converts an exception from a Python function that cordwood called, such as a source, a sink, a
 /// signal handler or a logger. A `StopIteration` or `StopAsyncIteration` would end the surrounding
-/// iteration as if the log ended there. It is therefore raised as the cause of a `RuntimeError`, as
-/// in a generator (PEP 479).
+/// iteration as if the log ended there. Such an exception is therefore raised as the cause of a
+/// `RuntimeError`, as in a generator (PEP 479).
 pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
     let name = if raised.is_instance_of::<PyStopIteration>(py) {
         "StopIteration"
@@ -243,13 +243,14 @@ pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
 
 /// Calls Python to read or write, in a thread that might not hold the interpreter. Every exception
 /// becomes an error of kind `Other`, even an `InterruptedError`. If the error had the kind
-/// `Interrupted`, the read or write would be repeated and the exception lost.
+/// `Interrupted`, the read or write would be repeated, and the exception would be lost.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     Python::try_attach(|py| work(py).map_err(|raised| io::Error::other(of_call(py, raised))))
         .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
 }
 
-/// Runs the handlers of signals that have arrived. Fails with the exception that a handler raises.
+/// Runs the handlers of signals that have arrived. If a handler raises an exception, fails with
+/// that exception.
 pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().map_err(|raised| of_call(py, raised))
 }
@@ -262,8 +263,8 @@ pub(crate) fn check_signals_anywhere() -> io::Result<()> {
 
 /// Like [`check_signals`], but in a thread that may or may not hold the interpreter, such as an
 /// Arrow consumer that reads a stream. The thread that holds the interpreter may be waiting for
-/// this thread. Only the main thread checks, because signals reach no other thread. It checks
-/// rarely, because getting the interpreter from a busy thread may take 5 ms.
+/// this thread. Only the main thread checks, because signals reach no other thread. The main thread
+/// checks rarely, because getting the interpreter from a busy thread may take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     thread_local!(static NEXT: Cell<Option<Instant>> = const { Cell::new(None) });
     if MAIN_THREAD.get() != Some(&thread::current().id()) {
@@ -280,10 +281,11 @@ pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
 /// The time between two checks for signals.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The main thread. It is unknown until a call from it has been seen.
+/// The main thread. The value is set when the main thread first calls [`note_main_thread`].
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
-/// Remembers this thread if it is the main thread. Only the interpreter can tell whether it is.
+/// Remembers this thread if it is the main thread. Only the interpreter knows which thread is the
+/// main thread.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
     let current = threading.run_method(interned!(py, "current_thread")?, ())?;
@@ -293,15 +295,15 @@ pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns an `OSError` of the matching subclass with the path. If a Python object raised an
-/// exception during the read or write, returns that exception instead.
+/// Returns an `OSError` of the matching subclass, with the path as its file name. If a Python
+/// object raised an exception during the read or write, returns that exception instead.
 pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) -> PyErr {
     if let Some(errno) = error.raw_os_error() {
         return numbered(errno, strerror(py, errno), path);
     }
     let errno = match error.kind() {
         _ if is_raised(&error) => return error.into(),
-        // The core created this error. Errors of the operating system have a number.
+        // Errors of the operating system have a number, so the core created this error.
         io::ErrorKind::OutOfMemory => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
         }
@@ -311,8 +313,8 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         io::ErrorKind::UnexpectedEof => EIO,
         _ => return error.into(),
     };
-    // The core creates some of these errors with a text that describes the fault. For the others,
-    // the operating system's text is used instead of Rust's.
+    // The core creates some of these errors with a text that describes the fault. The other errors
+    // get the operating system's text instead of Rust's.
     let text = match error.get_ref() {
         Some(fault) => fault.to_string(),
         None => strerror(py, errno),
@@ -335,7 +337,7 @@ fn numbered(errno: i32, text: String, path: Option<&Path>) -> PyErr {
     }
 }
 
-// These numbers are the same on Linux, macOS and Windows.
+// These `errno` numbers are the same on Linux, macOS and Windows.
 pub(crate) const EIO: i32 = 5;
 pub(crate) const ENOMEM: i32 = 12;
 const EEXIST: i32 = 17;
@@ -349,8 +351,8 @@ fn strerror(py: Python<'_>, errno: i32) -> String {
     text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())
 }
 
-/// Returns the message of an exception whose class has no attribute for the path. The path, if
-/// there is one, comes first in the message.
+/// Returns the message of an exception whose class has no attribute for the path. If there is a
+/// path, the message starts with it.
 fn placed(path: Option<&Path>, message: &str) -> String {
     match path {
         Some(path) => format!("{}: {message}", path.display()),

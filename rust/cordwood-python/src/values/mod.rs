@@ -1,4 +1,4 @@
-//! Arguments, results and exceptions. This module converts results to named tuples. Their classes
+//! Arguments, results and exceptions. This module converts results to named tuples, whose classes
 //! are written in Python, in `cordwood.types`.
 
 pub(crate) mod arguments;
@@ -23,8 +23,8 @@ use self::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASO
 use self::options::{compression_name, dialect_name};
 use crate::memory::buffer::{new_int, new_text, try_bytes};
 
-/// Makes a type convertible to a named tuple of the given module and class name. The fields must be
-/// listed in order.
+/// Makes a type convertible to a named tuple whose class is given by its module and name. The
+/// fields must be listed in order.
 macro_rules! named_tuple {
     (
         $module:literal, $name:literal,
@@ -58,7 +58,7 @@ macro_rules! named_tuple {
 pub(crate) use named_tuple;
 
 /// A field of a named tuple. If there is not enough memory, the conversion raises a `MemoryError`.
-/// PyO3's own conversions would panic instead.
+/// PyO3's own conversions would panic.
 pub(crate) trait IntoField<'py> {
     fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
@@ -137,8 +137,8 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///
 /// Args:
 ///     reason: The reason.
-///     region: The region. Its attributes are the details of the reason. Attributes that this
-///         reason does not have are ignored.
+///     region: The region. The attributes of the region are the details of the reason. Attributes
+///         that do not apply to this reason are ignored.
 ///
 /// Returns:
 ///     The text.
@@ -155,23 +155,23 @@ pub(crate) fn reason_in_words(reason: &str, region: &Bound<'_, PyAny>) -> PyResu
     }
 }
 
-/// Converts the regions in the list of findings.
+/// Converts the regions that the findings list.
 pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion))
 }
 
-/// The outcome of reading. The default value is for reading that has not started.
+/// The outcome of reading. The default value means that reading has not started.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
-    /// How reading ended, or `None` if it has not reached an end.
+    /// How reading ended, or `None` if it has not ended.
     end: Option<cordwood::End>,
     offset: u64,
     zeros_offset: Option<u64>,
 }
 
 impl Outcome {
-    /// Returns the outcome of reading that has reached `position`. If `end` is set, reading has
-    /// ended there. `zeros_offset` is the start of the zeros at the end of the file.
+    /// Returns the outcome of reading up to `position`. If `end` is set, reading has ended.
+    /// `zeros_offset` is the start of the zeros at the end of the file.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
         Outcome {
             end,
@@ -230,8 +230,8 @@ named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
 
 pub(crate) struct Report {
     pub(crate) report: ops::Report,
-    /// A name for records that are missing from the new log of `salvage`. It is determined here
-    /// because the core does not decode the contents of records.
+    /// The kind of records that are missing from the new log of `salvage`. The core cannot set
+    /// this, because it does not decode the contents of records.
     pub(crate) lost_content: Option<&'static str>,
     pub(crate) path: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Converts the values of options. An invalid value raises an error that lists the valid ones.
+//! Converts the values of options. An invalid value raises an error that lists the valid values.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) fn chosen<T: Clone, const N: usize>(option: &str, choices: [(&str, T)
         .ok_or_else(|| unknown_name(option, &choices.map(|(choice, _)| choice), name))
 }
 
-/// Returns the exception for a name that is not a value of the option.
+/// Returns the exception for a name that is not among the values of the option.
 pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr {
     let mut expected: Vec<String> = expected.iter().map(|name| format!("'{name}'")).collect();
     let last = expected.pop().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr
     PyValueError::new_err(format!("{option} must be {others}{or}{last}, not '{name}'"))
 }
 
-/// Checks the argument `threads`. More than 256 threads do not read faster.
+/// Checks the argument `threads`. Reading with more than 256 threads is no faster.
 pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     match usize::try_from(threads) {
         Ok(threads @ 1..=256) => Ok(threads),
@@ -44,7 +44,7 @@ pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     }
 }
 
-/// Converts an argument that is a time in seconds. A time that is too large for the clock means
+/// Converts an argument that is a time in seconds. A time that is too long for the clock means
 /// forever.
 pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     if seconds >= 1e15 {
@@ -58,7 +58,7 @@ pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     }
 }
 
-/// Converts a time to seconds, as Python shows it.
+/// Converts a time to seconds, the unit that Python uses.
 pub(crate) fn in_seconds(time: Duration) -> f64 {
     if time == Duration::MAX {
         f64::INFINITY
@@ -67,7 +67,8 @@ pub(crate) fn in_seconds(time: Duration) -> f64 {
     }
 }
 
-/// Returns the class for the names of detected dialects. The docstring of the class explains it.
+/// Returns the class for the names of detected dialects. The docstring of the class explains its
+/// purpose.
 fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     imported!(py, "cordwood.types", "DetectedDialect")
 }

@@ -10,22 +10,22 @@ use crate::values::options::{compression_of, dialect_of};
 
 /// An offset in a log, with marks that identify the log. `Follower.position` returns one.
 ///
-/// An offset is valid in one log only. A position therefore also keeps checksums of some bytes
-/// before the offset: some in the first block of the log, and some in the block before the offset.
-/// In a segmented log, it also keeps a checksum of the end of the previous segment. When reading or
-/// following starts at a position, these checksums are compared. If they differ, the log is not the
-/// same, and `LogChangedError` is raised. The same log may have grown, been copied, been renamed or
-/// lost its oldest segments in the meantime. A block that contains damage is not compared. A
-/// position at offset 0 fits any log.
+/// An offset is valid in only one log. A position therefore also keeps checksums of some bytes
+/// before the offset, in the first block of the log and in the block before the offset. In a
+/// segmented log, a position also keeps a checksum of the end of the previous segment. When reading
+/// or following starts at a position, these checksums are compared with the log. If a checksum
+/// differs, the log is not the same, and `LogChangedError` is raised. The same log may have grown,
+/// been copied, been renamed or lost its oldest segments in the meantime. A block that contains
+/// damage is not compared. A position at offset 0 fits any log.
 ///
-/// `str(position)` is a short text without a line break. `Position(text)` restores the position
-/// from that text. Positions can be pickled and compared.
+/// `str(position)` returns a short text without a line break. `Position(text)` restores the
+/// position from such a text. Positions can be pickled and compared.
 ///
 /// Args:
-///     text: The text of a position.
+///     text: A position in text form, as returned by `str`.
 ///
 /// Raises:
-///     ValueError: The text is not the text of a position, or a later release wrote it.
+///     ValueError: The text does not represent a position, or was written by a later release.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -68,13 +68,14 @@ impl Position {
     }
 }
 
-/// Returns the marks of a position, for a log that is read by Python code.
+/// Returns the marks of a position in a log that Python code reads.
 ///
 /// Args:
 ///     position: The position.
 ///
+/// Returns:
 ///     The start, the length and the checksum of each mark, and the version that the object store
-///     has given to the log.
+///     has assigned to the log.
 #[pyfunction]
 pub(crate) fn marks_of(position: &Bound<'_, Position>) -> (Vec<(u64, u32, u32)>, Option<String>) {
     let position = &position.get().0;
@@ -98,10 +99,10 @@ pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position 
 ///
 /// Args:
 ///     start: The first block of the log, or the whole log if it is shorter.
-///     dialect: As for `Reader`. If it is `None`, the start of the log is not compared.
+///     dialect: As for `Reader`. With `None`, the start of the log is not compared.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
-///     version: The version that the object store has given to the log.
+///     version: The version that the object store has assigned to the log.
 ///
 /// Returns:
 ///     A `Position` with the offset 0.

@@ -34,14 +34,15 @@ pub(crate) struct Record {
     ///
     /// This can be true only under the policy `"salvage"`.
     ///
-    /// The checksums of a salvaged record are valid, but its start had to be searched for. If the
-    /// data of a record contains another log, a record of that log can look the same.
+    /// The checksums of a salvaged record are valid, but the start of the record had to be searched
+    /// for. If the data of a record contains another log, a record of that other log can be
+    /// mistaken for a salvaged record.
     pub(crate) salvaged: bool,
 }
 
 impl Record {
-    /// Converts the record to the item of an iterator: the record itself, or only its bytes. This
-    /// runs no Python code, because the garbage collector does not track a `Record`.
+    /// Converts the record to the item of an iterator: the record itself, or only its bytes. The
+    /// conversion runs no Python code, because the garbage collector does not track a `Record`.
     #[inline]
     pub(crate) fn item(self, py: Python<'_>, has_offsets: bool) -> PyResult<Py<PyAny>> {
         match has_offsets {

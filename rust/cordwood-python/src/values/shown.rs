@@ -15,7 +15,7 @@ pub(crate) fn handle_repr(class: &str, path: Option<&Path>, is_closed: bool) -> 
 /// The maximum number of bytes that `repr` shows in full.
 const SHOWN_MAX: usize = 64;
 
-/// Returns the `repr` of bytes. It is shortened if there are too many.
+/// Returns the `repr` of bytes. If there are more than `SHOWN_MAX` bytes, the `repr` is shortened.
 pub(crate) fn short_repr(py: Python<'_>, bytes: &[u8]) -> PyResult<String> {
     let shown = |bytes| PyBytes::new(py, bytes).repr().map(|text| text.to_string());
     if bytes.len() <= SHOWN_MAX {

@@ -1,9 +1,10 @@
-//! Bits as Arrow stores them, for Booleans and for validity. The number of bits comes from a file,
-//! so there may not be enough memory for them.
+//! Bits in Arrow's layout, for Booleans and for validity. The number of bits comes from a file, so
+//! there may not be enough memory for all bits.
 
 use std::collections::TryReserveError;
 
-/// A sequence of bits, for Booleans or for validity. The first bit in a byte is its lowest.
+/// A sequence of bits, for Booleans or for validity. The first bit of a byte is the least
+/// significant.
 #[derive(Debug, Default)]
 pub struct Bits {
     bytes: Vec<u8>,
@@ -35,7 +36,7 @@ impl Bits {
         Ok(())
     }
 
-    /// Appends zeros up to a length.
+    /// Appends zeros until there are `len` bits.
     pub(super) fn pad(&mut self, len: usize) -> Result<(), TryReserveError> {
         let byte_count = len.div_ceil(8);
         self.bytes.try_reserve(byte_count.saturating_sub(self.bytes.len()))?;
@@ -44,7 +45,7 @@ impl Bits {
         Ok(())
     }
 
-    /// Returns the bytes. The bits after the last one are zeros.
+    /// Returns the bytes. The unused bits of the last byte are zero.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -13,10 +13,10 @@ use super::types::{Fields, Type};
 #[derive(Debug)]
 pub struct Builder {
     fields: Arc<Fields>,
-    /// The number of Parquet columns of all columns together.
+    /// The total number of Parquet columns.
     width: usize,
     cell_count_max: usize,
-    /// Whether the types are given. If they are, cells without a column are left out.
+    /// Whether the types are given. If so, cells without a column are omitted.
     is_given: bool,
     /// The rows since the last batch.
     columns: Columns,
@@ -25,20 +25,20 @@ pub struct Builder {
     item_cell_count: usize,
 }
 
-/// A number of rows, as columns.
+/// Several rows, stored as columns.
 #[derive(Debug)]
 pub struct Batch {
     /// The number of rows.
     pub row_count: usize,
-    /// The columns that have values, each with its number among all columns.
+    /// The columns that have values, each with its index among all columns.
     pub columns: Vec<(usize, Column)>,
 }
 
 impl Builder {
     /// Creates a builder of columns with these names and types.
     ///
-    /// A batch has at most `cell_count_max` cells, including those of list items. A single row may
-    /// have more.
+    /// A batch has at most `cell_count_max` cells, including the cells of list items. A single row
+    /// may have more.
     pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Type)>, cell_count_max: usize) -> Self {
         let fields = Arc::new(Fields::from_iter(columns));
         let is_given = fields.types.iter().any(|kind| matches!(kind, Type::Given(_)));
@@ -63,12 +63,13 @@ impl Builder {
         self.row_count
     }
 
-    /// Appends a row. Returns whether there is room for it. If there is none, take a batch first.
+    /// Appends a row. Returns whether there was room for the row. If there was no room, take a
+    /// batch first.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value does not fit its column, if no column exists for it, or if there
-    /// is not enough memory. The rows since the last batch are then lost.
+    /// Returns an error if a value does not fit its column, if there is no column for a value, or
+    /// if there is not enough memory. In this case, the rows since the last batch are lost.
     pub fn add(&mut self, row: &Row<'_>) -> Result<bool, NotAdded> {
         if !self.has_room(row) {
             return Ok(false);
@@ -94,7 +95,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is not enough memory. The rows are then lost.
+    /// Returns an error if there is not enough memory. In this case, the rows are lost.
     pub fn take(&mut self) -> Result<Batch, TryReserveError> {
         let row_count = self.row_count;
         let columns = self.reset().into_iter().enumerate();
@@ -104,14 +105,14 @@ impl Builder {
         Ok(Batch { row_count, columns })
     }
 
-    /// Returns the columns, and leaves empty ones in their place.
+    /// Returns the columns, and replaces them with empty columns.
     fn reset(&mut self) -> Columns {
         (self.row_count, self.item_cell_count) = (0, 0);
         mem::replace(&mut self.columns, Columns::new(Arc::clone(&self.fields), self.is_given))
     }
 
-    /// Checks whether the number of cells stays within the limit with one more row. A column with
-    /// at least one value has a cell in each row.
+    /// Checks whether the number of cells stays within the limit if this row is added. A column
+    /// with at least one value has a cell in each row.
     fn has_room(&self, row: &Row<'_>) -> bool {
         if self.row_count == 0 {
             return true;
@@ -120,7 +121,7 @@ impl Builder {
         let Some(cell_count_max) = self.cell_count_max.checked_sub(self.item_cell_count) else {
             return false;
         };
-        // Usually there are too few columns for the exact count to matter.
+        // The exact count rarely matters, because most tables have few columns.
         if row_count * self.width <= cell_count_max {
             return true;
         }

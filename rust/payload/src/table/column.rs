@@ -1,4 +1,4 @@
-//! Columns that are built from values, row by row, in the memory layout of Arrow.
+//! Columns in the memory layout of Arrow, which are built from values row by row.
 
 use std::collections::TryReserveError;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::view::View;
 
 /// A column, the items of a list, or a field of a structure.
 ///
-/// While a column is being built, it ends with its last value. Nulls are added only before the next
-/// value or at the end, so a column without values costs almost nothing.
+/// While a column is being built, its last entry is always a value. Nulls are appended only before
+/// the next value or when the column is completed, so a column without values costs almost nothing.
 #[derive(Debug)]
 pub struct Column {
     kind: Type,
@@ -23,9 +23,9 @@ pub struct Column {
     len: usize,
     /// The number of values that are not null.
     valid_count: usize,
-    /// Bits that show which values are not null. Empty as long as no value is null.
+    /// Bits that state which values are not null. There are no bits as long as no value is null.
     validity: Bits,
-    /// The values. Those in place of nulls have no meaning.
+    /// The values. At the index of a null, the value has no meaning.
     pub values: Values,
 }
 
@@ -42,7 +42,7 @@ pub enum Values {
     F64(Vec<f64>),
     /// Texts, bytes or JSON.
     Bytes {
-        /// The offset of each value in `data`, and the end of the last one. There is one more
+        /// The offset of each value in `data`, and the end of the last value. There is one more
         /// offset than there are values.
         offsets: Vec<i32>,
         /// The bytes of all values, without gaps.
@@ -50,31 +50,31 @@ pub enum Values {
     },
     /// Lists.
     List {
-        /// The index of the first item of each list among the items of all lists, and the end of
-        /// the last list. There is one more offset than there are values.
+        /// For each list, the index of its first item in `items`, and after the last list, the
+        /// index where that list ends. There is one more offset than there are lists.
         offsets: Vec<i32>,
         /// The items of all lists, without gaps.
         items: Box<Column>,
         /// The number of items.
         count: usize,
-        /// The number of Parquet columns of the items.
+        /// The number of Parquet columns that the items need.
         width: usize,
-        /// The number of null items that represent a null list. It is 0 unless the lists have a
-        /// fixed size.
+        /// The number of null items that stand for a null list. This number is 0 unless the lists
+        /// have a fixed size.
         null_len: usize,
     },
     /// Structures. Each field is a column of the same length.
     Struct(Columns),
 }
 
-/// Columns with names: the columns of a table, or the fields of a structure.
+/// Named columns, which are the columns of a table or the fields of a structure.
 #[derive(Debug)]
 pub struct Columns {
     fields: Arc<Fields>,
     pub(super) columns: Vec<Column>,
-    /// Whether the types are given. If they are, values without a column are left out.
+    /// Whether the types are given. If so, values without a column are omitted.
     is_given: bool,
-    /// The number of Parquet columns of the columns that have values.
+    /// The number of Parquet columns that the columns with values need.
     pub(super) width: usize,
 }
 
@@ -110,7 +110,7 @@ impl Column {
         }
     }
 
-    /// Appends nulls until the column has this length.
+    /// Appends nulls until the column has `len` rows.
     #[inline]
     fn pad(&mut self, len: usize) -> Result<(), TryReserveError> {
         if self.len == len { Ok(()) } else { self.pad_more(len) }
@@ -146,17 +146,16 @@ impl Column {
         }
     }
 
-    /// Sets the value at an index that is after all earlier values. Returns the number of cells of
-    /// the items in the value.
+    /// Sets the value at an index, which must be after all values set so far. Returns the number of
+    /// cells that the items in the value need.
     ///
     /// # Errors
     ///
-    /// Returns an error if the value was not added to the column. The column must then no longer be
-    /// used.
+    /// Returns an error if the value was not added. After an error, the column must not be used.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let fits = match Kind::of(value) {
             None if self.kind.is_nullable() => {
-                // If two values have the same name in Arrow, one of them may be null.
+                // If two values have the same name in Arrow, either of them may be null.
                 if matches!(self.kind, Type::Given(_)) {
                     self.pad(index + 1)?;
                 }
@@ -195,11 +194,12 @@ impl Column {
             (Values::F64(values), View::UInt(value)) => push(values, value as f64)?,
             (Values::U64(values), View::Huge(digits)) => push(values, digits.parse().map_err(|_| misfit())?)?,
             (Values::F64(values), View::Float(value)) => push(values, value)?,
-            // This is exact, because the type was chosen so that it is.
+            // This conversion is exact, because the column has this type only if all of its
+            // integers convert exactly.
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
             (Values::Bytes { offsets, data }, value) => {
                 match (value, self.kind.made_as()) {
-                    // Text that is given as JSON has no quotation marks.
+                    // If a given type is built as JSON, its text has no quotation marks.
                     (View::Text(text), _) if self.kind != Type::Json => append(data, text.as_bytes())?,
                     (View::Bytes(bytes), Type::Bytes) => append(data, bytes)?,
                     (value, _) => {
@@ -230,8 +230,8 @@ impl Column {
         Ok(cell_count)
     }
 
-    /// Checks whether the value at an index was set. No later value may have been set. In a column
-    /// without a given type, a null does not count.
+    /// Checks whether the value at an index was set. The column must not have a later value. Unless
+    /// the type of the column is given, a null does not count as set.
     pub(super) fn has(&self, index: usize) -> bool {
         self.len > index
     }
@@ -265,8 +265,8 @@ impl Column {
         self.len - self.valid_count
     }
 
-    /// Returns the validity and the values. The validity has one bit for each value, which is 0 for
-    /// a null. It is `None` if there is no null.
+    /// Returns the validity and the values. The validity has one bit for each value. The bit of a
+    /// null is 0. If there are no nulls, the validity is `None`.
     pub fn into_parts(self) -> (Option<Vec<u8>>, Values) {
         let has_nulls = self.null_count() > 0;
         (has_nulls.then(|| self.validity.into_bytes()), self.values)
@@ -283,12 +283,13 @@ impl Columns {
         }
     }
 
-    /// Sets the values of a row or a structure. Returns the number of cells of the items in them.
+    /// Sets the values of a row or a structure. Returns the number of cells that the items in these
+    /// values need.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value does not fit its column, if no column exists for it, or if there
-    /// is not enough memory. The columns must then no longer be used.
+    /// Returns an error if a value does not fit its column, if there is no column for a value, or
+    /// if there is not enough memory. After an error, the columns must not be used.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let (mut cell_count, mut hint, mut set) = (0, 0, Ok(()));
         value.all_fields(|name, value| {
@@ -302,7 +303,8 @@ impl Columns {
         Ok(cell_count)
     }
 
-    /// Sets the value of the column with this name. The column is searched for at `hint` first.
+    /// Sets the value of the column with this name. The search for the column starts at the index
+    /// `hint`.
     #[inline]
     pub(super) fn set_one(
         &mut self,
@@ -348,7 +350,7 @@ impl Columns {
     }
 }
 
-/// Iterates over the columns in their order.
+/// Iterates over the columns in order.
 impl IntoIterator for Columns {
     type Item = Column;
     type IntoIter = std::vec::IntoIter<Column>;
@@ -358,8 +360,8 @@ impl IntoIterator for Columns {
     }
 }
 
-/// Sets the items of a list, or the keys and values of a map, after this number of items. Returns
-/// the number of cells of these items.
+/// Appends the items of a list, or the keys and values of a map, after the first `count` items.
+/// Returns the number of cells that the new items need.
 fn set_items(item: &mut Column, count: &mut usize, width: usize, value: View<'_>) -> Result<usize, NotAdded> {
     let mut cell_count = 0;
     let mut set = Ok(0);

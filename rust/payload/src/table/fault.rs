@@ -1,4 +1,4 @@
-//! The faults of records, and the parts that are missing from their rows because of them.
+//! The faults of records, and which parts of the rows are missing because of a fault.
 
 use std::borrow::Cow;
 use std::collections::TryReserveError;
@@ -6,16 +6,16 @@ use std::fmt;
 
 use crate::{PayloadError, PayloadReason};
 
-/// The part that is missing from the rows of a record.
+/// Which part is missing from the rows of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The whole record.
     Record,
-    /// One of its rows.
+    /// One row of the record.
     Row,
-    /// One of its values.
+    /// One value of the record.
     Value,
-    /// All rows after the first.
+    /// All rows of the record after the first.
     Rest,
 }
 
@@ -24,9 +24,9 @@ pub enum Part {
 pub struct Fault {
     /// The missing part.
     pub part: Part,
-    /// The fault, and its place in the record.
+    /// The fault, and its position in the record.
     pub error: PayloadError,
-    /// A description of the fault, if the reason of the error is not precise enough.
+    /// A description of the fault, if the reason in `error` is not precise enough.
     pub(super) detail: Option<Cow<'static, str>>,
 }
 

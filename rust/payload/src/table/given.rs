@@ -1,12 +1,12 @@
-//! The types of a given schema. Only values that fit the type of a column are added to it.
+//! The types of a given schema. A column accepts only values that fit its type.
 
 use super::names::Names;
 use super::types::{Fits, Given, Type};
 use super::view::View;
 
 impl Given {
-    /// Returns a value of these kinds in the form that its column needs, or `None` if the value
-    /// does not fit.
+    /// Returns the value in the form that its column needs, or `None` if the value does not fit the
+    /// type.
     pub(super) fn fit<'v>(&self, value: View<'v>) -> Option<View<'v>> {
         let fits = match (self.fits, value) {
             (Fits::Integers(bits), _) => return integer(value, bits, self.made_as == Type::UInt),
@@ -28,7 +28,7 @@ impl Given {
         fits.then_some(value)
     }
 
-    /// Returns the reason why a value of these kinds does not fit.
+    /// Returns the reason why a value does not fit the type.
     pub(super) fn why_not(&self, value: View<'_>) -> String {
         if let Fits::Count(_) = self.fits {
             let what = if value.is_list() { "items" } else { "bytes" };
@@ -39,13 +39,13 @@ impl Given {
     }
 }
 
-/// Returns the number of a name, as [`Names::find`] does, among names in their Arrow form.
+/// Like [`Names::find`], but for names in their Arrow form.
 pub(super) fn find(names: &Names, name: &str, hint: usize) -> Option<usize> {
     let found = names.find(name, hint);
     found.or_else(|| name.contains('\0').then(|| names.find(&arrow_name(name), hint))?)
 }
 
-/// Returns a name in its Arrow form, where a NUL is four characters.
+/// Returns a name in its Arrow form, in which each NUL is escaped as four characters.
 pub(super) fn arrow_name(name: &str) -> String {
     name.replace('\0', "\\x00")
 }
@@ -55,7 +55,7 @@ fn integer(value: View<'_>, bits: u64, is_unsigned: bool) -> Option<View<'_>> {
         View::Int(number) => i128::from(number),
         View::UInt(number) => i128::from(number),
         View::Huge(digits) => digits.parse().ok()?,
-        // This saturates, far outside the range of 64 bits.
+        // This conversion saturates, but only far outside the range of 64 bits.
         View::Float(number) if number.fract() == 0.0 => number as i128,
         _ => return None,
     };
@@ -72,11 +72,12 @@ fn digit_count(digits: &str) -> u64 {
     digits.trim_start_matches(['-', '0']).len() as u64
 }
 
-/// Checks whether a number can be represented with 16, 32 or 64 bits.
+/// Checks whether a floating-point number of 16, 32 or 64 bits can represent the number exactly.
 fn is_float_of(number: f64, bits: u64) -> bool {
     match bits {
         _ if number.is_nan() || number.is_infinite() => true,
-        // A number has ten bits after the first one. The last of them is worth 2^-24 or more.
+        // A 16-bit number has ten bits after the leading bit. The last of these is worth at least
+        // 2^-24.
         16 => number.abs() <= 65_504.0 && number.to_bits() << 22 == 0 && (number * 16_777_216.0).fract() == 0.0,
         32 => f64::from(number as f32) == number,
         _ => true,

@@ -1,4 +1,4 @@
-//! Writes a value as JSON on one line. The naive counterpart is `to_json` of a payload in
+//! Writes a value as JSON on one line. The naive counterpart is the function `to_json` in
 //! `tests/helpers/naive_tables.py`.
 
 use std::borrow::Cow;
@@ -9,14 +9,14 @@ use super::tree::plain_len;
 use super::view::View;
 use crate::{PathElement, PathId};
 
-/// How bytes become text.
+/// How bytes are converted to text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BytesAs {
-    /// The structure `{"base64": "..."}`.
+    /// As the structure `{"base64": "..."}`.
     #[default]
     Object,
-    /// Text if they are UTF-8, otherwise the structure. A table leaves out rows with bytes that are
-    /// not UTF-8.
+    /// As text if the bytes are UTF-8, otherwise as the structure. A table omits rows with bytes
+    /// that are not UTF-8.
     Text,
     /// Hexadecimal digits.
     Hex,
@@ -25,7 +25,7 @@ pub enum BytesAs {
 }
 
 impl BytesAs {
-    /// Returns the text of bytes, or `None` if they become a structure.
+    /// Returns the bytes as text, or `None` if they are written as a structure.
     pub(super) fn encode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let mut text = Text::default();
         match self {
@@ -40,8 +40,8 @@ impl BytesAs {
     }
 }
 
-/// Text that is being written. Its length comes from a file, so there may not be enough memory. In
-/// that case, the text is cut.
+/// Text that is being written. The length of the text depends on a file, so memory may run out. In
+/// that case, the text is cut off.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) text: String,
@@ -132,7 +132,8 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
             out.push(']');
         }
         structure => {
-            // The fields of a key or a user without a value are left out. Those of a map are null.
+            // Fields without a value are omitted from a key or a user, but written as null in a
+            // map.
             let has_nulls = matches!(
                 structure,
                 View::Entity(_) | View::Properties(_) | View::Object(_) | View::Cells(_)
@@ -161,14 +162,14 @@ fn separate(out: &mut Text, start: usize) {
 }
 
 fn push(out: &mut Text, text: fmt::Arguments<'_>) {
-    // `Text` keeps track of whether it was cut.
+    // The result can be ignored, because `Text` itself records whether it was cut off.
     let _ = out.write_fmt(text);
 }
 
 fn write_text(out: &mut Text, text: &str) {
     out.push('"');
     let mut rest = text;
-    // Characters that need no escape are copied at once.
+    // Runs of characters that need no escape are copied together.
     while let Some(at) = plain_len(rest.as_bytes()) {
         out.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
@@ -188,8 +189,8 @@ fn write_text(out: &mut Text, text: &str) {
 }
 
 /// Writes a number as Python's `repr` does. Exponents have a sign and at least two digits. If 17
-/// digits are needed and two numbers with 17 digits are equally near, the one with an even last
-/// digit is written. Rust's shortest text may be the other one.
+/// digits are needed and two numbers with 17 digits are equally close to the value, the number with
+/// an even last digit is written. Rust's shortest text may be the other number.
 fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {
@@ -200,8 +201,8 @@ fn write_float(out: &mut Text, value: f64) {
         let start = out.len();
         push(out, format_args!("{value:?}"));
         let text = &out.text[start..];
-        // Two such numbers are equally near only if the number has 18 digits, and so at most 21
-        // bits after the point.
+        // Two numbers with 17 digits can be equally close only if the exact value has 18 digits,
+        // and therefore at most 21 bits after the binary point.
         if (value * (1_u64 << 21) as f64).fract() == 0.0
             && digit_count(text) == 17
             && let Some((_, fraction)) = text.split_once('.')
@@ -224,13 +225,13 @@ fn write_float(out: &mut Text, value: f64) {
     }
 }
 
-/// Counts the digits from the first one that is not 0.
+/// Counts the digits from the first non-zero digit on.
 fn digit_count(number: &str) -> usize {
     let digits = number.bytes().filter(u8::is_ascii_digit);
     digits.skip_while(|&digit| digit == b'0').count()
 }
 
-/// Writes a time as in RFC 3339.
+/// Writes a time in the format of RFC 3339.
 fn write_time(out: &mut Text, time: i64) {
     let (seconds, microseconds) = (time.div_euclid(1_000_000), time.rem_euclid(1_000_000));
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -249,12 +250,13 @@ fn write_time(out: &mut Text, time: i64) {
 /// Returns the date this many days after 1970-01-01, in the Gregorian calendar. Years are counted
 /// from March, so that the leap day is the last day of a year.
 pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
-    // Count from 0000-03-01. 400 years have 146,097 days.
+    // The days are counted from 0000-03-01. A period of 400 years has 146,097 days.
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // The five months from March have 153 days, and so do the five from August.
+    // The five months from March to July have 153 days, and so do the five months from August to
+    // December.
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let year = 400 * era + year_of_era + i64::from(month >= 10);
@@ -280,7 +282,8 @@ fn write_base64(out: &mut Text, bytes: &[u8]) {
     }
 }
 
-/// Appends the path of a key as one flat list. A missing number or name at its end is left out.
+/// Appends the path of a key as one flat list. If the last element has neither a number nor a name,
+/// the list ends with its kind.
 fn write_path(out: &mut Text, path: &[PathElement<'_>]) {
     out.push('[');
     let start = out.len();
@@ -311,8 +314,8 @@ mod tests {
             (-(2.0_f64.powi(-25)), "-2.9802322387695312e-08"),
             (5e-324, "5e-324"),
             (0.1 + 0.2, "0.30000000000000004"),
-            // This number has 21 bits after the point. The text with a 3 at its end is equally
-            // near.
+            // This number has 21 bits after the binary point. The text that ends with a 3 is
+            // equally close.
             (257.0 / 2_097_152.0, "0.00012254714965820312"),
             (1e16, "1e+16"),
             (9_007_199_254_740_993.0, "9007199254740992.0"),

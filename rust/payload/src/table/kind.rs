@@ -1,8 +1,8 @@
-//! The kinds of values that decide the type of a column.
+//! The kinds of values, which determine the type of a column.
 
 use super::view::View;
 
-/// A set of kinds, with one bit for each.
+/// A set of kinds, with one bit for each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Kinds(pub(super) u16);
 
@@ -23,8 +23,8 @@ impl Kinds {
         Kind::ALL.iter().copied().filter(move |&kind| self.has(kind))
     }
 
-    /// Returns the kind of a column with values of these kinds. It is [`Kind::Json`] if the values
-    /// have several kinds without a common one.
+    /// Returns the kind of a column with values of these kinds. If the values have several kinds
+    /// without a common kind, returns [`Kind::Json`].
     pub(super) fn common(self) -> Kind {
         let mut all = self.all();
         match (all.next(), all.next(), all.next()) {
@@ -48,7 +48,7 @@ macro_rules! kinds {
         impl Kind {
             const ALL: &[Kind] = &[$(Kind::$kind),*];
 
-            /// Returns the name of the kind in messages.
+            /// Returns the name of the kind for messages.
             pub(super) fn name(self) -> &'static str {
                 match self {
                     $(Kind::$kind => $name,)*
@@ -75,7 +75,7 @@ kinds! {
     Json = "json",
 }
 
-/// The largest integer up to which all integers convert to floating-point numbers without loss.
+/// All integers up to this number convert to floating-point numbers without loss.
 const EXACT_MAX: u64 = 1 << 53;
 
 impl Kind {

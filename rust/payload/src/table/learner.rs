@@ -10,7 +10,7 @@ use super::row::Row;
 use super::types::Type;
 use super::view::View;
 
-/// The kinds of values seen in a column, in the items of its lists, or in a field of its
+/// The kinds of values that were seen in a column, in the items of its lists, or in a field of its
 /// structures.
 #[derive(Debug, Clone, Default)]
 struct Node {
@@ -19,7 +19,7 @@ struct Node {
     fields: Nodes,
 }
 
-/// Nodes by their names.
+/// Nodes by name.
 #[derive(Debug, Clone, Default)]
 struct Nodes {
     names: Names,
@@ -48,8 +48,8 @@ impl Node {
         }
     }
 
-    /// Collects the names and the kinds of all values in the node that have several kinds without a
-    /// common type.
+    /// Finds the places in the node where the values have several kinds without a common type, and
+    /// collects the name and the kinds of each place.
     fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
         if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
             let kinds = self.kinds.all().map(|kind| match kind {
@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    /// Adds a kind. Returns whether it is the first value of this kind.
+    /// Adds a kind. Returns whether the kind is new.
     #[inline]
     fn see(&mut self, kind: Kind) -> bool {
         let is_new = !self.kinds.has(kind);
@@ -74,8 +74,8 @@ impl Node {
         is_new
     }
 
-    /// Learns the values in a list or an object. Returns whether there is room for all their
-    /// fields.
+    /// Learns from the values in a list or an object. Returns whether there was room for all fields
+    /// of these values.
     fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         if value.is_list() {
             let item = self.item.get_or_insert_default();
@@ -118,18 +118,18 @@ impl Nodes {
 /// The limits of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The maximum number of columns, including fields in columns.
+    /// The maximum number of columns, including fields inside columns.
     pub columns: usize,
-    /// The maximum number of fields in one column. A column with more is JSON.
+    /// The maximum number of fields in one column. A column with more fields becomes JSON.
     pub fields: usize,
     /// The maximum number of levels of lists and structures in a column. Values at deeper levels
-    /// are JSON.
+    /// become JSON.
     pub levels: usize,
 }
 
 impl Default for Limits {
-    /// Returns the limits. The number of columns is that of BigQuery, and the number of levels is
-    /// that of Datastore.
+    /// Returns the default limits. BigQuery has the same limit for columns, and Datastore has the
+    /// same limit for levels.
     fn default() -> Self {
         Limits {
             columns: 10_000,
@@ -139,7 +139,7 @@ impl Default for Limits {
     }
 }
 
-/// The remaining room for fields.
+/// Counts fields, and checks whether there is room for another field.
 struct Room {
     limits: Limits,
     column_count: usize,
@@ -152,8 +152,8 @@ struct Room {
 }
 
 impl Room {
-    /// Takes the room for one more field, and returns whether there was any. The field is counted
-    /// even if there was none.
+    /// Counts one more field, and returns whether there was room for it. The field is counted even
+    /// if there was no room.
     fn take(&mut self) -> bool {
         self.own_count += 1;
         self.field_count += 1;
@@ -163,23 +163,23 @@ impl Room {
 
 /// Learns the columns of a table from its rows.
 ///
-/// A column whose values all have one type has that type. Integers together with floating-point
-/// numbers are floating-point, unless an integer is too large for that. A list is a list of one
-/// such type, and an object is a structure of all fields that the objects have. All other values
-/// are JSON.
+/// A column whose values all have one type has that type. Integers mixed with floating-point
+/// numbers become floating-point numbers, unless an integer is too large to convert exactly. Lists
+/// become a list of one item type, and objects become a structure with the fields of all objects.
+/// All other values become JSON.
 #[derive(Debug, Clone)]
 pub struct Learner {
     limits: Limits,
     columns: Nodes,
-    /// The number of fields of each column, or `None` if a column would have too many. The learner
-    /// ignores such a column from then on.
+    /// The number of fields of each column, or `None` for a column that would have too many fields.
+    /// The learner ignores all further values of such a column.
     field_counts: Vec<Option<usize>>,
     field_count: usize,
     has_changed: bool,
 }
 
 impl Learner {
-    /// Creates a learner that has seen no row.
+    /// Creates a learner that has not seen any rows.
     pub fn new(limits: Limits) -> Self {
         Learner {
             limits,
@@ -195,7 +195,7 @@ impl Learner {
         let mut hint = 0;
         for &(name, value) in row.cells() {
             hint = self.add_cell(name, value, hint) + 1;
-            // A row may have any number of names, so the limit is checked after each.
+            // A row may have any number of names, so the limit is checked after each name.
             if self.columns.names.len() > self.limits.columns {
                 return false;
             }
@@ -203,9 +203,8 @@ impl Learner {
         true
     }
 
-    /// Checks whether the learner has learned since the last call, which means that a column is new
-    /// or that the type of one may have changed. If it has not, the rows since then made no
-    /// difference.
+    /// Checks whether a column was added, or the type of a column may have changed, since the last
+    /// call. Otherwise the rows since then have made no difference.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
@@ -219,8 +218,8 @@ impl Learner {
         columns.collect()
     }
 
-    /// Returns the columns whose values have several types without a common one, and the names of
-    /// these types. `a.b` is a field of `a`, and `a[]` are its items.
+    /// Returns the columns whose values have several types without a common type, and the names of
+    /// these types. `a.b` is a field of `a`, and `a[]` are the items of `a`.
     pub fn conflicts(&self) -> Vec<(String, BTreeSet<String>)> {
         let mut found = Vec::new();
         for (name, node, is_overfull) in self.all() {
@@ -246,8 +245,8 @@ impl Learner {
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
     }
 
-    /// Learns from one value of a row. Returns the number of the column, which is searched for at
-    /// `hint` first.
+    /// Learns from one value of a row. Returns the number of the column. The search for the column
+    /// starts at `hint`.
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;
         let number = names.find(name, hint).unwrap_or_else(|| {

@@ -13,23 +13,24 @@ use super::view::View;
 pub enum NotAdded {
     /// A value does not fit its column.
     Misfit(Box<Misfit>),
-    /// Two values have this same name in Arrow.
+    /// Two values have this name in Arrow, where some characters are escaped.
     SameNames(String),
     /// There is not enough memory.
     NoMemory,
 }
 
-/// A value that does not fit its column. It has another type, it is more than a column can contain,
-/// or no column or field has its name.
+/// A value that does not fit its column. The value has another type, is more than a column can
+/// contain, or has a name for which there is no column or field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misfit {
-    /// The name of the column. `a.b` is a field of `a`, and `a[]` is an item.
+    /// The name of the column. `a.b` is a field of `a`, and `a[]` is an item of `a`.
     pub path: String,
-    /// The type of that column, field or item, or `None` if there is no such column or field.
+    /// The type of the column, field or item in `path`, or `None` if there is no such column or
+    /// field.
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
-    /// The reason why this value does not fit, if other values of its type do.
+    /// The reason why this value does not fit, if other values of its type do fit.
     pub why: Option<String>,
 }
 
@@ -40,7 +41,7 @@ impl NotAdded {
             column: column.cloned(),
             value: match Kind::of(value) {
                 None => "null",
-                // This is the reason why it does not fit a column of floating-point numbers.
+                // An integer that is too large does not fit a column of floating-point numbers.
                 Some(Kind::Large) if column.is_some_and(|column| *column.made_as() == Type::Float) => {
                     "int of more than 53 bits"
                 }
@@ -50,7 +51,7 @@ impl NotAdded {
         }))
     }
 
-    /// Puts the name of the outer column or field before that of the inner one.
+    /// Puts the name of the outer column or field before the name of the inner column or field.
     pub(super) fn within(mut self, outer: &str) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path.insert_str(0, outer);
@@ -58,7 +59,7 @@ impl NotAdded {
         self
     }
 
-    /// Removes the dot before the name of the column, for a misfit in a row.
+    /// If the misfit is in a row, removes the dot before the name of the column.
     pub(super) fn of_row(mut self) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path = misfit.path.strip_prefix('.').unwrap_or(&misfit.path).to_owned();

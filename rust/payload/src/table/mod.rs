@@ -1,8 +1,8 @@
-//! Tables of records: the columns that their values need, in the memory layout of Arrow.
+//! Tables of records. A table has the columns that the values need, in the memory layout of Arrow.
 //!
-//! A [`Decoder`] passes the rows of each record to a [`Sink`]. A [`Learner`] that has seen all rows knows the [`Type`] of each column. A [`Builder`]
-//! appends rows to columns of these types, and returns a number of them at a time as a [`Batch`] of
-//! [`Column`]s.
+//! A [`Decoder`] passes the rows of each record to a [`Sink`]. Once a [`Learner`] has seen all
+//! rows, it knows the [`Type`] of each column. A [`Builder`] appends rows to columns of these
+//! types, and returns several rows at a time as a [`Batch`] of [`Column`]s.
 //!
 //! ```
 //! use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Learner, Limits, Record, Row, Sink, Type, Values};
@@ -47,10 +47,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It is usually enough to read the records once, because a learner that has seen the first records
-//! mostly knows the columns of all. The learner continues while their rows are added, and reports
-//! when it [has learned](Learner::take_has_changed) of a column that the builder [does not
-//! have](Fields::has_all). Only then must the table be made again.
+//! It is usually enough to read the records once, because the first records of a log usually have
+//! all columns. The learner continues to learn while the builder appends rows. If the learner [has
+//! changed](Learner::take_has_changed), check whether the builder still [has all
+//! columns](Fields::has_all). You only have to make the table again if a column is missing.
 
 mod bits;
 mod builder;

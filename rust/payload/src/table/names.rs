@@ -1,16 +1,16 @@
-//! Names, numbered in the order in which they were added.
+//! Names that are numbered in the order in which they were added.
 
 use std::collections::HashMap;
 
-/// Names of columns or fields. Each name occurs once.
+/// The names of columns or fields. Each name occurs only once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Names {
     names: Vec<Box<str>>,
     keys: Vec<Key>,
     numbers: HashMap<Box<str>, usize>,
-    /// The numbers of most names, indexed by the slots of their keys. Few names have the slot of an
-    /// earlier one. A lookup here is much faster than hashing, which has to resist names that are
-    /// chosen to collide.
+    /// The numbers of most names, indexed by the slots of their keys. A name whose slot was already
+    /// taken is not in this table, but such names are rare. A lookup by slot is much faster than in
+    /// a hash table, because hashing must resist names that are chosen to collide.
     slots: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl<N: AsRef<str>> FromIterator<N> for Names {
     }
 }
 
-/// The number of an empty slot. No name has it.
+/// The number in an empty slot. No name has this number.
 const EMPTY: u32 = u32::MAX;
 
 impl Names {
@@ -36,8 +36,8 @@ impl Names {
         self.names.iter().map(Box::as_ref)
     }
 
-    /// Returns the number of a name. The name is searched for at `hint` first because most records
-    /// have the same names in the same order. In the steps of runs, the order varies.
+    /// Returns the number of a name. The search starts at `hint`, because most records have the
+    /// same names in the same order. In the steps of runs, however, the order varies.
     #[inline]
     pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
         let key = Key::of(name);
@@ -60,7 +60,7 @@ impl Names {
         self.keys.get(number) == Some(key) && (name.len() <= Key::WHOLE_MAX || *self.names[number] == *name)
     }
 
-    /// Adds a name that has not been added yet.
+    /// Adds a name, which must be new.
     pub(super) fn add(&mut self, name: &str) -> usize {
         let number = self.names.len();
         self.numbers.insert(name.into(), number);
@@ -81,7 +81,7 @@ impl Names {
     }
 }
 
-/// The length and both ends of a name. For a short name, this is the whole name.
+/// The length and both ends of a name. For a short name, the two ends contain the whole name.
 #[derive(Debug, Clone, PartialEq)]
 struct Key {
     len: usize,
@@ -90,7 +90,7 @@ struct Key {
 }
 
 impl Key {
-    /// Two names of at most this length are the same if their keys are.
+    /// Two names of at most this length are equal if their keys are equal.
     const WHOLE_MAX: usize = 16;
 
     #[inline]
@@ -107,7 +107,7 @@ impl Key {
         Key { len, first, last }
     }
 
-    /// Returns a number below `count`, which is a power of two.
+    /// Returns a number below `count`, which must be a power of two.
     #[inline]
     fn slot(&self, count: usize) -> usize {
         let Key { len, first, last } = *self;
@@ -123,7 +123,8 @@ mod tests {
     #[test]
     fn each_name_is_found_whatever_the_hint() {
         let mut names = Names::default();
-        // These are names of each length, names with the same ends, and names that share a slot.
+        // The names include names of each length, names with the same ends, and names that share a
+        // slot.
         let mut all: Vec<String> = (0..40).map(|len| "é".repeat(len / 2) + &"a".repeat(len % 2)).collect();
         all.extend((0..500).map(|number| format!("column {number} of a table")));
         all.extend((0..500).map(|number| format!("c{number}")));

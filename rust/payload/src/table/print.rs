@@ -13,20 +13,21 @@ pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
     out.check()
 }
 
-/// Comma-separated values as PostgreSQL writes them. An empty field means no value, and `""` is an
-/// empty text.
+/// Comma-separated values in PostgreSQL's format. An empty field means that there is no value, and
+/// `""` is an empty text.
 #[derive(Debug)]
 pub(super) struct Csv {
     columns: Fields,
     escapes_formulas: bool,
-    /// The wanted cells of a row, each with its column and its index in the row.
+    /// The cells of a row that have a value, each as the number of its column and its index in the
+    /// row.
     cells: Vec<(usize, usize)>,
     /// The text of a cell before it is quoted.
     text: Text,
 }
 
 impl Csv {
-    /// Creates a writer of columns with these names and types. The header is appended to `out`.
+    /// Creates a writer for columns with these names and types, and appends the header to `out`.
     pub(super) fn new(columns: &[(String, Type)], escapes_formulas: bool, bytes: BytesAs, out: &mut Text) -> Self {
         let csv = Csv {
             columns: columns.iter().cloned().collect(),
@@ -38,7 +39,7 @@ impl Csv {
             commas(out, number.min(1));
             csv.plain_text(name, out);
         }
-        // Without columns, there is no table and no header.
+        // If there are no columns, there is no table and therefore no header.
         if !columns.is_empty() {
             out.push('\n');
         }
@@ -50,8 +51,8 @@ impl Csv {
         &self.columns
     }
 
-    /// Appends a row to `out`. The time this takes depends on the values in the row, not on the
-    /// number of columns.
+    /// Appends a row to `out`. The time that this takes depends on the number of values in the row,
+    /// not on the number of columns.
     pub(super) fn add(&mut self, row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
         self.cells.clear();
         let mut hint = 0;
@@ -100,7 +101,7 @@ impl Csv {
         self.text.text.clear();
         write_json(&mut self.text, value);
         let text = &self.text.text[..];
-        // A number or a time that is text in JSON has no quotation marks here.
+        // In JSON, times and non-finite numbers are quoted. In CSV, they are not.
         let is_plain = matches!(value, View::Float(_) | View::Time(_)) && self.columns.types[number] != Type::Json;
         quoted(if is_plain { text.trim_matches('"') } else { text }, out);
         out.is_cut |= self.text.is_cut;
@@ -127,8 +128,8 @@ fn commas(out: &mut Text, count: usize) {
     }
 }
 
-/// Appends a field. It is put in quotation marks if it is empty, if a character in it needs them,
-/// or if it starts or ends with white space.
+/// Appends a field. The field is quoted if it is empty, if it contains a character that must be
+/// quoted, or if it starts or ends with white space.
 fn quoted(text: &str, out: &mut Text) {
     // Python's definition of white space includes four separators.
     let is_space = |character: char| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character);

@@ -1,14 +1,14 @@
-//! The row of a record: its cells, and the selection of the wanted ones.
+//! The row of a record. A row consists of cells, of which the wanted ones can be selected.
 
 use super::names::Names;
 use super::view::View;
 use crate::Item;
 
-/// The row of a record: the names of columns, with a value for each.
+/// The row of a record. A row consists of column names, each with a value.
 pub struct Row<'v>(Vec<(&'v str, View<'v>)>);
 
 impl<'v> Row<'v> {
-    /// Returns the row with these values, which all have different names.
+    /// Returns the row with these values, each of which must have a different name.
     pub fn of_items(items: &'v [Item<'v>]) -> Self {
         Row(items
             .iter()
@@ -20,7 +20,7 @@ impl<'v> Row<'v> {
         Row(cells)
     }
 
-    /// Returns the row with these cells before its own.
+    /// Returns the row with these cells before the cells of the row itself.
     pub(super) fn after<'r>(&'r self, first: &'r [(String, Option<String>)]) -> Row<'r> {
         let first = first
             .iter()
@@ -28,11 +28,11 @@ impl<'v> Row<'v> {
         Row(first.chain(self.0.iter().copied()).collect())
     }
 
-    /// Returns the row with only the wanted cells, in the order of `names`. A name is that of a
-    /// column, or `a.b` for the field `b` of the column `a`.
+    /// Returns the row with only the wanted cells, in the order of `names`. A name is either the
+    /// name of a column, or `a.b` for the field `b` of the column `a`.
     ///
-    /// A name with dots is that of a column if there is one. Otherwise it is that of a field, in
-    /// the column with the longest name for which the field exists.
+    /// If there is a column with this exact name, a name with dots means that column. Otherwise the
+    /// name means a field, in the column with the longest name for which the field exists.
     pub fn select<'r>(&'r self, names: &'r Names) -> Row<'r> {
         let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
         let mut hint = 0;
@@ -49,7 +49,8 @@ impl<'v> Row<'v> {
         Row(cells.collect())
     }
 
-    /// Checks whether the row has a column of this name, or a field if the name has dots.
+    /// Checks whether the row has a column with this name or, if the name has dots, a field with
+    /// this name.
     pub(super) fn has_inside(&self, name: &str) -> bool {
         self.has(name) || inside(name, &|column| self.get(column)).is_some()
     }
@@ -60,19 +61,19 @@ impl<'v> Row<'v> {
         cell.map(|&(_, value)| value)
     }
 
-    /// Checks whether the row has a column of this name.
+    /// Checks whether the row has a column with this name.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Returns the cells in their order.
+    /// Returns the cells in order.
     pub fn cells(&self) -> &[(&'v str, View<'v>)] {
         &self.0
     }
 }
 
-/// Returns the field that a name with dots refers to. `outer` returns the value for the part before
-/// a dot. The name is split at the last dot for which the field exists.
+/// Returns the field that a name with dots refers to. `outer` returns the value with the name
+/// before a dot. The name is split at the last dot for which the field exists.
 fn inside<'v>(name: &str, outer: &dyn Fn(&str) -> Option<View<'v>>) -> Option<View<'v>> {
     let mut dots = name.rmatch_indices('.');
     dots.find_map(|(at, _)| {

@@ -13,9 +13,9 @@ pub enum Type {
     Bool,
     /// Integers of 64 bits.
     Int,
-    /// Unsigned integers of 64 bits. This type is never learned.
+    /// Unsigned integers of 64 bits. A [`Learner`](super::Learner) never chooses this type.
     UInt,
-    /// Floating-point numbers of 64 bits, and integers that convert to them without loss.
+    /// Floating-point numbers of 64 bits, and integers that convert to such numbers without loss.
     Float,
     /// Text.
     Text,
@@ -23,7 +23,7 @@ pub enum Type {
     Bytes,
     /// Microseconds since 1970 in UTC.
     Time,
-    /// JSON as text, for any value.
+    /// Any value, as JSON text.
     Json,
     /// Lists of items of one type.
     List(Box<Type>),
@@ -41,12 +41,12 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Iterates over the names and types in their order.
+    /// Iterates over the names and types in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Type)> {
         self.names.iter().zip(&self.types)
     }
 
-    /// Checks whether all these fields are among the fields, with the same types.
+    /// Checks whether this contains all of the given fields, with the same types.
     pub fn has_all<'n>(&self, fields: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
         fields.into_iter().all(|(name, kind)| {
             let number = self.names.find(name, 0);
@@ -66,13 +66,14 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
     }
 }
 
-/// A given Arrow type. Its columns are built as columns of another type, and the caller casts them.
+/// A given Arrow type. Columns of this type are built as columns of another type, which the caller
+/// casts.
 #[derive(Debug, PartialEq)]
 pub struct Given {
-    /// Its name in Arrow, for messages.
+    /// The name of the type in Arrow, for messages.
     pub name: String,
-    /// The type that its columns are built as. For a text type, this is JSON in which text has no
-    /// quotation marks. The types of its fields or items are given as well.
+    /// The type that the columns are built as. For a text type, this is JSON in which text has no
+    /// quotation marks. If there are fields or items, their types are given as well.
     pub made_as: Type,
     /// The values that fit.
     pub fits: Fits,
@@ -80,23 +81,24 @@ pub struct Given {
     pub is_nullable: bool,
 }
 
-/// The values that fit a given type. None of them changes in a cast.
+/// The values that fit a given type. A value that fits does not change when it is cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// The values that fit the type that the columns are built as. If it is a structure, fields
-    /// that it does not name are left out.
+    /// The values that fit the type that the columns are built as. If this type is a structure,
+    /// fields that the structure does not contain are omitted.
     Same,
     /// No value.
     Nothing,
-    /// Integers of this number of bits, and floating-point numbers whose value is such an integer.
+    /// Integers of this number of bits, and floating-point numbers that are equal to such an
+    /// integer.
     Integers(u64),
     /// Integers of at most this number of digits. The columns are built as JSON.
     Digits(u64),
     /// Floating-point numbers of this number of bits.
     Floats(u64),
-    /// Bytes, and text, which becomes UTF-8.
+    /// Bytes, and text, which is stored as UTF-8.
     Bytes,
-    /// Lists of this number of items, or this number of bytes.
+    /// Lists of this number of items, or byte strings of this length.
     Count(u64),
     /// Times that are a multiple of this number of nanoseconds.
     Times(u64),
@@ -105,7 +107,7 @@ pub enum Fits {
     Map,
 }
 
-/// Writes the name of the type in Arrow.
+/// Formats a type as its name in Arrow.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -130,11 +132,12 @@ impl fmt::Display for Type {
     }
 }
 
-/// More cells than a batch of several rows can have. In a list of a fixed size, each item counts.
+/// A number of cells that no batch of several rows can reach. In a list of a fixed size, each item
+/// counts as a cell.
 const LEAF_COUNT_MAX: usize = 1 << 24;
 
 impl Type {
-    /// Returns the number of Parquet columns of a column of this type.
+    /// Returns the number of Parquet columns that a column of this type needs.
     pub(super) fn leaf_count(&self) -> usize {
         match self {
             Type::List(item) => item.leaf_count(),
@@ -148,7 +151,7 @@ impl Type {
     }
 
     /// Returns the kinds of values that a column of this type can contain. Values of other kinds
-    /// may fit its memory as well: bytes would fit the memory of a text column.
+    /// may have the same memory layout. For example, a text column could store bytes.
     pub(super) fn kinds(&self) -> Kinds {
         match self {
             Type::Bool => Kinds::of(&[Kind::Bool]),
@@ -173,7 +176,8 @@ impl Type {
         }
     }
 
-    /// Returns the number of items in each list if it is fixed, otherwise 0.
+    /// Returns the number of items in each list if all lists must have the same number, otherwise
+    /// 0.
     pub(super) fn fixed_len(&self) -> usize {
         match self {
             Type::Given(given) => match (given.fits, &given.made_as) {
@@ -184,12 +188,12 @@ impl Type {
         }
     }
 
-    /// Checks whether null fits.
+    /// Checks whether null fits the type.
     pub(super) fn is_nullable(&self) -> bool {
         !matches!(self, Type::Given(given) if !given.is_nullable)
     }
 
-    /// Returns the type of keys of entities.
+    /// Returns the type of entity keys.
     pub(super) fn key() -> Type {
         let element = Type::of_fields([("kind", Type::Text), ("id", Type::Int), ("name", Type::Text)]);
         Type::of_fields([
@@ -224,7 +228,7 @@ impl Type {
 }
 
 impl Given {
-    /// Returns the kinds of values that may fit.
+    /// Returns the kinds of values that may fit the type.
     fn kinds(&self) -> Kinds {
         match self.fits {
             Fits::Nothing => Kinds::default(),

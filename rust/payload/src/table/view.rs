@@ -1,5 +1,5 @@
-//! Values in the form that tables use, without a copy. Some have fields and some have items.
-//! `tests/helpers/naive_tables.py` does the same for Python objects.
+//! Borrowed views of values, in the form that tables use. Some values have fields, and others have
+//! items. `tests/helpers/naive_tables.py` does the same for Python objects.
 
 use crate::{
     Entity, EntityKey, EntityValue, Item, Operation, PathElement, PathId, Position, Property, PropertyValue, User,
@@ -38,7 +38,7 @@ pub enum View<'v> {
     Path(&'v [PathElement<'v>]),
     /// An element of a path.
     Element(&'v PathElement<'v>),
-    /// An entity in an entity.
+    /// An entity inside another entity.
     Entity(&'v Entity<'v>),
     /// The properties of an entity, as a structure.
     Properties(&'v [Property<'v>]),
@@ -46,22 +46,22 @@ pub enum View<'v> {
     Array(&'v [PropertyValue<'v>]),
     /// A list of values.
     Values(&'v [Value<'v>]),
-    /// Values with names, as a structure.
+    /// Named values, as a structure.
     Object(&'v [Item<'v>]),
     /// The operations of a write batch, as a list.
     Operations(&'v WriteBatch<'v>),
-    /// The fields of the version edit in a record, as a list.
+    /// The fields of the version edit in this record, as a list.
     EditFields(&'v [u8]),
-    /// Views with names, as a structure.
+    /// Named views, as a structure.
     Cells(&'v [(&'v str, View<'v>)]),
 }
 
-/// The times in the years 1 to 9999. A `datetime` cannot represent other times, so those are
-/// integers.
+/// The times in the years 1 to 9999. Python's `datetime` cannot represent other times, so other
+/// times become integers.
 pub(super) const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
 impl<'v> View<'v> {
-    /// Returns the view of a property, which is a list if it is an array.
+    /// Returns the view of a property. If the property is an array, the view is a list.
     pub fn of_property(property: &'v Property<'v>) -> Self {
         match &property.values[..] {
             [value] if !property.is_array => View::of(&value.value),
@@ -82,7 +82,7 @@ impl<'v> View<'v> {
             EntityValue::Reference(key) => View::Key(key),
             EntityValue::User(user) => View::User(user),
             EntityValue::Entity(entity) => View::Entity(entity),
-            // This is `Null`. There is no other variant yet.
+            // This is `Null`. There are no other variants yet.
             _ => View::Null,
         }
     }
@@ -115,8 +115,8 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Calls `each` with the fields of a structure until it returns `false`. Returns `true` if it
-    /// never did.
+    /// Calls `each` with the fields of a structure until `each` returns `false`. Returns `true` if
+    /// all calls returned `true`.
     pub fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
             View::Point(latitude, longitude) => {
@@ -168,16 +168,16 @@ impl<'v> View<'v> {
         found
     }
 
-    /// Calls `each` with the items of a list until it returns `false`. Returns `true` if it never
-    /// did.
+    /// Calls `each` with the items of a list until `each` returns `false`. Returns `true` if all
+    /// calls returned `true`.
     pub fn all_items(self, mut each: impl FnMut(View<'_>) -> bool) -> bool {
         match self {
             View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
             View::Path(path) => path.iter().all(|element| each(View::Element(element))),
             View::Values(values) => values.iter().all(|value| each(View::of_value(value))),
             View::Operations(batch) => all_operations(batch, each),
-            // The fields are decoded one at a time because a decoded field is many times larger
-            // than in the record.
+            // The fields are decoded one at a time, because a decoded field takes up much more
+            // memory than its bytes in the record.
             View::EditFields(record) => VersionEdit::new(record)
                 .fields()
                 .map_while(Result::ok)
@@ -187,15 +187,15 @@ impl<'v> View<'v> {
     }
 }
 
-/// Returns the key of an entity inside another one, or `None` for a Firestore map, whose key is
+/// Returns the key of an entity inside another entity, or `None` for a Firestore map, whose key is
 /// empty.
 fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     let key = entity.key.as_ref()?;
     (*key != EntityKey::default()).then_some(key)
 }
 
-/// Calls `each` with the operations of a batch that has no fault, until it returns `false`. Returns
-/// `true` if it never did.
+/// Calls `each` with the operations of a batch without a fault until `each` returns `false`.
+/// Returns `true` if all calls returned `true`.
 fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
     let mut next = Position::START;
     while let Ok(Some((operation, sequence))) = batch.next_operation(&mut next) {
@@ -209,7 +209,7 @@ fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool
     true
 }
 
-/// Appends the parts of an operation, and the name of its column family if it has one.
+/// Appends the parts of an operation, and the name of its column family if the name is known.
 pub(super) fn add_parts<'v>(
     cells: &mut Vec<(&'v str, View<'v>)>,
     operation: &Operation<'v>,

@@ -1,4 +1,5 @@
-//! Turns records into a table. Rows are selected, learned and written as they are decoded.
+//! Turns records into a table. As rows are decoded, their columns are selected and learned, and the
+//! rows are written.
 
 use std::collections::{HashMap, TryReserveError};
 use std::mem;
@@ -16,7 +17,7 @@ use super::types::Type;
 use super::view::View;
 use crate::{PayloadError, PayloadReason};
 
-/// The form in which a table is written.
+/// The output format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Columns, in the memory layout of Arrow.
@@ -30,22 +31,23 @@ pub enum Form {
 /// The options of a table.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The form of the output.
+    /// The output format.
     pub form: Form,
     /// The columns that exist even if no row has a value in them.
     pub always: Vec<(String, Type)>,
-    /// The wanted columns in their order, or `None` for all. `a.b` is the field `b` of the column
-    /// `a`.
+    /// The columns to keep, in this order, or `None` for all columns. `a.b` is the field `b` of the
+    /// column `a`.
     pub wanted: Option<Vec<String>>,
     /// Whether a table that learns its columns is opened with the columns of the first records.
     pub opens_early: bool,
     /// The maximum number of rows.
     pub row_count_max: Option<u64>,
-    /// How bytes become text.
+    /// How bytes are converted to text.
     pub bytes: BytesAs,
-    /// Whether text in CSV gets an apostrophe in front if a spreadsheet would read it as a formula.
+    /// Whether text in CSV is prefixed with an apostrophe if a spreadsheet would read it as a
+    /// formula.
     pub escapes_formulas: bool,
-    /// The limits of the columns that are learned.
+    /// The limits for learned columns.
     pub limits: Limits,
     /// The maximum number of rows in a batch of columns.
     pub batch_rows_max: usize,
@@ -58,11 +60,11 @@ pub struct Options {
 pub enum Stop {
     /// There are too many columns.
     TooManyColumns,
-    /// A row has a column of the same name as one that each row of the table starts with.
+    /// A row has a column with the name of a cell at the start of each row.
     HasFirst(String),
     /// A row cannot be written.
     NotAdded(NotAdded),
-    /// The table has as many rows as were wanted.
+    /// The table has reached the maximum number of rows.
     Full,
 }
 
@@ -75,8 +77,8 @@ pub enum Made {
     Text(String),
 }
 
-/// The names of the wanted columns that no row has had yet, and the names of the columns that rows
-/// have had.
+/// The names of the wanted columns that no row has had so far, and the names of the columns that
+/// rows have had.
 #[derive(Debug, Default)]
 pub struct Missing {
     wanted: Vec<String>,
@@ -84,14 +86,14 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Returns the wanted names that no row has had.
+    /// Returns the names of the wanted columns that no row has had.
     pub fn wanted(&self) -> &[String] {
         &self.wanted
     }
 
-    /// Returns names for a message. These are the names of columns that always exist or that rows
-    /// have had. If a field of a column is wanted, the names of the fields in that column are
-    /// included.
+    /// Returns the existing names for a message. The names include the columns that always exist
+    /// and the columns that rows have had. If a field of a column is wanted, the names of all
+    /// fields in that column are included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
     }
@@ -121,18 +123,18 @@ impl Missing {
     }
 }
 
-/// The maximum number of names that are kept for a message.
+/// The maximum number of names to keep for a message.
 const SEEN_MAX: usize = 10_000;
 
 /// Writes the rows of records.
 ///
-/// If the columns are not known, the table learns them. It is opened with the columns of the first
-/// records, and continues to learn. If a later row needs other columns, the table is no longer
-/// [open](Table::is_open). From then on, it only learns from rows and does not write them, and it
-/// must be made again with all columns.
+/// If the columns are not known, the table learns them. The table is opened with the columns of the
+/// first records, and continues to learn. If a later row needs another column, the table is no
+/// longer [open](Table::is_open). From then on, the table only learns from rows and does not write
+/// them. In that case, you must make another table with all columns.
 #[derive(Debug)]
 pub struct Table {
-    /// The columns that are wanted.
+    /// The wanted columns, or `None` for all columns.
     selection: Option<Names>,
     /// The cells that each row of the current log starts with.
     first: Vec<(String, Option<String>)>,
@@ -143,7 +145,7 @@ pub struct Table {
     record: Current,
 }
 
-/// The rows of a table, once their columns are selected.
+/// The rows of a table, after the wanted columns have been selected.
 #[derive(Debug)]
 struct Written {
     options: Options,
@@ -151,8 +153,8 @@ struct Written {
     learner: Option<Learner>,
     output: Output,
     count: u64,
-    /// The number of rows without a wanted column that are held back until the next row is written.
-    /// The columns may turn out not to exist.
+    /// The number of rows without any wanted column. These rows are held back until the next row is
+    /// written, because the wanted columns may turn out not to exist.
     held_count: u64,
     stop: Option<Stop>,
 }
@@ -161,14 +163,14 @@ struct Written {
 #[derive(Debug, Default)]
 struct Current {
     index: usize,
-    /// The address and the number of the bytes of the record. The rows at the end of a log have
-    /// bytes of their own.
+    /// The address and the length of the record's bytes. The bytes of the rows at the end of a log
+    /// are not in a record.
     bytes: (usize, usize),
-    /// The index of the record that continues with a row because there was no room for it before.
-    /// Its decoder reports the same faults again.
+    /// The index of the record that is resumed, because there was no room for one of its rows. The
+    /// decoder reports the faults of this record again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were only counted because their record has too many.
+    /// The number of faults that were only counted, because their record has too many faults.
     more_fault_count: u64,
 }
 
@@ -177,19 +179,19 @@ enum Output {
     /// No output. The table only learns from rows.
     None,
     Columns(Box<Builder>),
-    /// Lines of NDJSON, or of CSV.
+    /// Lines of NDJSON or CSV.
     Text(Text, Option<Box<Csv>>),
 }
 
-/// The approximate number of bytes of text that are written at a time.
+/// The approximate number of bytes of text to write at a time.
 const TEXT_LEN_MAX: usize = 4 << 20;
 
-/// The maximum number of faults that are returned at a time. If a record has more, they are only
-/// counted.
+/// The maximum number of faults to return at a time. If a record has more faults, the others are
+/// only counted.
 const FAULT_COUNT_MAX: usize = 1_000;
 
 impl Table {
-    /// Creates a table with these columns. If they are `None`, the table learns its columns.
+    /// Creates a table with these columns. If `columns` is `None`, the table learns its columns.
     pub fn new(options: Options, columns: Option<&[(String, Type)]>) -> Self {
         let is_known = columns.is_some() || options.form == Form::Ndjson;
         let has_always = |name: &String| options.always.iter().any(|(other, _)| other == name);
@@ -219,25 +221,25 @@ impl Table {
         table
     }
 
-    /// Returns the learned columns in their order, with those that always exist.
+    /// Returns the columns that always exist and the learned columns, in order.
     pub fn columns(&self) -> Vec<(String, Type)> {
         let Options { always, wanted, .. } = &self.rows.options;
         let all: Vec<_> = always.iter().cloned().chain(self.rows.learned()).collect();
         let Some(wanted) = wanted else { return all };
         let mut types: HashMap<String, Type> = all.into_iter().collect();
-        // If the column does not exist, no row has a value in it.
+        // A wanted column that does not exist has no values, so it can have any type.
         let column = |name: &String| (name.clone(), types.remove(name).unwrap_or(Type::Text));
         wanted.iter().map(column).collect()
     }
 
-    /// Starts a log. Each of its rows starts with these cells.
+    /// Starts a log. Each row of the log starts with these cells.
     pub fn start(&mut self, first: Vec<(String, Option<String>)>) {
         self.first = first;
         self.record = Current::default();
     }
 
     /// Takes the rows of records. `start` is the index of the first record. Returns the index of
-    /// the record to continue with, once the output has been [taken](Table::take), and the
+    /// the record to continue with. Before that, take the [output](Table::take) and the
     /// [faults](Table::take_faults).
     pub fn feed<'r>(
         &mut self,
@@ -245,8 +247,9 @@ impl Table {
         records: impl Iterator<Item = Record<'r>> + Clone,
         start: usize,
     ) -> usize {
-        // The table only learned from the rows at the end of earlier logs. If it were opened later,
-        // it would lack them.
+        // If rows at the end of earlier logs have been counted, the table has only learned from
+        // them and not written them. The table must not be opened now, because the rows of the
+        // earlier logs would be missing.
         if !mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), start);
@@ -258,7 +261,7 @@ impl Table {
             self.rows.open(&columns);
             self.rows.count = 0;
             self.rows.stop = None;
-            // The same faults are found again.
+            // The second pass finds the same faults again.
             self.record = Current::default();
         }
         self.feed_now(decoder, records, start)
@@ -282,7 +285,8 @@ impl Table {
                 self.record.add(fault);
                 true
             });
-            // If the table has all wanted rows, the rest of the record is not needed.
+            // If the table has reached its maximum number of rows, the rest of the record is not
+            // needed.
             if !is_whole && self.rows.stop != Some(Stop::Full) {
                 self.record.resumed = Some(next);
                 return next;
@@ -293,20 +297,20 @@ impl Table {
         next
     }
 
-    /// Takes the rows that are complete only at the end of a log. Returns whether these are all
-    /// rows. If they are not, take the output and call this again.
+    /// Takes the rows that are only complete at the end of a log. Returns whether all such rows
+    /// have been taken. If rows are left, take the output and call this method again.
     pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
         self.record.bytes.0 = 0;
         self.rows.stop.is_some() || decoder.rest(self)
     }
 
-    /// Takes the rows that are held back, after the last log. Returns whether these are all rows,
-    /// as [`rest`](Table::rest) does.
+    /// Takes the rows that were held back until the end of the last log. Like
+    /// [`rest`](Table::rest), returns whether all such rows have been taken.
     pub fn end(&mut self) -> bool {
         self.rows.write_held()
     }
 
-    /// Returns the output since the last call.
+    /// Returns the output that was written since the last call.
     ///
     /// # Errors
     ///
@@ -319,8 +323,9 @@ impl Table {
         })
     }
 
-    /// Returns the faults since the last call, each with the index of its record. Also returns the
-    /// number of faults that were only counted because their record has too many.
+    /// Returns the faults that were found since the last call, each with the index of its record.
+    /// Also returns the number of faults that were only counted, because their record has too many
+    /// faults.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),
@@ -333,14 +338,15 @@ impl Table {
         self.rows.stop.as_ref()
     }
 
-    /// Checks whether the table writes its rows. Otherwise, it only learns from them. A table that
-    /// is not open at the end has grown, or had no columns. It must be made again with all
-    /// [columns](Table::columns).
+    /// Checks whether the table writes its rows. Otherwise the table only learns from its rows. If
+    /// a table is not open at the end, then either a later row needed another column, or the first
+    /// records had no columns. In that case, make another table with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
 
-    /// Makes the table only learn from later rows, as if the columns had grown.
+    /// Stops writing rows. The table then only learns from later rows, as if a row had needed
+    /// another column.
     pub fn only_learn(&mut self) {
         self.rows.output = Output::None;
         self.is_decided = true;
@@ -356,7 +362,7 @@ impl Table {
         self.rows.count
     }
 
-    /// Returns the wanted columns that no row had.
+    /// Returns the wanted columns that no row has had.
     pub fn missing(&self) -> &Missing {
         &self.missing
     }
@@ -393,7 +399,7 @@ impl Written {
         true
     }
 
-    /// Writes a row. Returns whether there was room for it.
+    /// Writes a row. Returns whether there was room for the row.
     fn write(&mut self, row: &Row<'_>) -> bool {
         let added = match &mut self.output {
             Output::None => Ok(true),
@@ -418,7 +424,7 @@ impl Written {
         })
     }
 
-    /// Learns from a row. Returns `false` if the row would make too many columns.
+    /// Learns from a row. Returns `false` if there would be too many columns.
     fn learn(&mut self, row: &Row<'_>) -> bool {
         let Some(learner) = &mut self.learner else { return true };
         if !learner.add(row) {
@@ -432,7 +438,7 @@ impl Written {
         true
     }
 
-    /// Returns the learned columns, without those that always exist.
+    /// Returns the learned columns, except the columns that always exist.
     fn learned(&self) -> Vec<(String, Type)> {
         let mut learned = self.learner.as_ref().map(Learner::types).unwrap_or_default();
         let always = &self.options.always;
@@ -450,8 +456,8 @@ impl Written {
         }
     }
 
-    /// Takes a row whose columns have been selected. Returns whether there was room for it.
-    /// `is_incomplete` states whether there is a wanted column that no row has had yet.
+    /// Takes a row whose columns have been selected. Returns whether there was room for the row.
+    /// `is_incomplete` states whether there is a wanted column that no row has had so far.
     fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;
@@ -510,7 +516,7 @@ impl Sink for Table {
 }
 
 impl Current {
-    /// Returns the fault of a row with bytes that are not UTF-8.
+    /// If the row contains bytes that are not UTF-8, returns the fault of the row.
     fn not_utf8(&self, row: &Row<'_>) -> Option<Fault> {
         let (start, record_len) = self.bytes;
         let mut cells = row.cells().iter();
@@ -534,7 +540,7 @@ impl Current {
     }
 }
 
-/// Returns the address and the number of the first bytes in a value that are not UTF-8.
+/// Returns the address and the length of the first bytes in a value that are not UTF-8.
 fn not_utf8(value: View<'_>) -> Option<(usize, usize)> {
     let mut found = None;
     let mut look_in = |value: View<'_>| {

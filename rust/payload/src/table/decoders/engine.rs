@@ -1,5 +1,5 @@
-//! Decodes the logs of database engines. The rows are those of write batches, of version edits, or
-//! of the tables that a database has after all edits.
+//! Decodes the logs of database engines. A row describes an operation of a write batch, a version
+//! edit, or a table that the database has after all edits.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,13 @@ use crate::table::row::Row;
 use crate::table::view::{View, add_parts};
 use crate::{Engine, PayloadError, Position, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
 
-/// Decodes write batches. There is one row for each operation, and one for an empty batch.
+/// Decodes write batches. There is one row for each operation, and one row for each empty batch.
 #[derive(Debug, Clone)]
 pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
-    /// The operation to continue with in the same record, if earlier ones already have their rows.
+    /// The operation to continue with in the same record, if the rows of earlier operations have
+    /// been taken.
     next: Option<(Engine, Position)>,
 }
 
@@ -27,12 +28,12 @@ impl Batches {
         }
     }
 
-    /// Returns the engine of a record. If there is a fault after some operations, passes it to
+    /// Returns the engine of a record. A fault that follows at least one operation is passed to
     /// `sink`.
     fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
-            // If there is no operation before the fault, it is the fault of the record.
+            // If no operation precedes the fault, the whole record is faulty.
             batch.operations().next().transpose()?;
             sink.fault(Fault {
                 part: Part::Rest,
@@ -65,7 +66,8 @@ impl Decode for Batches {
             cells.push(("kind", View::Text(operation.as_str())));
             add_parts(&mut cells, &operation, name.map(Vec::as_slice));
             if !sink.row(&Row::new(cells)) {
-                // If no row was taken, the record starts again, with its fault.
+                // If no row was taken, the record is decoded from the start again, and the fault is
+                // reported again.
                 self.next = (at != Position::START).then_some((engine, at));
                 return Ok(false);
             }
@@ -111,7 +113,7 @@ impl Decode for Edits {
     }
 }
 
-/// Decodes version edits. There is one row for each table that is live after all edits.
+/// Decodes version edits. There is one row for each table that is still live after all edits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveFiles(VersionState);
 
@@ -146,7 +148,7 @@ impl Decode for LiveFiles {
             if !sink.row(&row) {
                 return false;
             }
-            // The first table is then always the next row, and no count is needed.
+            // The next row is therefore always the first table, and no position has to be kept.
             state.remove_first_table();
         }
     }

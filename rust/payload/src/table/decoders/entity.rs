@@ -9,7 +9,7 @@ use crate::table::row::Row;
 use crate::table::view::View;
 use crate::{Entity, EntityValue, PathElement, PathId, PayloadError, PayloadReason, Value};
 
-/// Decodes entities. There is one row for each.
+/// Decodes entities. There is one row for each entity.
 #[derive(Debug, Clone)]
 pub(super) struct Entities;
 
@@ -41,7 +41,7 @@ impl Decode for Entities {
     }
 }
 
-/// Collects the fields that are not interpreted, in an entity and in all entities in it.
+/// Collects the uninterpreted fields of an entity and of all entities inside it.
 fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(), Box<Fault>> {
     for field in &entity.other_fields {
         let data = base64(field.bytes).map_err(|_| PayloadError::new(0, 0, PayloadReason::OutOfMemory))?;
@@ -63,17 +63,18 @@ fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(),
     Ok(())
 }
 
-/// The columns that tables have for the key. A property must not have one of these names.
+/// The columns for the key of an entity. A property must not have one of these names.
 const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
 
-/// Returns the name of a property that has the name of a key column.
+/// If a property has the name of a key column, returns that name.
 fn reserved_name<'e>(entity: &Entity<'e>) -> Option<&'e str> {
-    // Few entities have such a name. The names of the others are not compared with each of these.
+    // Few property names start with `__`. Only those are compared with each column name.
     let mut names = entity.properties.iter().map(|property| property.name);
     names.find(|name| name.starts_with("__") && KEY_COLUMNS.contains(name))
 }
 
-/// Returns the cells of an entity, given its path as text and its fields that are not interpreted.
+/// Returns the cells of an entity. `path` is the path of the entity as text, and `others` are its
+/// uninterpreted fields.
 fn entity_cells<'v>(
     entity: &'v Entity<'v>,
     path: Option<&'v str>,
@@ -99,7 +100,7 @@ fn entity_cells<'v>(
     cells
 }
 
-/// Returns the kinds and the numbers or names of a path, separated by slashes.
+/// Returns a path as text. The kinds and the numbers or names are separated by slashes.
 fn path_text(steps: &[PathElement<'_>]) -> String {
     let mut path = String::new();
     for (index, step) in steps.iter().enumerate() {

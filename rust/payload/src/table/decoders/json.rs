@@ -1,4 +1,4 @@
-//! Decodes any records, and records that are JSON text.
+//! Decoders for arbitrary records and for records that are JSON text.
 
 use super::{Decode, Decoded, Record, Sink};
 use crate::Value;
@@ -7,7 +7,8 @@ use crate::table::row::Row;
 use crate::table::tree::{Rules, parse, utf8};
 use crate::table::view::View;
 
-/// Decodes any records. There is one row for each, with its place and its bytes.
+/// Decodes arbitrary records. There is one row for each record, with the offsets and the bytes of
+/// the record.
 #[derive(Debug, Clone)]
 pub(super) struct Raw;
 
@@ -20,8 +21,8 @@ impl Decode for Raw {
     }
 }
 
-/// Decodes JSON documents. There is one row for each, with the values of an object by their names.
-/// Any other value is in the column `__value__`.
+/// Decodes JSON documents. There is one row for each document. The values of an object are in the
+/// columns of their names. A value that is not an object is in the column `__value__`.
 #[derive(Debug, Clone)]
 pub(super) struct Json {
     /// Whether a row starts with the offset of its record.

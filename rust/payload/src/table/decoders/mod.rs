@@ -1,5 +1,5 @@
-//! Decodes the records of a table into rows. There is a file for each program that writes such
-//! records.
+//! Decodes the records of a table into rows. Each file contains the decoders for the records of one
+//! kind of program.
 
 mod engine;
 mod entity;
@@ -15,17 +15,17 @@ use super::fault::Fault;
 use super::row::Row;
 use super::view::View;
 
-/// A record, as a reader returns it.
+/// A record from a reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'r> {
-    /// The offset of its first fragment in the file.
+    /// The offset in the file at which the record's first fragment starts.
     pub offset: u64,
-    /// The offset of the end of its last fragment.
+    /// The offset in the file at which the record's last fragment ends.
     pub end_offset: u64,
-    /// Whether it starts after damage in its block. `None` if rows with its offset do not need to
-    /// say so.
+    /// Whether the record starts after damage in its block. If this is `None`, rows with the offset
+    /// of the record do not state whether it is salvaged.
     pub is_salvaged: Option<bool>,
-    /// Its bytes.
+    /// The bytes of the record.
     pub data: &'r [u8],
 }
 
@@ -40,9 +40,10 @@ impl<'r> Record<'r> {
         }
     }
 
-    /// Returns the cells for the offset and, if wanted, for whether the record is salvaged.
+    /// Returns the cell for the offset and, if wanted, the cell for whether the record is salvaged.
     fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
-        // This capacity is enough for most rows. Growing takes as long as decoding a short row.
+        // This capacity is enough for most rows. Growing the vector takes as long as decoding a
+        // short row.
         let mut cells = Vec::with_capacity(8);
         cells.push(("offset", View::UInt(self.offset)));
         cells.extend(self.is_salvaged.map(|is| ("salvaged", View::Bool(is))));
@@ -50,38 +51,38 @@ impl<'r> Record<'r> {
     }
 }
 
-/// The facts that a decoder must know about a log besides its records.
+/// The facts about a log that a decoder needs in addition to the records.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Facts {
-    /// The engine that wrote the write batches, if the dialect of the log shows it.
+    /// The engine that wrote the write batches, if the dialect of the log identifies it.
     pub engine: Option<crate::Engine>,
-    /// The names of the column families by their numbers, from the MANIFEST files next to the log.
+    /// The names of the column families by number, from the MANIFEST files next to the log.
     pub families: BTreeMap<u32, Vec<u8>>,
-    /// Whether the dialect or the name of the file shows that this is a run of Weights & Biases.
-    /// Such a run has a row even if it was killed before its first record.
+    /// Whether the dialect or the file name identifies the log as a run of Weights & Biases. Such a
+    /// run has a row even if it was killed before its first record.
     pub is_run: bool,
 }
 
 /// Receives the rows and the faults of a record.
 pub trait Sink {
-    /// Takes a row. Returns whether there was room for it. If there was none, the decoder stops. It
-    /// starts with the same row when it gets the same record again.
+    /// Takes a row. Returns whether there was room for the row. If there was no room, the decoder
+    /// stops. When the decoder gets the same record again, it starts with the same row.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
-    /// Takes a fault of the record, before its first row. The fault is passed again with a row for
-    /// which there was no room.
+    /// Takes a fault of the record, before the first row of the record. If there was no room for
+    /// that row, the fault is passed again when the record is decoded again.
     fn fault(&mut self, fault: Fault);
 }
 
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// Passes on the only row of a record as an object, and its faults.
+/// A sink that passes on the faults of a record, and its only row as an object.
 pub struct OneRow<'t> {
     /// Takes the row.
     pub take: &'t mut dyn FnMut(View<'_>),
-    /// Takes a fault, before the row.
+    /// Takes a fault. All faults are passed to this function before the row is passed to `take`.
     pub fault: &'t mut dyn FnMut(Fault),
 }
 
@@ -106,7 +107,7 @@ impl Clone for Decoder {
     }
 }
 
-/// The work of a [`Decoder`] for one kind of record.
+/// A [`Decoder`] for one kind of record.
 trait Decode: Another + fmt::Debug + Send + Sync {
     fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Decoded;
 
@@ -118,8 +119,8 @@ trait Decode: Another + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Passes the value of a record to `take`. Unless the decoder defines it differently, the value
-    /// is the only row of the record as an object. Returns whether the record has a value.
+    /// Passes the value of a record to `take`. By default, the value is the only row of the record,
+    /// as an object. Returns whether the record has a value.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let (mut is_taken, mut first) = (false, None);
         let mut sink = OneRow {
@@ -134,7 +135,7 @@ trait Decode: Another + fmt::Debug + Send + Sync {
     }
 }
 
-/// Copies a decoder that is a trait object.
+/// Makes decoders cloneable as trait objects.
 trait Another {
     fn another(&self) -> Box<dyn Decode>;
 }
@@ -146,20 +147,20 @@ impl<D: Decode + Clone + 'static> Another for D {
 }
 
 impl Decoder {
-    /// Creates the decoder with this name for a log with these facts. It has seen no record. Returns
-    /// `None` if the name is unknown. These are the names:
+    /// Creates the decoder with this name for a log with these facts. Returns `None` if the name is
+    /// unknown. The names are:
     ///
     /// - `raw`: any records. The row has the bytes.
     /// - `write-batch`: write batches of LevelDB, RocksDB or Pebble. Each operation is a row.
     /// - `version-edit`: version edits of LevelDB or RocksDB. Each edit is a row.
-    /// - `live-files`: version edits. The rows are the tables that the database has after all of
-    ///   them.
+    /// - `live-files`: version edits. The rows are the tables that the database has after all
+    ///   edits.
     /// - `entity`: entities of Datastore or Firestore.
     /// - `json`: JSON text.
     /// - `wandb`: JSON text that was made from a record, with the offset of the record.
     /// - `wandb-history`: records of a run of Weights & Biases. Each step is a row.
-    /// - `wandb-run`, `wandb-summary`, `wandb-config`: records of such a run. The only row describes
-    ///   the run, or is its summary or its configuration.
+    /// - `wandb-run`, `wandb-summary`, `wandb-config`: records of such a run. The only row is a
+    ///   description, the summary or the configuration of the run.
     /// - `wandb-metrics`: records of such a run. Each measurement of the machine is a row.
     /// - `wandb-output`: records of such a run. Each printed line is a row.
     /// - `swanlab-history`: records of a run of SwanLab. Each logged number is a row.
@@ -184,7 +185,7 @@ impl Decoder {
     }
 
     /// Passes the rows and the faults of a record to `sink`. Returns whether there was room for all
-    /// rows. If there was not, the next call must be for the same record.
+    /// rows. If there was no room, the next call must be for the same record.
     ///
     /// # Errors
     ///
@@ -193,8 +194,8 @@ impl Decoder {
         self.0.record(record, sink).map_err(|fault| *fault)
     }
 
-    /// Passes the whole value of a record to `take`. Returns whether the record has a value. A
-    /// record of a kind that the rows do not describe has none.
+    /// Passes the whole value of a record to `take`. Returns whether the record has a value. If the
+    /// rows do not describe records of this kind, the record has no value.
     ///
     /// # Errors
     ///
@@ -203,14 +204,14 @@ impl Decoder {
         self.0.value(record, take).map_err(|fault| *fault)
     }
 
-    /// Passes the rows that are complete only after the last record to `sink`. Returns whether
-    /// there was room for all of them. If there was not, call this again.
+    /// Passes to `sink` the rows that are only complete after the last record. Returns whether
+    /// there was room for all of these rows. If there was no room, call this method again.
     pub fn rest(&mut self, sink: &mut dyn Sink) -> bool {
         self.0.rest(sink)
     }
 
-    /// Returns the uncertain point that the records so far have shown, in words. Later records do
-    /// not remove it.
+    /// If the records so far can be read in more than one way, returns a message that says so.
+    /// Later records do not change this.
     pub fn note(&self) -> Option<&'static str> {
         self.0.note()
     }

@@ -1,5 +1,6 @@
-//! The row of a run of Weights & Biases. It describes who ran which program, where, when, and how
-//! it ended, or it is the summary or the configuration after all changes.
+//! The row of a run of Weights & Biases. The row is either a description of the run (who ran which
+//! program, where, when, and how the run ended), or the summary or the configuration after all
+//! changes.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, TryReserveError};
@@ -13,10 +14,10 @@ use crate::table::view::View;
 use crate::value::copied;
 use crate::{Item, PayloadError, PayloadReason, Value, WandbChange, WandbEnvironment, WandbRecord, WandbRun};
 
-/// Decodes one row for a run.
+/// Decodes one row that describes a run.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
-    /// Whether there is a row that the sink has not taken yet.
+    /// Whether there is a row that the sink has not yet taken.
     has_row: bool,
     /// The last record that describes the run. Each such record describes the whole run.
     about: Vec<u8>,
@@ -24,8 +25,8 @@ pub(super) struct Run {
     exit_code: Option<i32>,
 }
 
-/// The texts in the records of the environment. Each record states some of them. A text that no
-/// record states is empty.
+/// The texts from the environment records. Each record may state only some of the texts. A text
+/// that no record has stated is empty.
 #[derive(Debug, Clone, Default)]
 struct Environment {
     executable: String,
@@ -68,7 +69,7 @@ impl Environment {
         Ok(())
     }
 
-    /// Returns the command as a shell reads it, or `None` if the program is not known.
+    /// Returns the command in shell syntax, or `None` if the program is unknown.
     fn command(&self) -> Option<String> {
         if self.program.is_empty() {
             return None;
@@ -93,7 +94,7 @@ impl Environment {
     }
 }
 
-/// Appends a word to a command, in quotes if it needs them, as Python's `shlex.join` does.
+/// Appends a word to a command. As in Python's `shlex.join`, the word is quoted if necessary.
 fn push_quoted(command: &mut String, word: &str) {
     if !command.is_empty() {
         command.push(' ');
@@ -175,22 +176,22 @@ fn text_of<'t>(texts: &[Option<&'t str>]) -> View<'t> {
     stated.next().map_or(View::Null, |text| View::Text(text))
 }
 
-/// Decodes one row for a run: its summary or its configuration.
+/// Decodes one row that is the summary or the configuration of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Changes {
     /// Whether the row is the configuration.
     is_config: bool,
-    /// The values after the records so far. `None` before the first record, unless the log is a
-    /// run.
+    /// The values after the records so far. This is `None` before the first record, unless the log
+    /// is known to be a run.
     values: Option<Directory>,
     /// The row, until the sink has taken it.
     row: Option<Vec<Item<'static>>>,
 }
 
-/// A dictionary of values that change. A list of items would have to be searched for each change.
+/// A dictionary of values that change. In a list of items, each change would require a search.
 #[derive(Debug, Clone, Default)]
 struct Directory {
-    /// The values by their names. Each has a number, which gives its position in the order.
+    /// The values by name. Each value has a number, which determines its position in the row.
     values: HashMap<Cow<'static, str>, (u64, Node)>,
     next: u64,
 }
@@ -210,8 +211,8 @@ impl Changes {
         }
     }
 
-    /// Returns the change in a record, if it is of the kind that counts. Checks that all of its
-    /// items can be read.
+    /// Returns the change in a record, or `None` for a record of another kind. Fails unless all
+    /// items of the change can be read.
     fn change_in<'r>(&self, record: &'r [u8]) -> Result<Option<WandbChange<'r>>, PayloadError> {
         let change = match (WandbRecord::decode(record)?, self.is_config) {
             (WandbRecord::Summary(change), false) | (WandbRecord::Config(change), true) => change,
@@ -242,7 +243,8 @@ impl Decode for Changes {
             let fault = match read_value(record, text.as_bytes(), &name, &mut value) {
                 Ok(None) if item.path.len() > LEVELS_MAX => Some(too_deep(record, text.as_bytes(), &name).into()),
                 Ok(fault) => fault,
-                // The values before this one are already set, so the record cannot be left out.
+                // Earlier values of the record are already set, so the record can no longer be
+                // omitted.
                 Err(fault) if fault.error.reason != PayloadReason::OutOfMemory => Some(Box::new(Fault {
                     part: Part::Value,
                     ..*fault
@@ -273,7 +275,7 @@ impl Decode for Changes {
         true
     }
 
-    /// Passes on the change in the record: the new values by their names, and the removed names.
+    /// Passes the change in the record to `take`, as the new values by name and the removed names.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let Some(change) = self.change_in(record)? else {
             return Ok(false);
@@ -297,7 +299,8 @@ impl Decode for Changes {
 }
 
 impl Directory {
-    /// Sets the value of a path. If a value on the path is not a dictionary, it becomes one.
+    /// Sets the value at a path. Values on the way that are not dictionaries are replaced with
+    /// dictionaries.
     fn set(&mut self, path: &[&str], value: Value<'static>) -> Result<(), TryReserveError> {
         let Some((name, directories)) = path.split_last() else {
             return Ok(());
@@ -315,7 +318,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes the value of a path if it has one.
+    /// Removes the value at a path, if there is one.
     fn remove(&mut self, path: &[&str]) -> Result<(), TryReserveError> {
         let Some((&name, directories)) = path.split_last() else {
             return Ok(());
@@ -332,7 +335,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Returns the place of a value, which may be new.
+    /// Returns the node with this name. If there is no such node, adds a new node.
     fn node(&mut self, name: Cow<'static, str>) -> Result<&mut Node, TryReserveError> {
         self.values.try_reserve(1)?;
         let place = self.values.entry(name);
@@ -358,7 +361,7 @@ impl Directory {
 }
 
 impl Node {
-    /// Returns the values by their names if the node is a dictionary.
+    /// Returns the values by name if the node is a dictionary.
     fn directory(&mut self) -> Result<Option<&mut Directory>, TryReserveError> {
         if let Node::Value(Value::Object(items)) = self {
             let mut directory = Directory::default();

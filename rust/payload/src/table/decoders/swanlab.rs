@@ -42,8 +42,8 @@ fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
     ])
 }
 
-/// Returns the number in a model and its epoch, which counts the numbers of its name. Returns
-/// `None` if the model has another form.
+/// Returns the number in a model and its epoch. The epoch counts the numbers with the same name.
+/// Returns `None` if the model has another form.
 fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
     let data = model.get("data")?;
     let metric = data.get("metric")?;
@@ -75,8 +75,7 @@ fn int(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// Returns a number that a double can represent. SwanLab writes numbers that are not finite as
-/// texts.
+/// Returns a number that a double can represent. SwanLab writes non-finite numbers as texts.
 fn number(value: &Value<'_>) -> Option<f64> {
     match value {
         Value::Float(number) => Some(*number),
@@ -90,8 +89,9 @@ fn number(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// Parses a time in microseconds since 1970, as Python's `isoformat` writes it. It has an offset
-/// from UTC in whole minutes, or `Z`, such as `2025-06-05T18:32:00.500000+02:00`.
+/// Parses a time in the format of Python's `isoformat`, and returns it in microseconds since 1970.
+/// The text ends with an offset from UTC in whole minutes or with `Z`, as in
+/// `2025-06-05T18:32:00.500000+02:00`.
 fn time(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
     let (clock, rest) = rest.strip_prefix('T')?.split_at_checked(8)?;
@@ -108,7 +108,7 @@ fn time(text: &str) -> Option<i64> {
         None if fraction.is_empty() => 0,
         _ => return None,
     };
-    // If the year starts in March, its leap day is at the end.
+    // Years are counted from March, so that the leap day is the last day of a year.
     let (years, months) = if month > 2 {
         (year, month - 3)
     } else {
@@ -128,7 +128,7 @@ fn time(text: &str) -> Option<i64> {
     (is_date && is_time && TIMES.contains(&time)).then_some(time)
 }
 
-/// Parses the numbers between separators. Each has as many digits as `lens` states.
+/// Parses the numbers between separators. `lens` states how many digits each number must have.
 fn numbers<const COUNT: usize>(text: &str, separator: char, lens: [usize; COUNT]) -> Option<[i64; COUNT]> {
     let mut parts = text.split(separator);
     let mut found = [0; COUNT];

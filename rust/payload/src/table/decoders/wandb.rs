@@ -13,7 +13,7 @@ use crate::value::copied;
 use crate::wandb::read_step;
 use crate::{Item, PayloadError, PayloadReason, Value, WandbItems, WandbOutput, WandbRecord};
 
-/// Decodes one row for each step, with its values. Values that cannot be read are left out.
+/// Decodes one row for each step, with the values of the step. Unreadable values are omitted.
 #[derive(Debug, Clone)]
 pub(super) struct History;
 
@@ -39,7 +39,7 @@ impl Decode for History {
                 is_first
             });
         }
-        // In old files, the step is not among the items.
+        // In old files, the step number is not among the items.
         let at = found.iter().position(|(name, _)| name == "_step");
         match (at, step) {
             (Some(at), _) => found[..=at].rotate_right(1),
@@ -85,12 +85,13 @@ fn seconds(microseconds: i64) -> Value<'static> {
     Value::Float(microseconds as f64 / 1e6)
 }
 
-/// Decodes one row for each line, with the time of its start. The end of the log also ends a line.
+/// Decodes one row for each printed line, with the time when the start of the line was printed. A
+/// line also ends at the end of the log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
-    /// The last line of each stream if it is unfinished, in the order in which the lines started.
+    /// The unfinished lines at the end of the streams, in the order in which the lines started.
     unfinished: Vec<Line>,
-    /// The length of the text whose rows have been taken, if the sink had no room for the next row.
+    /// If the sink had no room for the next row, the length of the text whose rows have been taken.
     taken_len: usize,
 }
 
@@ -104,7 +105,8 @@ struct Line {
 
 impl Output {
     fn lines(&mut self, output: &WandbOutput<'_>, sink: &mut dyn Sink) -> Decoded {
-        // Only a newline ends a line. A carriage return overwrites it.
+        // Only a newline ends a line. On a terminal, a carriage return makes the following text
+        // overwrite the line.
         let mut rest = output.line.get(self.taken_len..).unwrap_or_default();
         while let Some((end, after)) = rest.split_once('\n') {
             let started = self.line_of(output.is_stderr);
@@ -164,7 +166,7 @@ fn cells<'t>(
     ]
 }
 
-/// Returns the printed text in a record of that kind.
+/// Returns the printed text in a record, or `None` for a record of another kind.
 fn output_in(record: &[u8]) -> Result<Option<WandbOutput<'_>>, PayloadError> {
     match WandbRecord::decode(record)? {
         WandbRecord::Output(output) | WandbRecord::OutputRaw(output) => Ok(Some(output)),
@@ -210,7 +212,8 @@ impl Decode for Output {
     }
 }
 
-/// Parses the text of a value of a run. Returns the fault of a value that cannot be read.
+/// Parses the JSON text of a value of a run. If the value cannot be read, returns the fault of the
+/// value.
 pub(super) fn read_value<'r>(
     record: &[u8],
     text: &'r [u8],
@@ -221,14 +224,15 @@ pub(super) fn read_value<'r>(
     parse(json, Rules::Run, value).map_or_else(|refused| fault_of(record, json, name, &refused), |()| Ok(None))
 }
 
-/// Returns the fault of a value that is refused, or as an error that of its record.
+/// Returns the fault of a value that was refused. If the whole record is refused, returns the fault
+/// as an error.
 #[cold]
 fn fault_of(record: &[u8], json: &str, name: &str, refused: &Refused) -> Result<Option<Box<Fault>>, Box<Fault>> {
     let offset = offset_in(record, json.as_bytes());
     let describe = |what: &str| format!("the value of '{name}' is not JSON: {what}");
     let fault = refused.in_text(json, offset, Part::Value, describe);
     match refused {
-        // The whole record is left out.
+        // The whole record is omitted.
         Refused::Names => {
             let (part, error) = (Part::Record, PayloadError::new(0, record.len(), fault.error.reason));
             Err(Fault { part, error, ..fault }.into())
@@ -243,14 +247,14 @@ fn offset_in(record: &[u8], text: &[u8]) -> usize {
     text.as_ptr().addr() - record.as_ptr().addr()
 }
 
-/// Returns the fault of a value with this text that has too many levels.
+/// Returns the fault of a value whose text has too many levels of nesting.
 pub(super) fn too_deep(record: &[u8], text: &[u8], name: &str) -> Fault {
     let error = PayloadError::new(offset_in(record, text), text.len(), PayloadReason::TooDeep);
     let detail = format!("the value of '{name}' has more than {LEVELS_MAX} levels");
     Fault::new(Part::Value, error, detail)
 }
 
-/// Returns the fault of a value with the name of an earlier one. The earlier value counts.
+/// Returns the fault of a value whose name was already used. The earlier value is kept.
 fn same_name(record: &[u8], name: &str) -> Fault {
     let detail = format!("two values have the name '{name}'");
     Fault::whole(Part::Value, record, PayloadReason::NonCanonical, detail)
@@ -269,8 +273,9 @@ pub(super) fn joined(path: &[&str]) -> Result<String, TryReserveError> {
     Ok(name)
 }
 
-/// Returns the values of items by their names. Values that cannot be read are left out. If there is
-/// a prefix, the names start with it, and dictionaries are flattened as wandb does with metrics.
+/// Returns the values of items by name. Unreadable values are omitted. If a prefix is given, each
+/// name starts with the prefix, and dictionaries are flattened in the same way as wandb flattens
+/// metrics.
 pub(super) fn read_items<'r>(
     record: &[u8],
     items: WandbItems<'r>,
@@ -303,8 +308,8 @@ struct Found<'v> {
 }
 
 impl<'v> Found<'v> {
-    /// Adds a value, or the values in it. If a value has the same name as another one, it stops and
-    /// returns that name.
+    /// Adds a value, or the values inside a dictionary. At the first name that is already used,
+    /// stops and returns that name.
     fn add(&mut self, name: String, value: Value<'v>, is_flat: bool) -> Result<Option<String>, TryReserveError> {
         match value {
             Value::Object(items) if is_flat => {
