@@ -1,4 +1,4 @@
-"""Runs the command line as `python -m cordwood`, for systems where its script is not on the path."""
+"""Lets `python -m cordwood` run the command line, for systems where the script `cordwood` is not on the path."""
 
 import sys
 

@@ -11,10 +11,10 @@ from cordwood._native import Reader, RecordBatch
 from cordwood.types import BLOCK_LEN
 
 OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
-"""A function that opens a reader of the bytes `[start, end)` of a log."""
+"""A function that opens a reader for the bytes `[start, end)` of a log."""
 
 WHOLE_LEN = 1 << 63
-"""The length of a place in a log that cannot be read in parts. Such a log has one place with all of its bytes."""
+"""The length of a place in a log that cannot be read in parts. Such a log is a single place."""
 
 
 class ClaimedRange:
@@ -24,7 +24,7 @@ class ClaimedRange:
     only one place, with the length `WHOLE_LEN`.
 
     Args:
-        open_range: A function that opens a reader of a range of the log.
+        open_range: A function that opens a reader for a range of the log.
         first: The number of the first place.
         end: The number of the place after the last place.
         place_len: The length of a place in bytes.
@@ -39,11 +39,12 @@ class ClaimedRange:
     def batches(
         self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
     ) -> Iterator[tuple[RecordBatch, int]]:
-        """Yields batches of records, each with the number (at least 1) of its records that start in claimed places.
+        """Yields batches, and for each batch, how many of its records start in claimed places (at least 1).
 
         Args:
-            try_claim: A function that claims a place in which a record starts. It is called once for each such place,
-                in order, and finally for `end`. After it has returned false, no more records are returned.
+            try_claim: A function that claims a place in which a record starts. The function is called once for each
+                such place, in order, and finally for `end`. After the function has returned false, no more records
+                are returned.
             target_len: Same as for `Reader.record_batches`.
         """
         claimed = self._first - 1
@@ -66,14 +67,14 @@ class ClaimedRange:
         """Returns a closed reader whose `skipped` and `skipped_len` apply to the places `[first, end)`.
 
         Args:
-            end: The end of the range after `batches` has finished. It is smaller than before if another worker took
-                over the rest.
+            end: The end of the range after `batches` has finished. This end is smaller than before if another worker
+                took over the rest.
         """
         end_offset = end * self._place_len
         if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):
             return self._reader
-        # The reader was ahead of the claims, and a region may extend into the range of another worker. So this range
-        # is read again.
+        # The reader has read past the claimed places, and a region may extend into another worker's range. So this
+        # range is read again.
         with self._open(end) as reader:
             for _ in reader.record_batches():
                 pass

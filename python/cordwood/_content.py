@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""For each kind of records, the name of a directory with such logs, and the kinds that its other logs may have."""
+"""For each kind of records, the name of a directory of such logs, and the kinds that may occur in this directory."""
 
 
 def info(
@@ -48,7 +48,7 @@ def info(
         storage_options: Same as for `Reader`. Default: `None`.
 
     Returns:
-        The summary. Its `failures` list the files that could not be read.
+        The summary. The attribute `failures` lists the files that could not be read.
 
     Raises:
         OSError: The source is a single file and cannot be read, or is a pipe or a device.
@@ -79,12 +79,12 @@ class Log(NamedTuple):
     report: Report
     dialect: str
     payload: str | None
-    """The kind of the records, if it is known."""
+    """The kind of the records, if known."""
     run: Run | None
 
 
 def read(file: Input, threads: int, progress: Progress) -> Log:
-    """Reads a log, and then reads its first record again, or the whole log of a run. `each` calls this."""
+    """Reads a log, and then its first record again, or for a run, the whole log again. `each` calls this."""
     path = file.name
     if path == "-" or is_stream(path):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
@@ -200,7 +200,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
 def _directory(
     payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
 ) -> str | None:
-    """Returns the name of a directory with these kinds of records. `None` if they are mixed or mostly unknown."""
+    """Returns the name of a directory with these kinds of records. `None` if mixed or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
     if databases and known <= DIRECTORIES["version-edit"][1] and known_count >= payloads["other"]:
@@ -215,7 +215,7 @@ def _directory(
     return None
 
 
-# The Unix times in the years 1 to 9999.
+# The range of Unix times in the years 1 to 9999.
 _TIMES = range(-62_135_596_800, 253_402_300_800)
 
 

@@ -1,10 +1,10 @@
-"""Checks whether a database is complete, and which of the files that its engine needs are missing.
+"""Checks whether a database is complete, and determines which files its engine is missing.
 
 An engine reads `CURRENT`, then the MANIFEST that `CURRENT` names, then the tables and the logs that the MANIFEST
-lists. These files may change while they are read. The engine writes a file before it lists the file, and removes a
-file only after the file is no longer listed. So a directory with a fault is read again until neither `CURRENT` nor a
-MANIFEST changes during the reading. Whether a file exists is checked after the MANIFEST is read, because the listing
-of the directory is older.
+lists. These files may change while cordwood reads them. The engine writes a file before it lists the file, and
+removes a file only after the file is no longer listed. So a directory with a fault is read again until neither
+`CURRENT` nor a MANIFEST changes during the reading. The existence of each file is checked after the MANIFEST is read,
+because the directory was listed earlier.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _READINGS_MAX = 10
 """The maximum number of times that a directory is read if its database keeps changing."""
 
 _NAMES_MAX = 10
-"""The maximum number of files that a line names."""
+"""The maximum number of files named on one line."""
 
 _TEXT_LEN_MAX = 1 << 20
-"""At most this many bytes of `CURRENT`, the options and an info log are read. Only their starts matter."""
+"""At most this many bytes of `CURRENT`, the options and an info log are read. The rest does not matter."""
 
 _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
@@ -45,11 +45,11 @@ _OTHER_CURRENT = re.compile(r"CURRENT\.([0-9]{1,20}|bak)")
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
-# These texts may come from untrusted sources, so the patterns scan each line only once, whatever it contains.
+# These texts may come from untrusted sources, so the patterns scan each line only once, whatever the line contains.
 _OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
-"""A text may contain a Windows path, even if it is read on another system."""
+"""A text may contain a Windows path even if the program runs on another system."""
 _LOG_DIRECTORY = re.compile(r"(?m)^[ \t]*wal_dir=(.+)$")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
 _ACCEPTS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*strict_wal_tail=false")
@@ -59,18 +59,18 @@ _NETEASE = b"\x80\x1d\x30\x01"
 """If `CURRENT` starts with these bytes, both `CURRENT` and the MANIFEST are encrypted."""
 
 _BATCH = struct.Struct("<QI")
-"""The header of a write batch, which has its first sequence number and the number of its operations."""
+"""The header of a write batch: the first sequence number and the number of operations."""
 
 
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
     """Returns the databases in the directories of these files, and the directories that were not read.
 
-    A directory is not read if it cannot be read, or if it is given as a URL. See `unjudged`. `damaged` contains the
-    paths of the damaged logs and of the files that are not logs. Other values in `damaged` are ignored.
+    Directories that are unreadable or given as URLs are not read. See `unjudged`. `damaged` contains the paths of the
+    damaged logs and of the files that are not logs. Other values in `damaged` are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
-    # The path of a log may contain another path of the same directory.
+    # The path of a log may contain a different path to the same directory.
     names: dict[str, set[str]] = defaultdict(set)
     for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
@@ -116,9 +116,9 @@ _Read = TypeVar("_Read")
 
 
 def judged(path: object, read: _Read) -> _Read:
-    """Returns the `Report` or the `Stat` of a log after taking the files next to the log into account.
+    """Returns the `Report` or the `Stat` of a log, adjusted for the other files in the log's directory.
 
-    If the newest log of a database belongs entirely to another log, this is not a fault. In this case,
+    It is not a fault if the newest log of a database belongs entirely to another log. In this case,
     `other_log_number` is set to `None`.
     """
     log: Any = read
@@ -129,12 +129,12 @@ def judged(path: object, read: _Read) -> _Read:
 def is_without_record(path: object, number: int | None) -> bool:
     """Checks whether a file is the newest log of a database and has no record.
 
-    RocksDB writes a new log over an older log (`recycle_log_file_num`). Until its first record is written, the new
-    log belongs entirely to the older one.
+    RocksDB writes a new log over an older log (`recycle_log_file_num`). Until the first record of the new log is
+    written, the file belongs entirely to the older log.
 
     Args:
         path: The path of the file. If this is not a path, the result is false.
-        number: The log number with which the file was read. It must be the number in the file's name.
+        number: The log number with which the file was read. The number must be the same as in the file's name.
     """
     if not is_path(path):
         return False
@@ -154,7 +154,7 @@ class _Manifest:
         is_torn: Whether the MANIFEST ends in an incomplete record.
         is_decoded: Whether all edits are known.
         is_of_leveldb: Whether LevelDB supports all fields of the edits.
-        numbers: The last value of each numeric field, by the name of the field.
+        numbers: The last value of each numeric field, by field name.
         log_numbers: The smallest log number that each column family needs.
         synced_lens: The synced length, in bytes, of each log that RocksDB tracks.
         tables: The tables that the MANIFEST lists.
@@ -208,7 +208,7 @@ class _Directory:
     def __init__(self, path: str) -> None:
         self.path = path
         with os.scandir(path) as entries:
-            # Opening a pipe may take forever.
+            # Opening a pipe may block forever.
             self.names = {entry.name for entry in entries if entry.is_file(follow_symlinks=False) or entry.is_symlink()}
         lens = {name: self._len(name) for name in self._matching(_MANIFEST)}
         self.manifests = sorted((name for name in lens if lens[name] is not None), key=_number, reverse=True)
@@ -224,7 +224,7 @@ class _Directory:
         return os.path.join(self.path, name)
 
     def _len(self, name: str) -> int | None:
-        """Returns the length of a file in bytes, or `None` if it is missing, a directory, a pipe or a device."""
+        """Returns the length of a file in bytes, or `None` if there is no regular file with this name."""
         try:
             status = os.stat(self._path(name))
         except FileNotFoundError:
@@ -261,7 +261,7 @@ class _Directory:
         return database._replace(problems=tuple(pointers or problems))
 
     def _judged(self) -> Database:
-        """Returns the database with its problems, except for damaged logs."""
+        """Returns the database with all problems except damaged logs."""
         current, name = self._named()
         problems = [Problem(current, self._path("CURRENT"))] if current else []
         problems += [Problem(ProblemKind.CURRENT_OTHER, self._path(other)) for other in self._others() if current]
@@ -297,8 +297,8 @@ class _Directory:
 
     def _is_database(self) -> bool:
         above, name = os.path.split(os.path.abspath(self.path))
-        # Titan keeps a MANIFEST of another kind in a directory of RocksDB. An engine that repairs a database moves
-        # the replaced files to the directory "lost".
+        # Titan keeps a different kind of MANIFEST in the directory "titandb" of a RocksDB database. An engine that
+        # repairs a database moves the replaced files to the directory "lost".
         if name == "titandb" or (name == "lost" and os.path.isfile(os.path.join(above, "CURRENT"))):
             return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
@@ -339,7 +339,7 @@ class _Directory:
         return self._lines(max(names, key=_number)) if names else b""
 
     def _lines(self, name: str) -> bytes:
-        """Returns the start of a text file with LF line ends, which Git on Windows may have changed."""
+        """Returns the start of a text file with LF line ends. Git on Windows may have written CR LF."""
         return (self._text(name) or b"").replace(b"\r\n", b"\n")
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
@@ -445,8 +445,8 @@ class _Directory:
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         """Yields the logs without a record. If the database has no log and no table, this yields the directory.
 
-        Such a database is new, or its writes were lost. For LevelDB, only the newest log is checked, because the
-        sequence numbers show whether other logs were lost.
+        A database without logs and tables is new, or its writes were lost. For LevelDB, only the newest log is
+        checked, because the sequence numbers show whether other logs were lost.
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
             older = (
@@ -468,7 +468,7 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A reader would log a warning about the older log. Most logs have a record, and only their first record is
+        # A reader would log a warning about the older log. Most logs have a record, and only the first record is
         # read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
@@ -483,7 +483,7 @@ class _Directory:
         return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the newest log if the MANIFEST states a later sequence number than the logs have.
+        """Yields the newest log if the MANIFEST states a later sequence number than any in the logs.
 
         The logs must contain write batches.
 
@@ -501,9 +501,9 @@ class _Directory:
             yield Problem(ProblemKind.LOG_BEHIND, logs[-1][1], (end, last))
 
     def _batches(self, logs: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
-        """Yields the first sequence number of each write batch in these logs, and the number after its last."""
+        """For each write batch in these logs, yields the first sequence number and the number after the last one."""
         for _, path in logs:
-            # The log may not contain write batches, or a live database may have removed it.
+            # The log may contain other records than write batches, or a live database may have removed the log.
             with (
                 suppress(CordwoodError, FileNotFoundError, struct.error),
                 Reader(path, on_corruption="skip") as reader,
@@ -517,9 +517,10 @@ class _Directory:
         """Yields the logs that are cut short, empty or torn, although a newer log has later writes.
 
         LevelDB starts a new log once the previous log is complete, and the sequence numbers continue. So a gap in the
-        numbers means that writes were lost. An empty log may leave no gap, because a flush without writes ends a log,
-        and because the MANIFEST may state a later number than the writes of the log. But a table that is newer than
-        the next log contains the writes of the empty log, unless LevelDB has recovered the next log since then.
+        numbers means that writes were lost. An empty log may leave no gap, because a flush ends a log even if the log
+        has no writes, and because the MANIFEST may state a later number than the writes of the log have. But a table
+        that is newer than the next log contains the writes of the empty log, unless LevelDB has recovered the next
+        log since then.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -529,7 +530,7 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Usually, only one log is needed, and it does not have to be read here.
+        # Usually, only one log is needed, and this log does not have to be read here.
         for number, path in logs if len(logs) > 1 else ():
             try:
                 with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
@@ -580,7 +581,7 @@ class _Directory:
                         start = WriteBatch(first).sequence
                         is_cut = is_refused or (is_strict and start != end)
                         kind = ProblemKind.LOG_CUT if is_cut else ProblemKind.LOG_TORN
-                        # If the log has become longer, it was still being written.
+                        # If the log has grown, it was still being written.
                         yield from (
                             Problem(kind, log) for log, old_len in torn if self._len(os.path.basename(log)) == old_len
                         )
@@ -607,15 +608,15 @@ class _Directory:
         """Returns the tables that the engine removes because the last edits of the MANIFEST are gone.
 
         A crash also leaves tables that are newer than the last edit. But after a crash, the log to which the engine
-        wrote at the time of that edit still exists, because the engine removes it only after a later edit. LevelDB's
-        edit names this log. RocksDB's edit may name a log that was never created, and in older versions of RocksDB,
-        the number of the log is larger than the number in the edit. Pebble may have no log.
+        wrote at the time of that edit still exists, because the engine removes the log only after a later edit.
+        In LevelDB, the edit names this log. In RocksDB, the edit may name a log that was never created, and in older
+        versions, the number of the log is larger than the number in the edit. A Pebble database may have no log.
 
-        RocksDB starts a log before it writes the table of the previous log. Its MANIFEST may end with a complete
-        edit, or the next log may have been started before the last remaining edit. In these cases, only the sequence
-        numbers show that edits are missing. The log of the last edit is missing, and the writes between that edit and
-        the first log are neither in a log nor in a listed table. Writes without a log also leave such a gap, but in
-        this case the log still exists.
+        RocksDB starts a log before it writes the table of the previous log. RocksDB's MANIFEST may end with a
+        complete edit, or the next log may have been started before the last remaining edit. In these cases, only the
+        sequence numbers show that edits are missing. The log of the last edit is missing, and the writes between that
+        edit and the first log are neither in a log nor in a listed table. Writes without a log also leave such a gap,
+        but in this case the log still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -638,11 +639,11 @@ class _Directory:
         return [] if has_log else [names[number] for number in newer]
 
     def _newer_table(self, next_number: int) -> str | None:
-        """Returns LevelDB's newest table if it shows that a log may be missing.
+        """Returns LevelDB's newest table if the table's number shows that a log may be missing.
 
         `next_number` is the number of the next file according to the MANIFEST. LevelDB numbers files consecutively.
-        It creates a log, then a table with the writes of the older log, then the edit that names both. A compaction
-        creates only tables, so no number is missing before the numbers of its tables.
+        LevelDB creates a log, then a table with the writes of the older log, and then the edit that names the new log
+        and the table. A compaction creates only tables, so no number is missing before the numbers of its tables.
         """
 
         def numbered(pattern: re.Pattern[str]) -> dict[int, str]:
@@ -661,9 +662,9 @@ _POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer"
 
 
 def _pointer_kind(path: str) -> ProblemKind | None:
-    """Returns which program left a pointer in place of this file, or `None` if the file is not a pointer."""
+    """Returns which program left a pointer in place of this file, or `None` if there is no pointer."""
     try:
-        if os.path.isfile(path):  # Opening a pipe may take forever.
+        if os.path.isfile(path):  # Opening a pipe may block forever.
             detect(path)
     except DialectError as error:
         return _POINTERS.get(error.format)
@@ -673,13 +674,13 @@ def _pointer_kind(path: str) -> ProblemKind | None:
 
 
 def _own_directory(info: str) -> str | None:
-    """Returns the directory in which the database was when RocksDB wrote this info log."""
+    """Returns the directory of the database at the time when RocksDB wrote this info log."""
     found = _OWN_DIRECTORY.search(info)
     return found and found[1].rstrip(_SEPARATORS)
 
 
 def log_number(name: str) -> int | None:
-    """Returns the log number in this name, or `None` if the name is not that of a database's log."""
+    """Returns the log number in this name, or `None` if a database's log cannot have this name."""
     return _table_or_log_number(name) if _LOG.fullmatch(name) else None
 
 
@@ -741,7 +742,7 @@ _OF_LOGS = {
 
 
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
-    """Describes a database in lines. Each line has a label, a text, and whether the text reports a fault.
+    """Describes a database in several lines. A line has a label, a text, and whether the text reports a fault.
 
     With `is_brief`, the MANIFEST and the tables get a line only if they have a fault or an oddity.
     """
@@ -796,6 +797,6 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
 
 
 def _listed(names: list[str]) -> str:
-    """Joins the first few names, and adds the verb."""
+    """Joins the first few names and adds the verb."""
     more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
     return f"{', '.join(names[:_NAMES_MAX])}{more} {'is' if len(names) == 1 else 'are'}"

@@ -1,4 +1,4 @@
-"""Combines the results for the files of a source, for all functions and verbs that take many logs."""
+"""Combines the results for the files of a source. All functions and verbs that take many logs use this module."""
 
 from __future__ import annotations
 

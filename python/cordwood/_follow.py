@@ -1,6 +1,6 @@
 """Implements `async for` and `async with` for a `Follower`.
 
-This is a separate module, so that `asyncio` is imported only if it is used.
+This is a separate module so that `asyncio` is imported only if needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class FollowerRecords:
     """The records of a follower, as `bytes` or with their offsets.
 
     The iterator sleeps and reads in the event loop, and reads at most 1 MiB at a time. If a waiting task is
-    cancelled, no thread is left over and no record is lost.
+    cancelled, no thread keeps running and no record is lost.
     """
 
     def __init__(self, follower: Follower, has_offsets: bool) -> None:  # noqa: FBT001 - called in Rust
@@ -45,9 +45,9 @@ async def left(follower: Follower) -> None:
 
 
 async def _next(follower: Follower) -> Record:
-    """Waits for a record as `Follower.__next__` does. If no record arrives in time, the iteration ends."""
+    """Waits for a record, like `Follower.__next__`. If no record arrives in time, the iteration ends."""
     # Other tasks must get a turn even if the next record is always available. No record is held across an await,
-    # because a task that is cancelled there would lose it.
+    # because a task that is cancelled at the await would lose the record.
     await asyncio.sleep(0)
     clock = asyncio.get_running_loop().time
     deadline = None if follower.timeout is None else clock() + follower.timeout
@@ -58,7 +58,7 @@ async def _next(follower: Follower) -> Record:
                 break
             until = min(until, deadline)
         while True:
-            # Sleep at least once, so that other tasks get a turn even without a delay.
+            # Sleep at least once so that other tasks get a turn even if the timeout is 0.
             await asyncio.sleep(min(until - clock(), _PAUSE_MAX))
             if clock() >= until or follower.closed:
                 break

@@ -1,6 +1,6 @@
 """Writes messages to the logger `cordwood`.
 
-This is a separate module, so that `logging` is imported only if there is a message to log.
+This is a separate module so that `logging` is imported only if there is a message to log.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Logs damage that was skipped. Under a policy that does not raise, only the log reports it."""
+    """Logs damage that was skipped. Under a policy that does not raise, damage is reported only in the log."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
 def log_other_log(own: int, other: int, path: str | None) -> None:
-    """Logs that a file has no records because it was renamed, or recycled and not written to since."""
+    """Logs that a file has no records because it was renamed, or because it was recycled and not written to since."""
     _logger.warning(
         "%s: the whole file belongs to log %d; expected log %d (from the file's name or an option); "
         "log_number=%d reads it",
@@ -40,10 +40,10 @@ def log_left(offset: int, length: int, path: str) -> None:
 
 
 def log_summary(count: int, length: int, path: str | None) -> None:
-    """Logs how much was skipped in addition to the regions logged one by one. It is called after reading."""
+    """Logs how much was skipped in addition to the regions logged one by one. Called once reading is finished."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)
 
 
 def log_fault(place: str, text: str) -> None:
-    """Logs a fault that involves several files. Reading one of the files alone does not show such a fault."""
+    """Logs a fault that involves several files. Such a fault is not visible when only one of the files is read."""
     _logger.warning("%s: %s", place, text)

@@ -70,7 +70,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
         self._exports = exports
 
     def __getitem__(self, name: str | Split) -> T:
-        """Returns the result for the log of this name."""
+        """Returns the result for the log with this name."""
         return self._results[name]
 
     def __iter__(self) -> Iterator[str | Split]:
@@ -88,7 +88,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
         Args:
             read: The function to call with the source of each log, and with the options.
             source: One log, or a directory, a pattern or a list of logs.
-            options: The options. If they include a `dialect`, the logs in a directory are read in that dialect.
+            options: The options. If the options include a `dialect`, the logs in a directory are read in that
+                dialect.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -152,7 +153,7 @@ def _is_ok(name: str | Split, result: Any) -> bool:
 
 
 def files_of(source: Any) -> list[Input] | None:
-    """Returns the files if `source` names many logs, or `None` if it is one log or cannot be read at all."""
+    """Returns the files if `source` names many logs, or `None` if `source` is one log or unreadable."""
     if isinstance(source, bytes | Split):
         return None
     if is_path(source):
@@ -239,8 +240,8 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
     Args:
         one: A function for one log.
-        own: The options of `one` among `"threads"`, `"progress"` and `"start"`. A function with `"start"` also takes
-            splits.
+        own: The options of `one` among `"threads"`, `"progress"` and `"start"`. A function with `"start"` also
+            accepts splits.
         judges_directories: Whether the results include the databases and the exports in directories, and each
             `Report` takes the files next to its log into account.
     """
@@ -273,7 +274,7 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
 
 def _named_like(one: Callable[..., T], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a function for many logs the name, the help and the signature of the function for one."""
+    """Gives a function for many logs the name, the help and the signature of the function for one log."""
     wraps(one)(function)
     function.__module__ = "cordwood"
     function.__annotations__ = {"return": object}
@@ -314,7 +315,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception. Whatever its class, it is not an error of the file.
+            # The caller's code raised this exception. Whatever its class, this exception is not a fault of the file.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found

@@ -19,20 +19,20 @@ class Split(NamedTuple):
     Attributes:
         path: The path or the URL of the file.
         start: The file offset of the first byte, which is the start of a block.
-        end: The file offset after the last byte. A record that starts before `end` may extend past it.
+        end: The file offset after the last byte. A record that starts before `end` may extend past `end`.
         dialect: How the bytes are laid out. `None` if the dialect could not be detected. Default: `None`.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
             Default: `None`.
         compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
-        file_len: The length of the file, in bytes, when the splits were planned. `None` if it is not known. If the
-            length is given, readers do not request the length of a remote file again. Default: `None`.
-        position: The position at the start of the log. Readers use it to recognise the log, and raise a
+        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If the length is
+            given, readers do not request the length of a remote file again. Default: `None`.
+        position: The position at the start of the log. Readers use the position to recognise the log, and raise a
             `LogChangedError` if the path names another log. `None` if no byte of the log was read and no store stated
             the version of the file. Default: `None`.
         source: The object in a store from which the split was planned, if any. Readers read this object in place of
             the path. Default: `None`.
 
-    You can pickle a split. The pickle contains the absolute path, or the object.
+    A split can be pickled. The pickle contains the absolute path or the object.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -62,10 +62,10 @@ class Split(NamedTuple):
 
 
 def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Returns the source of a split for a function that reads a log, and the options merged with those of the split.
+    """Returns the source that a function for reading logs takes, and the options merged with those of the split.
 
     Raises:
-        ValueError: An option differs from that of the split.
+        ValueError: An option differs from the split's option.
     """
     source = split.path if split.source is None else split.source
     file_len, position, own = split.file_len, split.position, split._asdict()
@@ -157,8 +157,8 @@ def open(  # noqa: A001
     Args:
         source: To read, pass a path, a URL, an object with `read`, any other source of `Reader`, or a `Split`, which
             specifies its own range. The path can be the directory of a segmented log. Bytes or any other buffer (such
-            as `mmap`) are the content of a log, never its path: `b"name.log"` is a log of eight bytes. To write, pass
-            a path or an object with `write`. With `segment_len`, pass the path of a directory.
+            as `mmap`) are treated as the content of a log, never as a path: `b"name.log"` is a log of eight bytes. To
+            write, pass a path or an object with `write`. With `segment_len`, pass the path of a directory.
         mode: `"r"` reads. `"w"` writes a new file and replaces any existing one. `"x"` writes a new file and fails if
             one exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never text.
             Default: `"r"`.
@@ -172,9 +172,9 @@ def open(  # noqa: A001
 
     Options for reading:
         on_corruption: How to treat damage, as for `Reader`. Default: `"raise"`.
-        start: Return only the records that start at or after this offset, in bytes. This is a file offset, or a log
-            offset for a segmented log. You can also pass a `Position` in the same log. Default: 0, the start of the
-            log, even if its oldest segments were pruned.
+        start: Return only the records that start at or after this offset, in bytes. The offset is a file offset, or
+            for a segmented log, a log offset. A `Position` in the same log is also accepted. Default: 0, which means
+            the start of the log, even if its oldest segments were pruned.
         end: Return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
         storage_options: The arguments of the file system of a URL, as for `Reader`. Default: `None`.
@@ -199,7 +199,7 @@ def open(  # noqa: A001
             whose files were last changed more than this many seconds ago. Default: `None`, which keeps all segments.
 
     Returns:
-        A `Reader` for mode `"r"`, and a `Writer` for all other modes. Both are context managers.
+        A `Reader` for mode `"r"`, and a `Writer` for all other modes. Readers and writers are context managers.
 
     Raises:
         OSError: The operating system reports an error, such as `FileNotFoundError`, `PermissionError` or
@@ -242,7 +242,7 @@ def open(  # noqa: A001
         try:
             return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
         except FileNotFoundError as error:
-            # The path looks like a pattern, which only functions for many logs accept.
+            # The path looks like a pattern. Only functions for many logs accept patterns.
             if isinstance(source, str | PathLike) and not {*"*?["}.isdisjoint(fsdecode(source)):
                 _add_hint(error, Hint.READ_DIRECTORY)
             raise
@@ -269,31 +269,31 @@ def follow(
     retry_time: float = 0.1,
     record_len_max: int = 1073741824,
 ) -> Follower:
-    """Follows a log while it is written, and returns each record once it is complete.
+    """Follows a log while it is being written, and returns each record once it is complete.
 
     The writer may be in another process, or in this one.
 
     Args:
-        path: The path of a file, which must exist and may be empty, or of the directory of a segmented log. A
-            segmented log never raises a `LogRotatedError`, and no record of it is missed.
+        path: The path of a file, which must exist and may be empty, or of the directory of a segmented log. Following
+            a segmented log never raises a `LogRotatedError` and never misses a record.
         start: Return only the records that start at or after this position. Pass a file offset in bytes, or the
             `Follower.position` of an earlier run, which also identifies the log. Default: 0.
-        timeout: How long a step of the iteration waits for a record, in seconds. After this time, the iteration ends.
-            A new iteration over the same follower continues at the same place. With 0, the follower returns the
-            records that exist and never waits. Default: `None`, which waits forever.
+        timeout: How long the iteration waits for the next record, in seconds. After this time, the iteration ends. A
+            new iteration over the same follower continues at the same place. With 0, the follower returns the records
+            that already exist and never waits. Default: `None`, which waits forever.
         dialect: Same as for `Reader`. The dialect is detected once the file has a file header or a whole fragment.
             `"wandb_old"` is never detected, so you must pass it. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: How to proceed once the path names another file or no file, and all records of the old file have
-            been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file at
-            the path, but misses a file that had the path only between two polls. `"stop"` ends the iteration. See
+        on_rotation: What to do once the path names another file or no file, and all records of the old file have been
+            returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file at the
+            path, but misses a file that had the path only between two polls. `"stop"` ends the iteration. See
             `Follower`. Default: `"raise"`.
-        poll_interval: How long to sleep before checking the file again, in seconds. Default: 0.05.
+        poll_interval: The number of seconds to sleep before checking the file again. Default: 0.05.
         retry_time: If no valid block follows apparent damage, the follower reads the damage again, at least three
-            times and for at least this long, in seconds, before it reports the damage. With 0, it reports damage at
-            once. Default: 0.1.
+            times and for at least this long, in seconds, before it reports the damage. With 0, the follower reports
+            damage at once. Default: 0.1.
         record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:

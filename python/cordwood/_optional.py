@@ -1,4 +1,4 @@
-"""Imports optional packages, which the extras of this package install."""
+"""Imports optional packages, which users install as extras of this package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 _WHY_LEN_MAX = 200
-"""The maximum length of the message of a package that is quoted in an error."""
+"""If a package fails to import, at most this many characters of its message are quoted in the error."""
 
 
 def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:

@@ -1,6 +1,6 @@
 """Defines how `pickle` and `copy` treat objects of the native module.
 
-Objects with a file, a lock or a position are refused. The message names the arguments to pass instead.
+Objects that hold a file, a lock or a position are refused. The error message names the arguments to pass instead.
 """
 
 import copyreg
@@ -22,7 +22,7 @@ def _refuse(given: object) -> NoReturn:
 
 
 def _reduced(record: Record) -> tuple[Any, ...]:
-    """Returns the constructor and its keywords. `pickle` writes this form compactly with every protocol."""
+    """Returns the constructor and its keyword arguments. Every protocol of `pickle` stores this form compactly."""
     keywords = {name: getattr(record, name) for name in ("offset", "end_offset", "data", "salvaged")}
     return copyreg.__newobj_ex__, (Record, (), keywords)  # type: ignore[attr-defined]  # of Python's own, not for users
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges. Later ranges have the last length. Reading only the start must not cost 16 MiB."""
+"""The lengths of the first ranges. Later ranges have the last length. Reading just the start must not take 16 MiB."""
 
 AHEAD_MAX = 4
 """The maximum number of ranges that are requested before they are needed. Each range uses its own thread."""
@@ -37,7 +37,7 @@ read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 
 
 def set_read_ahead(length: int) -> None:
-    """Limits how much of each remote file this process requests before it is needed.
+    """Limits how many bytes of each remote file this process requests before they are needed.
 
     The limit applies to URLs and other sources read in ranges that are opened after the call. A lower limit saves
     memory when many files are read at the same time, but causes more requests.
@@ -70,7 +70,7 @@ _PACKAGES = {
 def is_url(name: str) -> bool:
     """Checks whether a name is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and not a path.
 
-    A single letter before the colon is the name of a drive.
+    A single letter before a colon is a drive letter.
     """
     return _URL.fullmatch(name) is not None
 
@@ -80,18 +80,18 @@ _URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
 
 
 def local_path(name: str) -> str | None:
-    """Returns the path of the local file or archive to which a name refers, or `None` for a URL that is not local."""
+    """Returns the path of the local file or archive that a name refers to, or `None` for a URL that is not local."""
     if not is_url(name):
         return name
-    # The last part of a chain is the source of the bytes.
+    # In a chain of URLs, the last part is the source of the bytes.
     protocol, _, path = name.rpartition("::")[2].partition("://")
     return path if protocol in ("file", "local") else None
 
 
 def own_path(name: str) -> str | None:
-    """Returns the path of the file that a path or a URL names, or `None` if it is in a store or an archive."""
+    """Returns the path of the file that a path or a URL names, or `None` if the file is in a store or an archive."""
     url = _URL.fullmatch(name)
-    # A cache returns the bytes of the file itself, but an archive has several members.
+    # A cache has the same bytes as the file, but an archive has several members.
     return None if url and "://" in (url[3] or "") else local_path(name)
 
 
@@ -141,7 +141,7 @@ def beside(url: str, name: str) -> str:
 
 
 def source_of(source: object) -> RangeReadable | None:
-    """Returns the source as ranges, or `None` if it cannot be read in ranges. This requests no bytes.
+    """Returns the source as ranges, or `None` if it cannot be read in ranges. No bytes are requested.
 
     Args:
         source: A URL, or another source that is neither a path nor a buffer.
@@ -181,12 +181,12 @@ def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> 
 
 
 def ranges_of_url(url: str, file_len: int | None = None, version: str | None = None) -> RangeReadable:
-    """Returns the file at a URL as ranges. No bytes are requested, nor the length if `file_len` is given.
+    """Returns the file at a URL as ranges. No bytes are requested, and neither is the length if `file_len` is given.
 
     Args:
         url: The URL.
-        file_len: The length of the file, in bytes, if it is known.
-        version: The version of the file when it had this length, if it is known.
+        file_len: The length of the file in bytes, if known.
+        version: The version of the file when it had this length, if known.
 
     Raises:
         ModuleNotFoundError: A package that is needed for such a URL is not installed.
@@ -196,12 +196,12 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
 
 
 def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> RangeReadable:
-    """Like `ranges_of_url`, but keeps the length and the first bytes, for a file that is opened more than once."""
+    """Like `ranges_of_url`, but caches the length and the first bytes, for a file that is opened more than once."""
     return _ReadTwice(*_filesystem_of(url), url, file_len, version)
 
 
 def is_listed(name: str) -> bool:
-    """Checks whether a name is a URL of several files, which is a pattern, or a directory that ends in a slash.
+    """Checks whether a name is a URL of several files, which is a pattern, or a directory whose URL ends in a slash.
 
     A URL of a web server never refers to several files. Web servers do not list their files, and their URLs may
     contain any characters.
@@ -213,9 +213,9 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     """Returns the files in a directory, or the files that match a pattern, in sorted order.
 
     Each file is returned as a tuple of five values. The first is its URL, in the same caches or the same archive. The
-    second is its path relative to the directory, or to the last directory of the pattern without wildcards. This path
-    never leads out of the directory. The other values are whether the file was found in a directory rather than
-    matched, its length in bytes, and its version if the store states one.
+    second is its path relative to the directory, or to the last directory of the pattern without wildcards. The
+    relative path never leads out of the directory. The other values are whether the file was found in a directory
+    rather than matched by a pattern, the length of the file in bytes, and the version if the store states one.
 
     Raises:
         OSError: The files cannot be listed, or no file exists.
@@ -263,15 +263,15 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise _about(url, ValueError, str(error)) from error
     except Exception:
-        # File systems raise exceptions of any class. An archive is already opened here, and other file systems check
-        # their options.
+        # File systems may raise exceptions of any class here, where archives are already opened and other file
+        # systems check their options.
         with _os_errors_of(url):
             raise
     return fs, path
 
 
 def _of_fsspec(file: object) -> _OnFilesystem | None:
-    """Returns the file of an `OpenFile` or a `UPath`. Both have the same two attributes."""
+    """Returns the file of an `OpenFile` or a `UPath`. `OpenFile` and `UPath` have the same two attributes."""
     fs: Any = getattr(file, "fs", None)
     path: Any = getattr(file, "path", None)
     if path is None or not hasattr(fs, "cat_file"):
@@ -285,13 +285,13 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
     *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
 )
-"""The names under which stores state a version. Versions that change with the bytes come first."""
+"""The names under which stores state a version. Names of versions that change with the bytes come first."""
 
 
 def _version_of(info: dict[str, Any]) -> str | None:
     """Returns the version that an fsspec file system states for a file."""
     found = next((info[name] for name in _VERSIONS if info.get(name)), None)
-    # The same time is a number in a listing, but a `datetime` for a single file.
+    # A listing states the time as a number, but for a single file it is a `datetime`.
     return None if found is None else str(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
@@ -336,7 +336,7 @@ class _OnFilesystem:
 
 
 class _ReadTwice(_OnFilesystem):
-    """A file that is opened more than once. Its length and its start are requested only once."""
+    """A file that may be opened more than once. The length and the start are requested only once."""
 
     _start: memoryview | None = None
 
@@ -389,13 +389,13 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 class RangeFile:
     """A seekable file object that reads ranges ahead.
 
-    Ranges are requested ahead if they are inside `[start, end)`, or at most a block before or after it. The block
-    that contains `start` may begin before `start`, and the last record may extend past `end`. Everywhere else, only
-    the bytes to be read are requested, so that little more than `[start, end)` is transferred.
+    Ranges are requested ahead if they are within `[start, end)`, extended by a block on both sides. The block that
+    contains `start` may begin before `start`, and the last record may extend past `end`. Everywhere else, only the
+    bytes to be read are requested, so that little more than `[start, end)` is transferred.
 
-    If an object is replaced between two requests, the requests return bytes of two different objects. So the version
-    of the object is compared before the last range is returned. If the version has changed, bytes of all ranges are
-    compared, because a log that has only grown is still the same log.
+    If an object is replaced between two requests, the requests return bytes of two different objects. To detect this,
+    the version of the object is compared before the last range is returned. If the version has changed, bytes of all
+    ranges are compared, because a log that has only grown is still the same log.
 
     Attributes:
         source: The source that is read.
@@ -426,7 +426,7 @@ class RangeFile:
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
         self._position = 0
-        # Adjacent ranges. The first may be the range before the one that contains the position.
+        # Adjacent ranges. The first range may be the one before the range that contains the position.
         self._ranges: deque[_Range] = deque()
         # The number of ranges requested since the last seek to a position outside the ranges.
         self._count = 0
@@ -445,7 +445,7 @@ class RangeFile:
         return position
 
     def read(self, size: int) -> bytes:
-        """Returns the next bytes, at most `size` and possibly fewer. At the end of the file, returns no bytes."""
+        """Returns at most `size` of the next bytes, or no bytes at the end of the file."""
         position = self._position
         size = min(size, self._len - position)
         if size <= 0:
@@ -459,8 +459,8 @@ class RangeFile:
             try:
                 body = request.result()
             except Exception:
-                # The next read requests the range again. Without `del`, the request and this frame would refer to
-                # each other through the error.
+                # The next read requests the range again. Without `del`, the request and this frame would form a
+                # reference cycle through the error.
                 self._forget()
                 del request
                 raise
@@ -470,7 +470,7 @@ class RangeFile:
         return data
 
     def _received(self, start: int, body: memoryview) -> None:
-        """Keeps a mark of a range, and compares the version if this is the last range."""
+        """Keeps the mark of a range. If the range is the last one, also compares the version."""
         if start in self._marks or not self._start <= start < self._end:
             return
         if self._end <= start + len(body) and not self._is_compared:
@@ -503,7 +503,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. A request that has already started ends on its own, together with its thread."""
+        """Cancels the requests. A request that has already started ends by itself, and so does its thread."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -541,7 +541,7 @@ class RangeFile:
 
             self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
         try:
-            # The threads refer only to the source, so they end when this object is collected.
+            # The threads refer only to the source, so they end when this object is garbage-collected.
             body = self._pool.submit(_body, self.source, start, end)
         except RuntimeError as error:
             # The system has no more threads, or the program is ending.
@@ -559,7 +559,7 @@ class RangeFile:
 def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
     """Returns the format of a log, and the position at its start.
 
-    This takes one request, or more if the start of the log does not show its format.
+    One request is enough, unless the format cannot be determined from the start of the log.
 
     Raises:
         DialectError: The file is not a log.
@@ -577,8 +577,9 @@ def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
 def _os_errors_of(name: str | None) -> Generator[None]:
     """Raises the error of a source as an `OSError` that names the source.
 
-    An `OSError` keeps its class. It is raised unchanged in two cases: if its class is not built in, because such a
-    class may take other arguments, and if it has a hint, because it then already names the source.
+    An `OSError` keeps its class. The error is raised unchanged in two cases: if the class is not built in, because
+    such a class may take other arguments, and if the error has a hint, because such an error already names the
+    source.
     """
     try:
         yield
@@ -596,11 +597,11 @@ def _os_errors_of(name: str | None) -> Generator[None]:
 
 
 def _first_line(text: str) -> str:
-    """Returns the first line. The other lines may list thousands of places in which a library was searched for."""
+    """Returns the first line. The other lines may list thousands of directories searched for a library."""
     return text.partition("\n")[0]
 
 
-# Stores raise these errors without an error number and with their own messages.
+# Stores raise these errors without an `errno` and with their own messages.
 _NUMBERS: dict[type[OSError], int] = {
     FileNotFoundError: errno.ENOENT,
     IsADirectoryError: errno.EISDIR,

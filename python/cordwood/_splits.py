@@ -18,7 +18,7 @@ from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable
 
 InStore: TypeAlias = RangeReadable | FsspecFile | tuple[ObjectStore, str]
-"""A file in a store that is not named by a URL."""
+"""A file in a store that is given as an object, not as a URL."""
 
 
 def plan_splits(
@@ -43,8 +43,8 @@ def plan_splits(
         sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these and of objects in
             stores. A directory includes all logs in it and in its subdirectories. If you know the length of a file in
             bytes, you can pass a tuple of its path or URL and the length.
-        split_len: The number of bytes in a range, which must be at least 1. It is rounded up to whole blocks of 32
-            KiB.
+        split_len: The number of bytes in a range, which must be at least 1. This number is rounded up to whole blocks
+            of 32 KiB.
         dialect: Same as for `Reader`, for all files. Default: `None`, which detects the dialect of each file.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
@@ -77,7 +77,7 @@ def plan_splits(
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
     if dialect or log_number is not None or compression:
-        # Creating a reader refuses options that no reader of the splits would accept.
+        # Creating a reader here raises an error for options that no reader of the splits would accept.
         Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 
@@ -107,7 +107,7 @@ def plan_splits(
 
 
 def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Position | None]:
-    """Returns the format of a log, and the position at its start. If the format is named, no byte is read."""
+    """Returns the format of a log, and the position at its start. If the format is given, no byte is read."""
     if named:
         return named, None
     found = detect(name)
@@ -117,7 +117,7 @@ def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Po
 def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int, LogFormat | None, Position | None]:
     """Returns where a log starts and ends, its format, and the position at its start.
 
-    The length of a remote file is requested once, if it is not known.
+    The length of a remote file is requested once if it is unknown.
     """
     if file.source is not None or is_url(file.name):
         source = file.source or ranges_of_url(file.name, file.file_len or None, file.version)
@@ -134,7 +134,7 @@ def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int
 
 
 def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:
-    """Groups splits so that a worker gets many small files at once.
+    """Groups splits so that a worker can process many small files in one step.
 
     You can pass a group to `verify`, `stat` and `scan`.
 

@@ -20,7 +20,7 @@ from cordwood.types import (
 )
 
 _HEADER_LEN_MIN = 7
-"""The length of the shortest header. If fewer bytes are between two regions, they are the trailer of a block."""
+"""The length of the shortest header. Fewer bytes between two regions are the trailer of a block."""
 
 
 _HIDES_NO_DATA = {
@@ -30,9 +30,9 @@ _HIDES_NO_DATA = {
 
 
 def suspect_regions(report: Report) -> list[SkippedRegion]:
-    """Returns the listed regions in which records may have been lost, which are damage, zeros and a torn tail.
+    """Returns the listed regions in which records may have been lost: damage, zeros and a torn tail.
 
-    Zeros at the end that are taken for padding are not included.
+    Zeros at the end are not included if they are regarded as padding.
     """
     zeros = zeros_of(report)
     end_offset = zeros.offset if zeros and zeros.is_padding else report.outcome.offset + 1
@@ -54,7 +54,7 @@ class ZerosAtEnd(NamedTuple):
     offset: int
     length: int
     is_padding: bool
-    """Whether the zeros only fill the rest of the last block after a complete record, in a file of whole blocks.
+    """Whether the zeros merely fill the last block after a complete record, in a file of whole blocks.
 
     App Engine's writer produces such files.
     """
@@ -71,7 +71,7 @@ def zeros_at_end(
 ) -> ZerosAtEnd | None:
     """Returns the zeros at the end of a log, which start at this offset, or `None` if there are no zeros.
 
-    Zeros that follow damage are not padding, but part of a record that never reached the disk.
+    Zeros that follow damage are not regarded as padding, but as part of a record that never reached the disk.
     """
     if offset is None:
         return None
@@ -162,8 +162,8 @@ def report_of(reader: Reader, record_count: int) -> Report:
 def _shows_flip(regions: Sequence[SkippedRegion]) -> bool:
     """Checks whether a flipped bit outside a length explains a region.
 
-    Headers have different lengths in different dialects. With a wrong dialect, bytes can look as if a bit of a length
-    were flipped. A flipped bit elsewhere shows that the dialect is correct.
+    Headers have different lengths in different dialects. If the dialect is wrong, bytes can look as if a bit of a
+    length were flipped. A flipped bit outside a length confirms the dialect.
     """
     flips = (region.bit_flip for region in regions)
     return any(flip and flip.part != FragmentPart.LENGTH for flip in flips)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 
 def source_name(name: str) -> str:
-    """Returns the name of a source for JSON, which is the unchanged name of the file. `-` is stdin."""
+    """Returns the name of a source for JSON: the name of the file, unchanged. `-` is stdin."""
     return "<stdin>" if name == "-" else name
 
 
 def display_name(name: str) -> str:
-    """Returns the name of a source for people. Unprintable characters are escaped."""
+    """Returns the name of a source for display. Unprintable characters are escaped."""
     return escaped(source_name(name))
 
 
@@ -28,7 +28,7 @@ def damaged_text(paths: Sequence[str]) -> list[str]:
 
 
 def base64_text(data: bytes) -> str:
-    """Returns bytes as base64 on one line. The module `base64` is slower to import."""
+    """Returns bytes as base64 on one line. Importing the module `base64` would be slower."""
     return b2a_base64(data, newline=False).decode("ascii")
 
 

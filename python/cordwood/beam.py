@@ -1,8 +1,9 @@
 """Reads and writes logs in pipelines of Apache Beam. Requires `pip install 'cordwood[beam]'`.
 
 `ReadFromLog` reads the logs that a pattern matches. `ReadAllFromLog` reads the logs of a `PCollection`. `WriteToLog`
-writes new logs. A log is cut into ranges of blocks, which workers read independently. A runner may cut a range again
-while it is read. Each record is returned exactly once, by the worker that reads the block in which the record starts.
+writes new logs. A log is cut into ranges of blocks, which workers read independently. A runner may split a range
+again while the range is being read. Each record is returned exactly once, by the worker that reads the block in which
+the record starts.
 
 >>> import apache_beam
 >>> from cordwood.beam import ReadFromLog, WriteToLog
@@ -14,7 +15,7 @@ while it is read. Each record is returned exactly once, by the worker that reads
 3
 """
 
-# Type checkers also run where Beam is not installed. There, its types are unknown.
+# Type checkers also run where Beam is not installed. Where Beam is missing, its types are unknown.
 # pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from cordwood.typing import CompressionName, DecoderName, DialectName
 if TYPE_CHECKING:
 
     class PTransform:
-        """Replaces Beam's class for type checkers where Beam is not installed."""
+        """Stands in for Beam's class when type checkers run without Beam."""
 
         def __or__(self, right: Any) -> Any: ...
         def __ror__(self, left: Any) -> Any: ...
@@ -79,9 +80,9 @@ class LogOutputs(NamedTuple):
 
     Attributes:
         records: A `PCollection` of the elements that the transform returns without `with_damage`.
-        damage: A `PCollection` with a tuple for each region that was not returned. The tuple has the path of the file
-            and the `cordwood.SkippedRegion`. Adjacent regions may be one element or several, depending on how the log
-            was cut. In total, they always cover the same bytes.
+        damage: A `PCollection` with a tuple for each region that was not returned. The tuple consists of the path of
+            the file and the `cordwood.SkippedRegion`. Adjacent regions may form one element or several, depending on
+            how the log was cut. In total, the regions always cover the same bytes.
     """
 
     records: Any
@@ -114,7 +115,7 @@ class _Log(NamedTuple):
 
     @contextmanager
     def source(self) -> Generator[Any]:
-        """Opens the file as a source for `Reader`, and gives the source its path for errors and messages."""
+        """Opens the file as a source for `Reader`. The source has the path of the file, for errors and messages."""
         with FileSystems.open(self.path, compression_type=self.compression_type) as file:
             if self.compression_type == CompressionTypes.UNCOMPRESSED:
                 methods = {name: getattr(file, name) for name in ("read", "seek", "tell", "seekable")}
@@ -124,19 +125,19 @@ class _Log(NamedTuple):
             yield SimpleNamespace(cordwood_path=self.path, **methods)
 
     def _decompressed(self, file: Any, size: int) -> bytes:
-        """Returns the next bytes of a file that Beam decompresses. Beam does not notice if the file is cut short.
+        """Returns the next bytes of a file that Beam decompresses. Beam does not report a file that is cut short.
 
         Raises:
             EOFError: The file is cut short.
         """
         data: bytes = file.read(size)
-        # Only this private attribute shows that the file is cut short.
+        # Only this private attribute shows whether the file is cut short.
         if size and not data and not getattr(file._decompressor, "eof", True):  # noqa: SLF001
             raise EOFError(f"{self.path}: the compressed file ends early")
         return data
 
     def check(self) -> None:
-        """Checks that the path still names the same log as when it was found.
+        """Checks that the path still names the log that was found there.
 
         Raises:
             LogChangedError: The path names another log.
@@ -220,7 +221,7 @@ def _matches(pattern: str) -> list[Any]:
         OSError: The path names a segmented log, or the pattern matches segments of such a log.
     """
     if _is_local(pattern) and not os.path.dirname(pattern):
-        # Without a directory, Beam finds no file in the current directory.
+        # Beam finds files in the current directory only if the pattern names the directory.
         pattern = os.path.join(os.curdir, pattern)
     if (is_pattern := has_magic(pattern)) and FileSystems.exists(pattern):
         return [FileSystems.get_filesystem(pattern).metadata(pattern)]
@@ -238,7 +239,7 @@ def _is_local(path: str) -> bool:
 
 
 _TRACKER = beam.DoFn.RestrictionParam()
-"""The default value that marks the parameter to which a runner passes the tracker of the restriction."""
+"""The default value that marks the parameter through which a runner passes the restriction tracker."""
 
 
 class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
@@ -286,7 +287,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
             record_len += batch.offsets[count] - batch.offsets[0]
             yield self._named(element, self._of_batch(batch, count))
         element.check()
-        # If a runner has shortened the range, another worker reads the rest.
+        # If the runner has shortened the range, another worker reads the rest.
         found = claimed.findings(tracker.current_restriction().stop)
         _count("records", record_count)
         _count("record_bytes", record_len)
@@ -352,39 +353,39 @@ def _damage(log: _Log, skipped: Iterable[SkippedRegion]) -> Iterator[Any]:
 
 
 def _count(name: str, number: int) -> None:
-    """Adds to a counter. It is called once for each range, because it takes as long as processing a record."""
+    """Adds to a counter. Called once per range, because each call takes as long as processing a record."""
     Metrics.counter("cordwood", name).inc(number)
 
 
 class ReadAllFromLog(PTransform):
     """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
 
-    A path that ends in `/` refers to all files in that directory. A `FileMetadata`, as `fileio.MatchAll` returns it,
-    is always read as a single file, even if its name contains characters of a pattern. A file is read up to the
-    length that it had when it was found.
+    A path that ends in `/` refers to all files in that directory. A `FileMetadata` as returned by `fileio.MatchAll`
+    is always read as a single file, even if the file's name contains wildcard characters. Each file is read up to the
+    length that the file had when it was found.
 
     Segmented logs are refused. The files of a segmented log are also refused unless you name each of them, because a
     missing file would not be noticed.
 
-    The namespace `cordwood` has three counters. `records` is the number of records, `record_bytes` is their number of
-    bytes, and `skipped_bytes` is the number of bytes of all regions in the output `damage`.
+    The namespace `cordwood` has three counters. `records` is the number of records, `record_bytes` is the number of
+    bytes in these records, and `skipped_bytes` is the number of bytes of all regions in the output `damage`.
 
     Args:
-        desired_bundle_size: The number of bytes of a log in each range that a worker reads. It is rounded down to
-            whole blocks of 32 KiB, but to at least one block. Default: 64 MiB.
+        desired_bundle_size: The number of bytes of a log in each range that a worker reads. This number is rounded
+            down to whole blocks of 32 KiB, but never to less than one block. Default: 64 MiB.
         min_bundle_size: The minimum number of bytes in the last range of a file. Default: 0.
         compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. A compressed file cannot be
             split, and neither can a log in a dialect with log numbers. A compressed file that ends early raises an
-            `EOFError` under every policy. Default: `"auto"`, which decides by the file name extension.
+            `EOFError` under every policy. Default: `"auto"`, which chooses the decompression by file name extension.
         with_filename: Whether each element is a tuple of the path and the record or list. Default: `False`.
         as_batches: With `True`, an element is a list of records of about 256 KiB, which takes half of the time. With
-            `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`. Default:
-            `False`, with which an element is a record.
-        decode: The kind of records, as for `cordwood.scan`. If it is given, an element is a `pyarrow.RecordBatch` of
-            the contents of records. With `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges are not cut again.
-            With other values, one worker reads the whole log, because a row may depend on other records. Under a
-            policy other than `"raise"`, the counter `left_out` counts the records of another kind, up to 1,000 in
-            each range. Default: `None`, which returns records as bytes.
+            `"arrow"`, an element is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
+            Default: `False`, in which case each element is a record.
+        decode: The kind of records, as for `cordwood.scan`. If `decode` is given, an element is a
+            `pyarrow.RecordBatch` of decoded records. With `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges
+            are not cut again. With other values, one worker reads the whole log, because a row may depend on other
+            records. Under a policy other than `"raise"`, the counter `left_out` counts the records of another kind,
+            up to 1,000 in each range. Default: `None`, which returns records as bytes.
         columns: The columns with `decode`, as for `cordwood.scan`. Default: `None`.
         schema: The schema with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in JSON,
             you must pass a schema, because all logs must have the same columns. Default: `None`.
@@ -392,7 +393,7 @@ class ReadAllFromLog(PTransform):
             returned. Default: `False`.
         dialect: Same as for `cordwood.Reader`. Default: `None`, which detects the dialect of each file.
         on_corruption: How to treat damage, as for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default:
-            `"raise"`, with which damage makes the pipeline fail.
+            `"raise"`, which makes the pipeline fail on damage.
 
     Raises:
         TypeError: `schema` is not a pyarrow schema.
@@ -465,14 +466,14 @@ class ReadAllFromLog(PTransform):
         Returns:
             A `PCollection`, or the `LogOutputs`.
         """
-        # One worker lists the files. Many workers detect their formats.
+        # One worker lists the files. Many workers detect the formats of the files.
         files = pcoll | "Match" >> beam.ParDo(_Match()) | "Reshuffle" >> beam.Reshuffle()
         logs = files | "Detect" >> beam.ParDo(self._detect)
         outputs = logs | "Read" >> beam.ParDo(self._read).with_outputs(_DAMAGE, main="batches")
         records = outputs.batches
         if not self._as_batches:
-            # This runs in the same stage, because passing a list to another stage would cost as much as passing a
-            # record.
+            # The list is processed in the same stage, because passing a list to another stage would cost as much as
+            # passing a record.
             records |= "Records" >> (
                 beam.FlatMap(_with_path).with_output_types(tuple[str, bytes])
                 if self._with_filename
@@ -492,7 +493,7 @@ def _check_text(name: str, path: object) -> None:
 
 
 def _check(table: dict[str, Any]) -> None:
-    """Refuses options that a scan would refuse, and options with which the columns of two logs could differ."""
+    """Rejects options that a scan would reject, and options that could give two logs different columns."""
     scan(b"", **table)
     if table["schema"] is None and PAYLOADS[table["decode"]].columns is None:
         raise ValueError(f"the columns of {table['decode']!r} depend on the records: pass schema")
@@ -612,17 +613,18 @@ class _Sink(FileBasedSink):
 class WriteToLog(PTransform):
     """Writes the records of a `PCollection` to new logs, one for each shard, and returns the paths of the logs.
 
-    The logs get their final names once all of them are complete. If a bundle fails and is retried, it leaves no
-    duplicate record and no partial log. On a local file system, the logs and their names are then on the disk.
-    Existing logs with such names are removed first. A `PCollection` without records produces an empty log.
+    The logs get their final names once all of them are complete. A bundle that fails and is retried leaves no
+    duplicate records and no partial logs. On a local file system, the logs and their directory entries have then been
+    synced to the disk. Existing logs with such names are removed first. A `PCollection` without records produces an
+    empty log.
 
-    Each window of an unbounded `PCollection` has its own logs. These logs are complete once the watermark has passed
-    the end of the window. They replace only existing logs with the same names.
+    Each window of an unbounded `PCollection` has its own logs. The logs of a window are complete once the watermark
+    has passed the end of the window. The logs of a window replace only existing logs with the same names.
 
     Args:
         file_path_prefix: The start of the paths of the logs, on one of Beam's file systems.
         file_name_suffix: The end of the paths of the logs, such as `".log"`. Default: `""`.
-        num_shards: The number of logs. Default: 0. The runner then decides, and each window has one log.
+        num_shards: The number of logs. Default: 0. In this case, the runner decides, and each window has one log.
         shard_name_template: The middle of the paths of the logs. `S` is replaced by a digit of the shard's number,
             `N` by a digit of the number of shards, and `W` by the window. With `""`, there is one log. Default:
             `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
@@ -633,8 +635,8 @@ class WriteToLog(PTransform):
 
     Raises:
         TypeError: A path is not a string. When the pipeline runs, this is also raised if a record is not `bytes`.
-        ValueError: `file_path_prefix` contains `*`, `?` or `[`, with which Beam would not find the files again. The
-            template has no `S`, or no `W` for windows. An option has an invalid value.
+        ValueError: `file_path_prefix` contains `*`, `?` or `[`, and Beam would not find the files again. The template
+            has no `S`, or no `W` for windows. An option has an invalid value.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog

@@ -27,7 +27,7 @@ from cordwood.types import Hint, PayloadReason, Reason
 class CordwoodError(Exception):
     """The base class of all exceptions in this module.
 
-    `str(error)` starts with the path. The attribute `hint` gives advice, which a traceback shows in words.
+    `str(error)` starts with the path. The attribute `hint` gives advice, which a traceback spells out.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -52,8 +52,8 @@ class CordwoodError(Exception):
         """Creates an error with these attributes. The other attributes of its class keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
-        # The argument includes the path because other programs build a new error from the arguments. Apache Beam does
-        # so to add the name of a step.
+        # The argument includes the path because other programs build new errors from the arguments. For example,
+        # Apache Beam does so to add the name of a step.
         super().__init__(str(self))
         if hint is not None:
             _add_hint(self, hint)
@@ -142,9 +142,9 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to a different log than its name or `log_number` states.
+    """A file to be salvaged belongs entirely to a different log than the file's name or `log_number` states.
 
-    To read it, call `cordwood.open(path, log_number=error.other_log_number)`.
+    To read the other log, call `cordwood.open(path, log_number=error.other_log_number)`.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -163,7 +163,8 @@ class RecordTooLargeError(_RegionError):
     A `Reader` stays usable, and its next step continues after the record.
 
     A reader of a compressed log also raises this error for a record that decompresses to too many bytes, under every
-    policy. The reader then stays before the record, and every further step raises the same error. See `Reader`.
+    policy. The reader then stays before the record, and each further attempt to read raises the same error. See
+    `Reader`.
 
     A `Writer` does not write a record that is longer than its `record_len_max`, and stays usable. In this case,
     `offset` is the length of the log, and `length` is the length of the record.
@@ -173,7 +174,7 @@ class RecordTooLargeError(_RegionError):
         offset: The file offset of the record's first fragment.
         length: The number of affected bytes, starting at `offset`.
         reason: `Reason.RECORD_TOO_LARGE`.
-        record_len_max: The smallest limit that allows the record. `None` if its length is not known.
+        record_len_max: The smallest limit that allows the record. `None` if the length of the record is unknown.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"longer", b"short"])
@@ -192,7 +193,7 @@ class RecordTooLargeError(_RegionError):
 class TornTailError(_RegionError):
     """A log that ends in an incomplete record, or in zeros, was opened for appending.
 
-    Every reader would lose the records written after such an end, up to the next block.
+    If records were written after such an end, every reader would lose the records up to the next block.
 
     Attributes:
         path: The file.
@@ -219,7 +220,7 @@ class PayloadError(CordwoodError, ValueError):
     """A record cannot be decoded, or a value cannot be stored in a record.
 
     Attributes:
-        path: Always `None`. A payload is the bytes of one record, which may come from anywhere.
+        path: Always `None`. The record may come from anywhere, so its path is not known.
         offset: The offset of the unreadable part from the start of the record, in bytes. This is not a file offset.
         length: The number of affected bytes, starting at `offset`.
         reason: Why these bytes cannot be decoded.
@@ -253,7 +254,7 @@ class LogTruncatedError(_ChangedError):
     Attributes:
         path: The path of the log. `None` if the source has no path.
         offset: The file offset at which reading should start.
-        file_len: The length of the file, in bytes. `None` if it is not known, as for an object with `read`.
+        file_len: The length of the file, in bytes. `None` if unknown, as for an object with `read`.
         first_offset: The offset at which the log starts, if it starts after `offset` because its oldest segments were
             pruned. Otherwise `None`.
     """
@@ -264,8 +265,8 @@ class LogTruncatedError(_ChangedError):
 class LogChangedError(CordwoodError):
     """The path names a different log than the one that was read, planned or indexed before.
 
-    The log was replaced, or written again from its start. A log that has only grown is still the same log, and so is
-    a copy of the log. To read the new log, start at offset 0, or make a new index or new splits.
+    The log was replaced, or rewritten from its start. A log that has only grown is still the same log, and so is a
+    copy of the log. To read the new log, start at offset 0, or make a new index or new splits.
 
     Attributes:
         path: The path of the log.
@@ -288,11 +289,11 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """The path of a followed log names another file or no file, and all records of the old file were returned.
+    """The path of a followed log now names another file or no file, and all records of the old file were returned.
 
     If more records are written to the old file, the follower's next step returns them. To read the new file, start a
-    new follower. With `on_rotation="reopen"`, the same follower continues with the new file. It misses files that had
-    the path only in between.
+    new follower. With `on_rotation="reopen"`, the same follower continues with the new file. A file that had the path
+    only between two polls is missed.
 
     Attributes:
         path: The path of the log.
@@ -332,6 +333,6 @@ _WORDS = {
 
 
 def _add_hint(error: BaseException, hint: Hint) -> None:
-    """Adds a hint to an exception, both as the attribute `hint` and as a note, which the traceback shows."""
+    """Adds a hint to an exception, both as the attribute `hint` and as a note that appears in tracebacks."""
     error.hint = hint  # type: ignore[attr-defined]
     error.add_note(_WORDS[hint])

@@ -18,9 +18,10 @@ BLOCK_LEN: Final = 32_768
 class DetectedDialect(str):
     """The name of a detected dialect whose logs may also contain RocksDB's metadata.
 
-    A `DetectedDialect` compares equal to the plain name. Readers, reports and `cordwood.detect` return it as the
-    `dialect` for `"leveldb"` and `"recyclable"`. If you pass it as an option, even after pickling, RocksDB's metadata
-    is still recognised. If you pass the plain name, that metadata counts as damage, as it does in LevelDB.
+    A `DetectedDialect` compares equal to the plain name. Readers, reports and `cordwood.detect` return a
+    `DetectedDialect` as the `dialect` for `"leveldb"` and `"recyclable"`. If you pass a `DetectedDialect` as an
+    option, even after pickling, RocksDB's metadata is still recognised. If you pass the plain name, that metadata
+    counts as damage, as it does in LevelDB.
 
     >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
     'leveldb'
@@ -34,7 +35,7 @@ class DetectedDialect(str):
 
 
 class LogFormat(NamedTuple):
-    """The format of a log, as `cordwood.detect` returns it. All readers and writers take its fields as options.
+    """The format of a log, as `cordwood.detect` returns it. Readers and writers accept the fields as options.
 
     Attributes:
         dialect: How the bytes are laid out.
@@ -60,7 +61,8 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves it wrong.
+        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves that the
+            length is wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
@@ -70,8 +72,9 @@ class Reason(StrEnum):
             up to the end of the block.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that was too large.
-        ZERO_FILL: Zeros up to the end of the block or the file. They may be unwritten space, padding, or lost data.
-        NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine reads them.
+        ZERO_FILL: Zeros up to the end of the block or the file. The zeros may be unwritten space, padding, or lost
+            data.
+        NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine reads these bytes.
         EMPTY_FIRST: An empty first fragment that is not followed by the rest of its record. Old versions of LevelDB
             wrote such fragments. No data is missing.
         TORN_TAIL: An incomplete record at the end, such as one left by a crash.
@@ -87,8 +90,8 @@ class Reason(StrEnum):
         LOST_WRITE: A part of an older log in the middle of this one. The data written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
-        BAD_CONTAINER: A container of records in a packed log that has a form no writer produces. None of its records
-            is returned.
+        BAD_CONTAINER: A container of records in a packed log that has a form no writer produces. No record in the
+            container is returned.
         MISSING_SEGMENT: Bytes of a segmented log that are in none of its files. A file was removed or cut short.
         GROWN_SEGMENT: The part of a file in a segmented log that extends past the start of the next file.
         NOT_READ: The bytes after the damage at which reading stopped because the policy is `"stop"`.
@@ -136,9 +139,10 @@ class Hint(StrEnum):
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
-        CHECK_OFFSET: Check the offset that you passed to `seek`. If no record starts there, this is not damage.
-        RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Both readers and writers need it for
-            records above 1 GiB.
+        CHECK_OFFSET: Check the offset that you passed to `seek`. If no record starts at this offset, the log is not
+            damaged.
+        RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Both readers and writers need a higher
+            limit for records above 1 GiB.
         LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records that do not fit in memory.
         NAME_DIALECT: If you are sure that the file is a log, pass `dialect`.
         NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or no `dialect`.
@@ -152,8 +156,8 @@ class Hint(StrEnum):
         SALVAGE: Salvage the readable records.
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
-        START_AT_FIRST_OFFSET: Start at `first_offset`. The records before it are gone.
-        START_AGAIN: Read from the start. This is not the log that was read before.
+        START_AT_FIRST_OFFSET: Start at `first_offset`. All earlier records are gone.
+        START_AGAIN: Read from the start. The log is not the same one that was read before.
         OWN_DIRECTORY: Give the segmented log a directory of its own.
         SEGMENT_LEN: To append to a segmented log, pass `segment_len`.
         READ_DIRECTORY: Call a function that reads all logs in a directory.
@@ -188,8 +192,9 @@ class Severity(StrEnum):
     """The severity of a skipped region.
 
     Attributes:
-        INFO: The region is not damaged. It is padding, an engine's metadata, or bytes that the options exclude. Zeros
-            (`Reason.ZERO_FILL`) may be unwritten space or lost data. The file does not show which.
+        INFO: The region is not damaged. Such a region is padding, an engine's metadata, or bytes that the options
+            exclude. Zeros (`Reason.ZERO_FILL`) may be unwritten space or lost data, and the file does not show which
+            of the two.
         TORN_TAIL: The incomplete end of a file.
         CORRUPTION: Bytes that no complete write can have produced, or a record that exceeds a limit. The option
             `on_corruption` decides how a reader treats such regions.
@@ -221,12 +226,12 @@ class WaitReason(StrEnum):
 
     Attributes:
         IDLE: Everything in the file has been returned.
-        INCOMPLETE: The next record is incomplete. It is still being written, or its writer was killed.
+        INCOMPLETE: The next record is incomplete. The record is still being written, or its writer was killed.
         ZEROS: The next bytes are zeros: space that a writer has preallocated, or a hole that is still to be filled.
-        STALE: The next bytes may be left over from an older log that this log overwrites. They carry the number of
-            another log, or they look damaged in a log that has a number. If no record is ever returned, the file may
+        STALE: The next bytes may be left over from an older log that this log overwrites. The bytes carry the number
+            of another log, or look damaged in a log that has a number. If no record is ever returned, the file may
             have been renamed. Readers take the log's number from the file's name.
-        SUSPECT: The next bytes look damaged. They are read again before damage is reported.
+        SUSPECT: The next bytes look damaged. The bytes are read again before damage is reported.
         DAMAGED: The next bytes are the rest of a block whose damage has been reported. Reading continues at the next
             block. After damage at the start of the file, reading continues once later bytes show which log the file
             contains.
@@ -264,7 +269,7 @@ class FragmentPart(StrEnum):
 
 
 class FragmentKind(StrEnum):
-    """The kind of a fragment, which depends on its type byte and the dialect. Some are gaps between fragments.
+    """The kind of a fragment, which depends on its type byte and the dialect. Some kinds are gaps between fragments.
 
     Attributes:
         FULL: A complete record: type 1.
@@ -338,7 +343,7 @@ class PayloadReason(StrEnum):
         WRONG_COUNT: The number of operations in the batch differs from the number in its header.
         BAD_WIRE_TYPE: A wire type in a protocol buffer is invalid, or does not match the field.
         MISSING_FIELD: A required field of a protocol buffer is missing.
-        NOT_UTF8: A text is not valid UTF-8.
+        NOT_UTF8: A string is not valid UTF-8.
         RESERVED_NAME: A property of an entity has a reserved name: `__key__` or `__other_fields__`.
         TOO_DEEP: The record has more levels of nesting than any program writes.
         TOO_LARGE: A value is too large for the format, or an integer in JSON has more digits than Python accepts.
@@ -376,9 +381,9 @@ def _text(name: str, item: object) -> str:
 
 
 class BitFlip(NamedTuple):
-    """A single flipped bit that explains damage. Flipping it back makes the fragment's checksum valid.
+    """A single flipped bit that explains damage. Flipping the bit back makes the fragment's checksum valid.
 
-    It is the value of `SkippedRegion.bit_flip`.
+    The attribute `SkippedRegion.bit_flip` has this type.
 
     Attributes:
         offset: The file offset of the byte.
@@ -402,7 +407,7 @@ class BitFlip(NamedTuple):
 
 
 class SkippedRegion(NamedTuple):
-    """The bytes `[offset, end_offset)` of a file, which were not returned as a record, and the reason.
+    """The bytes `[offset, end_offset)` of a file that were not returned as a record, and the reason why.
 
     `Reader.skipped`, `Follower.skipped` and `Report.skipped` list these regions. `str(region)` describes a region in
     a sentence.
@@ -417,8 +422,8 @@ class SkippedRegion(NamedTuple):
         type_byte: The type byte, if the reason is `unknown_kind`, `ignored_kind`, `metadata` or `bad_metadata`.
             Otherwise `None`.
         version: The version that the file header states, if the reason is `unknown_version`. Otherwise `None`.
-        bit_flip: The single flipped bit that explains the region, if `verify` or `salvage` found one. `salvage` flips
-            it back if you pass `repair_bit_flips`.
+        bit_flip: The single flipped bit that explains the region, if `verify` or `salvage` found one. If you pass
+            `repair_bit_flips`, `salvage` flips the bit back.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -444,7 +449,7 @@ class SkippedRegion(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The length of the region in bytes. In contrast, `len(region)` is the number of its attributes."""
+        """The length of the region in bytes. `len(region)` is the number of attributes, not of bytes."""
         return self.end_offset - self.offset
 
     @property
@@ -454,7 +459,7 @@ class SkippedRegion(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Why these bytes were not returned, in words. The text does not include their offset."""
+        """Why these bytes were not returned, in words. The text does not include the offset."""
         return reason_in_words(self.reason, self)
 
     def __str__(self) -> str:
@@ -466,16 +471,16 @@ class SkippedRegion(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How reading a log ended, or whether it is unfinished. Readers, followers and reports have an `outcome`.
+    """How the reading of a log ended, or whether it is unfinished. Readers, followers and reports have an `outcome`.
 
     Attributes:
         kind: `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
-        offset: A file offset in bytes, whose meaning depends on `kind`. It is the end of the file or the range for
-            `"clean"`, the start of the torn tail for `"torn_tail"`, the start of the damage for `"stopped"`, and the
-            offset reached so far for `"unfinished"`.
-        zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. They may be unwritten
-            space, padding, or lost data. `None` if the file does not end in zeros, or was not read to its end. Always
-            `None` for a follower.
+        offset: A file offset in bytes, whose meaning depends on `kind`. The offset is the end of the file or the
+            range for `"clean"`, the start of the torn tail for `"torn_tail"`, the start of the damage for
+            `"stopped"`, and the offset reached so far for `"unfinished"`.
+        zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. The zeros may be
+            unwritten space, padding, or lost data. `None` if the file does not end in zeros, or was not read to its
+            end. Always `None` for a follower.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -526,7 +531,7 @@ class Fragment(NamedTuple):
 
     Attributes:
         offset: The file offset of the first byte.
-        end_offset: The file offset after the last byte. After damage, it is the start of the next fragment found.
+        end_offset: The file offset after the last byte. After damage, this is the start of the next fragment found.
         kind: The kind of the fragment: `"full"`, `"first"`, `"trailer"`, ...
         block: The index of the block that contains the fragment, from 0.
         type_byte: The type byte. `None` if there is no header.
@@ -567,7 +572,7 @@ class Fragment(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The length of the fragment in bytes. In contrast, `len(fragment)` is the number of its attributes."""
+        """The length of the fragment in bytes. `len(fragment)` is the number of attributes, not of bytes."""
         return self.end_offset - self.offset
 
     @property
@@ -582,41 +587,42 @@ class Fragment(NamedTuple):
 class Report(NamedTuple):
     """A summary of the contents of a log and its damage. `verify` and `salvage` return it.
 
-    Comparing two reports ignores their paths. A notebook shows a report as a table.
+    Comparing two reports ignores their paths. Notebooks display a report as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records, without headers and trailers.
-        file_len: The length of the whole file, including the bytes outside the range. For a segmented log, it is the
-            offset of its end. `None` if it is not known, because an object with `read` was not read to its end.
+        file_len: The length of the whole file, including the bytes outside the range. For a segmented log, this is
+            the offset at which the log ends. `None` if the length is unknown because an object with `read` was not
+            read to its end.
         outcome: How reading ended.
         len_by_reason: For each reason that occurs, the number of bytes in its regions, including regions that are not
             listed.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the
-            policy `"skip"` drop these, and return the others.
+            policy `"skip"` drop these records, and return all others.
         repaired_count: The number of records that `salvage` wrote with a bit flipped back. 0 without
             `repair_bit_flips`.
         skipped: The first 100,000 regions that were not returned, in order of offset. If one flipped bit explains a
             region, the region has a `bit_flip`. Adjacent regions are merged if their reasons are the same in all
             details and no flipped bit explains either region.
-        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each is listed as the
-            region that a reader would skip, with its `bit_flip`. It may be a fragment of a record, metadata of the
-            engine, the file header, or the trailer of a closed log.
-        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. In this
-            case, the file's name or `log_number` states a different number. Either the file was recycled and no
-            record has been written to the new log yet, or the file was renamed or copied.
+        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each fragment is listed as
+            the region that a reader would skip, with its `bit_flip`. Such a fragment may be a part of a record,
+            metadata of the engine, the file header, or the trailer of a closed log.
+        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If so,
+            the file's name or `log_number` states a different number. Either the file was recycled and no record has
+            been written to the new log yet, or the file was renamed or copied.
         not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`.
             `"synced_offsets"` are the offsets up to which the file was synced, which some Pebble records state.
             `"bad_metadata"` is metadata in a form that no engine writes, and `"ignored_kinds"` is metadata of an
-            unknown type. `"timestamp_sizes"` and `"predecessor"` are metadata records of RocksDB. They are not kept
-            if they follow damage in their block, or if they are damaged and one flipped bit shows their contents.
-            Without `"timestamp_sizes"`, RocksDB mistakes keys with timestamps for keys without timestamps.
+            unknown type. `"timestamp_sizes"` and `"predecessor"` are metadata records of RocksDB. These records are
+            not kept if they follow damage in their block, or if they are damaged and one flipped bit shows their
+            contents. Without `"timestamp_sizes"`, RocksDB mistakes keys with timestamps for keys without timestamps.
             `"version_edit"` is an edit of a MANIFEST without which no engine opens the database.
-        dialect_known: Whether you passed the dialect or it was detected. If it could not be detected, the log was
-            read as `"leveldb"`.
+        dialect_known: Whether the dialect was detected or passed as an option. If the dialect could not be detected,
+            the log was read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -697,25 +703,25 @@ class Stat(NamedTuple):
     """Statistics about the contents of a log, as `stat` returns them.
 
     `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Comparing two `Stat`s ignores
-    their paths. A notebook shows a `Stat` as a table.
+    their paths. Notebooks display a `Stat` as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records.
-        file_len: The length of the file in bytes. For a segmented log, it is the offset of its end. `None` if it is
-            not known.
+        file_len: The length of the file in bytes. For a segmented log, this is the offset at which the log ends.
+            `None` if unknown.
         outcome: How reading ended.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block, as in
             `Report.salvaged_count`.
-        stored_len: The number of bytes of payload in the records' fragments. This differs from `payload_len` only in
-            a compressed or a packed log.
+        stored_len: The number of bytes of payload in the records' fragments. This number differs from `payload_len`
+            only in a compressed or a packed log.
         header_len: The number of bytes in the headers of the records' fragments.
         record_len_min: The length of the shortest record in bytes. `None` if there are no records.
         record_len_max: The length of the longest record in bytes. `None` if there are no records.
-        full_count: The number of FULL fragments of the records. Each of them is a complete record.
+        full_count: The number of FULL fragments of the records. Each FULL fragment is a complete record.
         first_count: The number of FIRST fragments of the records.
         middle_count: The number of MIDDLE fragments of the records.
         last_count: The number of LAST fragments of the records.
@@ -727,7 +733,7 @@ class Stat(NamedTuple):
         trailer_len: The number of bytes in trailers, which are the ends of blocks that are too short for a header.
         skipped_len: The number of bytes that were not returned, for any reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
-        zeros_inside_len: The number of zero bytes that are followed by a record. They may be unwritten space,
+        zeros_inside_len: The number of zero bytes that are followed by a record. The zeros may be unwritten space,
             padding, or lost data.
         other_log_number: The number of another log, if the whole file belongs to that log, as in
             `Report.other_log_number`. Otherwise `None`.
@@ -779,9 +785,9 @@ class Stat(NamedTuple):
 
     @property
     def block_count(self) -> int | None:
-        """The number of 32 KiB blocks in the file, including a partial last one. `None` if `file_len` is `None`.
+        """The number of 32 KiB blocks in the file, including a partial last block. `None` if `file_len` is `None`.
 
-        A segmented log is counted as if it were one file.
+        A segmented log counts as one file.
         """
         return None if self.file_len is None else -(-self.file_len // BLOCK_LEN)
 
@@ -815,7 +821,7 @@ _STAT_NAMES = (
 
 
 class Engine(StrEnum):
-    """The engine that a database belongs to.
+    """The engine that wrote a database.
 
     Attributes:
         LEVELDB: LevelDB, or an engine that writes the same files, such as goleveldb.
@@ -852,27 +858,28 @@ class ProblemKind(StrEnum):
         TABLE_ELSEWHERE: A table is not in this directory. The engine may keep it in another directory.
         LOG_MISSING: A log that the MANIFEST needs is missing.
         LOG_SHORT: A log is shorter than its synced length, which the MANIFEST states.
-        LOG_CUT: A LevelDB log lacks its last writes, or all of its writes, although a newer log has later ones.
+        LOG_CUT: A LevelDB log lacks its last writes, or all of its writes, although a newer log has later writes.
             LevelDB does not report this loss. In RocksDB, a log ends in an incomplete record, and a newer log does
             not start with the next write. By default, RocksDB refuses the database, or opens it without the newer
             log. With absolute consistency, RocksDB refuses every such log, as Pebble does.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
-        LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. It may never have been written.
+        LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. The log may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
             block. RocksDB refuses the database, drops the writes that follow, or drops only the damaged writes,
             depending on its `wal_recovery_mode`. Pebble refuses the database, or drops the writes that follow.
         LOG_BEHIND: The newest log ends before the last sequence number that the MANIFEST states. The sequence numbers
-            in between are `missing_sequences`. Their writes were lost, for example in a power failure, or RocksDB
-            wrote them without a log.
-        LOG_EMPTY: A log has no record. It is empty, or contains only zeros, or the newest log is an older one that
-            RocksDB or Pebble is about to overwrite. Either no write has reached the log, or its writes were lost.
+            in between are `missing_sequences`. The writes with these numbers were lost, for example in a power
+            failure, or RocksDB wrote them without a log.
+        LOG_EMPTY: A log has no record. The log is empty or contains only zeros, or the newest log is an older log
+            that RocksDB or Pebble is about to overwrite. Either no write has reached the log, or the writes were
+            lost.
         DATABASE_EMPTY: The MANIFEST lists no table, and there is no log. Either no key was ever written, or all keys
             were lost.
-        TABLE_NEWER: LevelDB made this table after the last edit of the MANIFEST. The log that LevelDB made before the
-            table may be missing.
-        TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log from before the table is
-            gone. Either the last edits are also gone, or only the log was lost. The engine removes the table when it
-            opens the database.
+        TABLE_NEWER: LevelDB created this table after the last edit of the MANIFEST. The log that LevelDB created
+            before the table may be missing.
+        TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log that preceded the table is
+            gone. Either only the log was lost, or the last edits are gone as well. The engine removes the table when
+            it opens the database.
         GIT_LFS_POINTER: Git LFS has not fetched this file, and left a pointer in its place. No other problems are
             listed.
         GIT_ANNEX_POINTER: git-annex has not fetched this file, and left a pointer in its place.
@@ -997,7 +1004,7 @@ OF_CURRENT = frozenset(
 
 
 class Export(NamedTuple):
-    """An export of Datastore or Firestore, and whether its files are complete. Their contents are not read.
+    """An export of Datastore or Firestore, and whether its files are complete. File contents are not read.
 
     Attributes:
         path: The path of the metadata that lists the files: a `*.overall_export_metadata`, or an `*.export_metadata`
@@ -1006,9 +1013,8 @@ class Export(NamedTuple):
         file_len: The number of bytes in these files.
         missing_files: The paths of missing files, and of lists of files that are missing or cannot be read.
         empty_files: The paths of empty files and empty lists of files.
-        stated_entity_count: The number of entities in the files, as stated in the metadata. `None` if it is not
-            stated.
-        stated_len: The number of bytes in the files, as stated in the metadata. `None` if it is not stated.
+        stated_entity_count: The number of entities in the files, as stated in the metadata. `None` if not stated.
+        stated_len: The number of bytes in the files, as stated in the metadata. `None` if not stated.
         entity_count: The number of entities found in the files. `None` if not all files were read.
 
     >>> from cordwood.types import Export
@@ -1059,13 +1065,13 @@ class Info(NamedTuple):
     """A summary of a file or a directory, as `cordwood.info` returns it.
 
     Attributes:
-        path: The file, directory, pattern or URL. If there are several, they are separated by spaces.
+        path: The file, directory, pattern or URL. Several sources are separated by spaces.
         what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a directory"` and so on.
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs of each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
         log_count_by_payload: The number of logs with each kind of records, according to their first record. The kind
-            is a `decode` value of `cordwood.scan`, `"export-metadata"`, or `"other"`.
+            is one of the values of `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: The number of records that can be read.
         salvaged_count: The number of these records that start after damage in their block.
         payload_len: The number of bytes of data in the records.
@@ -1082,8 +1088,8 @@ class Info(NamedTuple):
             in these logs would not be noticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
-        misnamed_logs: The logs whose records all have another log number than the file's name. Each entry has the
-            path, the number in the name, and the number in the log.
+        misnamed_logs: The logs whose records all have another log number than the file's name. Each entry consists of
+            the path, the number in the name, and the number in the log.
         other_file_count_by_format: For each format, the number of files in a directory that are not logs.
         failures: The files that could not be read, each with its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
@@ -1162,10 +1168,10 @@ class KeyChange(NamedTuple):
             it.
         old_offset: The file offset of the record that contains the old value. `None` if this log does not contain it.
         is_certain: Whether the old value is certainly the one that this operation replaces. If no old value was
-            found, whether it is certainly not in this log. An interruption between the two records, or before this
-            record if no old value was found, makes the result uncertain. An interruption is damage, zeros, a gap in
-            the sequence numbers, a salvaged record, a record that is not a write batch, or an operation that is
-            neither a put nor the deletion of one key.
+            found, whether the old value is certainly not in this log. An interruption between the two records, or
+            before this record if no old value was found, makes the result uncertain. An interruption is damage,
+            zeros, a gap in the sequence numbers, a salvaged record, a record that is not a write batch, or an
+            operation that is neither a put nor the deletion of one key.
     """
 
     key: bytes
@@ -1205,7 +1211,7 @@ class RegionEvidence(NamedTuple):
 
     Attributes:
         region: The region, with its reason and any flipped bit that explains it.
-        first_bytes: The first 16 bytes of the region. `None` for a URL, or if its file has been pruned in the
+        first_bytes: The first 16 bytes of the region. `None` for a URL, or if the file has been pruned in the
             meantime.
     """
 
@@ -1221,10 +1227,10 @@ class LogEvidence(NamedTuple):
         report: The report of `verify`.
         modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`. For a segmented log, this
             is the time of its most recently modified file. `None` for a URL.
-        sha256: The SHA-256 of the file, in hexadecimal. For a segmented log, it covers all files in order. `None` for
-            a URL.
-        is_changed: Whether the file changed while it was read. If it did, the report and the SHA-256 may describe
-            different states.
+        sha256: The SHA-256 of the file, in hexadecimal. For a segmented log, the hash covers all files in order.
+            `None` for a URL.
+        is_changed: Whether the file changed while it was read. If the file changed, the report and the SHA-256 may
+            describe different states.
         regions: The first 1,000 skipped regions. Damaged and torn regions come first.
         keys: The deleted and overwritten keys in a log of write batches. `None` for any other log.
         svg: The picture of the log, as `map` draws it.

@@ -16,7 +16,7 @@ DialectName: TypeAlias = Literal[
 """The name of a dialect, which defines how the bytes of a log are laid out. `cordwood.Reader` explains each name."""
 
 CompressionName: TypeAlias = Literal["zstd"]
-"""The name of the compression of each record in a log."""
+"""The name of the method by which each record in a log is compressed."""
 
 ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
 """The name of a column in a table of records. `cordwood.scan` describes each column."""
@@ -50,7 +50,7 @@ class Readable(Protocol):
             size: The maximum number of bytes to read.
 
         Returns:
-            At most `size` bytes. An empty result (`b""`) means that the file has ended.
+            At most `size` bytes. An empty result (`b""`) means that the end of the file was reached.
         """
         ...
 
@@ -62,7 +62,7 @@ class Writable(Protocol):
         """Writes all of the bytes, or only the first few.
 
         Args:
-            data: The bytes, which are read-only. You may keep them, because they never change.
+            data: The bytes, which are read-only. You may keep a reference to the bytes, because they never change.
 
         Returns:
             The number of bytes written. `None` means all of them.
@@ -116,7 +116,7 @@ class RangeReadable(Protocol):
 
         Args:
             start: The file offset of the first byte.
-            end: The file offset after the last byte. It is never after the end of the file.
+            end: The file offset after the last byte. This offset is never past the end of the file.
 
         Returns:
             All of the bytes. If the method returns fewer bytes or raises an exception, the read fails and is not

@@ -30,9 +30,9 @@ def evidence(
     """Reads logs and returns evidence of their contents and damage: a report that you can file as a page or as JSON.
 
     For each log, the evidence contains the size, the modification time, the SHA-256, the dialect, counts and a
-    picture. It lists each damaged region with its reason, its offsets, its flipped bit and its first bytes. For a log
-    of write batches, it also lists the keys that are deleted or overwritten, with their sequence numbers. Each log is
-    read several times. The lists have maximum lengths, which the page states.
+    picture. The evidence lists each damaged region with its reason, offsets, flipped bit and first bytes. For a log
+    of write batches, the evidence also lists the keys that are deleted or overwritten, with their sequence numbers.
+    Each log is read several times. The lists have maximum lengths, which the page states.
 
     Args:
         source: A path, a directory, a pattern such as `"*.log"`, a URL, or several of these.
@@ -43,7 +43,7 @@ def evidence(
         command: The command that the page states. Default: `None`.
 
     Returns:
-        The evidence. Files that cannot be read are listed in `failed`.
+        The evidence. The attribute `failed` lists the files that cannot be read.
 
     Raises:
         TypeError: A source is not a path.

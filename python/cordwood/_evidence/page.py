@@ -1,7 +1,7 @@
 """Formats evidence as an HTML page and as JSON.
 
 Names, keys and messages come from untrusted files, so all text is escaped. Control characters and bidirectional
-characters are shown as their numbers. The security policy of the page allows neither scripts nor requests.
+characters are shown by their code points. The page's content security policy allows neither scripts nor requests.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", S
 
 
 class Evidence(NamedTuple):
-    """The contents and the damage of logs, which `cordwood.evidence` returns. A notebook shows them as a page.
+    """The contents and the damage of logs, which `cordwood.evidence` returns. Notebooks show this as a page.
 
     Attributes:
         logs: The logs. Damaged logs come first, then incomplete logs. Only the first 50 logs have regions, keys and
@@ -122,7 +122,7 @@ class Evidence(NamedTuple):
 
     @property
     def html(self) -> str:
-        """The evidence as an HTML page that needs no other files, no scripts and no network."""
+        """The evidence as a self-contained HTML page without scripts."""
         return page(self)
 
     @property
@@ -131,15 +131,15 @@ class Evidence(NamedTuple):
         return json_of(self)
 
     def _repr_html_(self) -> str:
-        # The page is in a frame, so that its style does not affect the notebook.
+        # The page is shown in a frame so that its style does not affect the notebook.
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:40em;border:0"></iframe>'
 
 
 def rank(report: Report) -> int:
     """Returns the rank of a log for sorting.
 
-    The rank is 0 for a damaged log and for a file that belongs entirely to another log. It is 1 for an incomplete
-    log, and 2 otherwise.
+    The rank is 0 for a damaged log and for a file that belongs entirely to another log, 1 for an incomplete log, and
+    2 for any other log.
     """
     if not report.ok or report.other_log_number is not None:
         return 0
@@ -310,7 +310,7 @@ def _key_row(change: KeyChange) -> Sequence[str]:
 
 
 def _key(key: bytes) -> str:
-    """Returns a key as text. A key that is not valid text is written like Python's bytes."""
+    """Returns a key as text. A key that is not valid text is written like a Python bytes literal."""
     try:
         text = key.decode()
     except UnicodeDecodeError:

@@ -34,10 +34,10 @@ _WITHOUT_EFFECT = {OperationKind.LOG_DATA, OperationKind.NOOP}
 
 
 def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
-    """Returns a function with which `each` collects the counts, the times and the SHA-256 of a log.
+    """Returns the function that `each` calls to collect the counts, the times and the SHA-256 of a log.
 
     Args:
-        log: The given options of the format of the log.
+        log: The options for the format of the log that were given.
     """
 
     def read(file: Input, threads: int, progress: Progress) -> LogEvidence:
@@ -80,7 +80,7 @@ def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evi
                 regions=regions_of(log), keys=key_changes(log.path, log.report), svg=document(pictures)
             )
         except (OSError, CordwoodError, MemoryError) as error:
-            # A live database may have removed the log. Its report is kept.
+            # A live database may have removed the log. The report of the log is kept.
             if not is_gone(inputs[log.path], error):
                 failed.append((log.path, _reason(error)))
     directory = None
@@ -105,7 +105,7 @@ def _reason(error: Exception) -> str:
 
 
 def utc(time_ns: int) -> str | None:
-    """Returns a time in nanoseconds since 1970 as text, or `None` if it is outside the years 1 to 9999."""
+    """Returns a time in nanoseconds since 1970 as text, or `None` if the year is not between 1 and 9999."""
     try:
         time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_ns // 1000)
     except OverflowError:
@@ -183,7 +183,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
 
 
 class _Value(NamedTuple):
-    """Where a value is in the log, and the number of interruptions before it."""
+    """The position of a value in the log, and the number of interruptions before the value."""
 
     sequence: int | None
     offset: int | None
@@ -191,7 +191,7 @@ class _Value(NamedTuple):
 
 
 class _Changes:
-    """Collects the changes to the keys of a log, and tracks where the value of each key is."""
+    """Collects the changes to keys in a log, and tracks where each key was last written."""
 
     def __init__(self) -> None:
         self.deleted: list[KeyChange] = []
@@ -223,7 +223,7 @@ class _Changes:
             absent = _Value(None, None, 0 if self.are_complete else -1)
             self._append("deleted", operation, key, offset, self._values.pop(name, absent))
         elif operation.kind not in _WITHOUT_EFFECT:
-            # The operation may change any key. It is a merge, a deleted range or a part of a transaction.
+            # The operation is a merge, a deleted range or a part of a transaction, and may change any key.
             self.interrupt()
             if operation.kind == OperationKind.DELETE_RANGE:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))

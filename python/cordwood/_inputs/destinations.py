@@ -1,4 +1,4 @@
-"""Decides where the copies of many logs go."""
+"""Determines the paths of the copies of many logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 def destinations(names: Sequence[str], files: Sequence[Input], destination: str) -> dict[str, str]:
     """Returns the path of the new log for each source. The directory of the log is not created here.
 
-    Whether the destination is a directory depends on the names, not on the number of logs that they refer to.
+    Whether the destination is a directory depends on the names, not on how many logs they refer to.
 
     Raises:
         ValueError: Several logs would be written to one file, or to the directory that contains them.
@@ -40,7 +40,7 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
 def check_new_directory(directory: str, sources: Iterable[str], *, why: str = "") -> None:
     """Checks that new files can be written to a directory.
 
-    The path must not exist, or must be a directory other than that of a segmented log. It must not be inside a
+    The path must not exist, or must be a directory other than that of a segmented log. The path must not be inside a
     directory that is read.
 
     Raises:
@@ -61,10 +61,10 @@ def check_new_directory(directory: str, sources: Iterable[str], *, why: str = ""
 
 
 def make_directory(path: str, source: str) -> list[str]:
-    """Creates a directory and its parents, and returns the created directories, the topmost first.
+    """Creates a directory and its parents, and returns the created directories, topmost first.
 
-    The new directories give others the same permissions as the directory of `source`, the log to be copied. A private
-    directory protects the logs in it, even if the logs themselves are readable by all.
+    The new directories give other users the same permissions as the directory of `source`, the log to be copied. A
+    private directory protects the logs in the directory, even if the logs themselves are readable by all.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:
@@ -83,7 +83,7 @@ def make_directory(path: str, source: str) -> list[str]:
 
 @contextlib.contextmanager
 def new_directories() -> Generator[Callable[[str, str], None]]:
-    """Yields `make_directory`. On exit, the new directories that are still empty are removed."""
+    """Yields `make_directory`. On exit, removes the new directories that are still empty."""
     created: list[str] = []
     try:
         yield lambda path, source: created.extend(make_directory(path, source))

@@ -1,4 +1,4 @@
-"""Calls a function for each of several files. Files are read in parallel, but the results are in order."""
+"""Calls a function for each of several files. Files are read in parallel, but the results are yielded in order."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int], object] | None
-"""A function that is called with the number of bytes of each read, or `None` if no progress is shown."""
+"""A function that is called after each read with the number of bytes read, or `None` to show no progress."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
-"""A function that reads a file with a number of threads. It raises a `DialectError` if the file is not a log."""
+"""A function that reads a file with a given number of threads. Raises a `DialectError` if the file is not a log."""
 
 Result: TypeAlias = tuple[Input, T | str | Exception]
 """A file and its `result_of`."""
@@ -36,7 +36,7 @@ REQUESTS_MAX = 16
 """The number of files in a store whose starts are read at the same time, before the files themselves are read."""
 
 LEN_MIN = 1 << 21
-"""A shorter file on a disk is read without a thread, because passing it to a thread takes longer than reading it."""
+"""A shorter file on a disk is read without a thread, because starting a task takes longer than reading the file."""
 
 _LISTINGS_MAX = 10
 """The maximum number of times that a directory is listed if files keep disappearing from it."""
@@ -50,8 +50,8 @@ def result_of(
 ) -> T | str | Exception:
     """Returns the result of reading one file, or the exception that was raised.
 
-    For a file in a directory that is not a log, this returns the format of the file. If a `dialect` is given, named
-    files are read in this dialect, and so are those files in a directory that are logs.
+    If a file in a directory is not a log, this returns the format of the file. If a `dialect` is given, both named
+    files and the logs in a directory are read in this dialect.
 
     Raises:
         Exception: The exception does not concern the file. For example, an option is invalid, or Python code failed.
@@ -69,19 +69,19 @@ def result_of(
         if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_directory and dialect:
-            # Reading in a given dialect does not show whether the file is a log at all.
+            # Reading a file in a given dialect does not show whether the file is a log at all.
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
-        # The directory of a segmented log contains another file. The log is not read, but it must still count as a
-        # log.
+        # The directory of a segmented log contains another file. The segmented log is not read, but must still count
+        # as a log.
         return error.format if file.is_in_directory and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
 
 
 def is_gone(file: Input, found: object) -> bool:
-    """Checks whether a file found in a directory is now missing. A live database may have removed it."""
+    """Checks whether a file found in a directory is now missing. A live database may have removed the file."""
     is_listed = file.is_in_directory and file.error is None and isinstance(found, FileNotFoundError)
     return is_listed and "://" not in file.name and not os.path.lexists(file.name)
 
@@ -96,16 +96,16 @@ def each(
 ) -> Iterator[Result[T]]:
     """Yields each file with its `result_of`, in order.
 
-    Files that are `is_gone` are left out. The directory of such a file is listed again, and any new files in it
-    follow.
+    Files for which `is_gone` is true are left out. The directory of such a file is listed again, and any new files in
+    it follow.
 
     Long files and all files in a store are read ahead in a pool of threads. The number of threads for a file depends
-    on its share of the bytes, and a single file gets all threads. All other files are read when their turn comes.
-    Files in a directory that do not have the name of a log are also read only when their turn comes.
+    on its share of the bytes, and a single file gets all threads. All other files are read when their turn comes,
+    including files in a directory that do not have the name of a log.
 
     Args:
         files: The files.
-        read: The function that reads a file. It is called in other threads, and must not print.
+        read: The function that reads a file. The function is called in other threads, and must not print.
         threads: The number of files read in parallel, or of threads that read a single file.
         dialect: Same as for `result_of`.
         shown: A function that starts to show the progress of the current file. Default: `None`, which shows no
@@ -216,4 +216,4 @@ class _Job:
 
 
 class _CancelledError(Exception):
-    """The result of a read is no longer needed."""
+    """Stops reading, because the result is no longer needed."""

@@ -1,9 +1,9 @@
 """Reads the metadata of a Datastore or Firestore export, which lists its files and states the number of entities.
 
-Each directory with entities has a file `*.export_metadata`. It is a single protocol buffer message that lists the
-files `output-0`, `output-1` and so on. The directory of the whole export has a file `*.overall_export_metadata`. It
-is a log of two records. The first is a version, and the second is a message with the lists of the directories and the
-number of entities. The field numbers are taken from exports of the Firestore emulator.
+Each directory with entities has a file `*.export_metadata`. This file is a single protocol buffer message that lists
+the files `output-0`, `output-1` and so on. The directory of the whole export has a file `*.overall_export_metadata`.
+This file is a log of two records. The first record is a version, and the second record is a message with the lists of
+the directories and the number of entities. The field numbers are taken from exports of the Firestore emulator.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _LEN_MAX = 1 << 20
 """The maximum length of a message that is read, in bytes. A message of this length lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""At most this many missing files of a list get an error of their own. All other missing files share one error."""
+"""At most this many missing files of a list are reported individually. All other missing files share one error."""
 
 
 def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """Returns the files in a directory after comparing them with the metadata of the exports in it.
+    """Compares the files in a directory with the metadata of the exports in it, and returns the files.
 
     A listed file must exist and must be a log, just like a file named on the command line. Missing files are added,
     each with an error. A list that cannot be read also gets an error, because such a list cannot show which files are
     missing.
     """
     files: list[tuple[Input, Identity | None]] = []
-    # Maps the real path of each listed file to the index of its list and to the path to report.
+    # Maps the real path of each listed file to the index of the list and the path to report.
     listed: dict[str, tuple[int, str]] = {}
     for file, identity in found:
         judged, names = _judged(file)
@@ -60,7 +60,7 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
         name = os.path.basename(files[by][0].name)
         paths.sort()
         for path, real in paths[:_MISSING_MAX]:
-            # A missing file has no identity, so its real path is used instead.
+            # A missing file has no inode, so the real path identifies the file instead.
             files.append((_missing(path, f"missing, and {name} lists it"), real))
         if more := paths[_MISSING_MAX + 1 :]:
             path, real = paths[_MISSING_MAX]
@@ -74,7 +74,7 @@ def _missing(path: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """Returns a file in a directory and the paths that it lists. The file is marked if it is metadata."""
+    """Returns a file in a directory and the paths that it lists. If the file is metadata, it is marked as such."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -91,7 +91,7 @@ def _judged(file: Input) -> tuple[Input, list[str]]:
 
 
 def named_metadata(file: Input) -> Input:
-    """Returns a named file. The file is marked if it is the metadata of an export, and is read as a log otherwise."""
+    """Returns a named file. The metadata of an export is marked as such, and any other file is read as a log."""
     judged, _ = _judged(file)
     return file if judged.error else judged
 
@@ -130,7 +130,7 @@ def _listed(message: bytes) -> list[str]:
     """Returns the paths in the message of `*.export_metadata`."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    # Every such message has the name and the times of the export, but it may list no files.
+    # Every such message has the name and the times of the export, but some messages list no files.
     if not _messages(message, 1):
         raise ValueError("the name of the export is missing")
     return _paths(message, 2)
@@ -154,7 +154,7 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """Returns the exports of Datastore or Firestore whose metadata is among these files.
 
-    An empty file that you name belongs to the export whose list in the same directory contains the file.
+    A named empty file belongs to the export whose list in the same directory contains the file.
 
     Args:
         files: The files.
@@ -176,7 +176,7 @@ def exports_of(
     in_others: set[str] = set()
     exports: list[Export] = []
     failures: list[tuple[str, Exception]] = []
-    # Lists come first, because the metadata of a whole export refers to them.
+    # Lists come before the metadata of a whole export, because this metadata refers to the lists.
     for path in sorted(metadata, key=lambda path: not path.endswith(LIST_SUFFIX)):
         try:
             if path.endswith(LIST_SUFFIX):
@@ -247,7 +247,7 @@ def _of_stated(found: int, stated: int | None, noun: str) -> str:
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
-    """Describes which listed files are in this state. The text starts with a semicolon."""
+    """Names the first file in this state, and counts the others. The text starts with a semicolon."""
     if not paths:
         return ""
     more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"
@@ -257,8 +257,8 @@ def _in_state(paths: Sequence[str], state: str) -> str:
 def _beside(path: str, names: Iterable[str]) -> list[str]:
     """Returns the paths of the files that the metadata of an export names.
 
-    If the metadata is a link, the files are in the directory of its target. The Firestore emulator on Windows
-    separates directories by backslashes. On other systems, a file name may contain backslashes.
+    If the metadata is a link, the files are in the directory of its target. On Windows, the Firestore emulator uses
+    backslashes in paths. On other systems, a file name may contain backslashes.
     """
     if is_url(path):
         return [beside(path, f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}") for name in names]
@@ -336,7 +336,7 @@ def stated(message: bytes) -> tuple[int, int]:
 
 
 def _number(value: int | bytes | None) -> int:
-    """Returns the value of a number field. A field whose value is 0 may be absent."""
+    """Returns the value of a numeric field. A field whose value is 0 may be absent."""
     if isinstance(value, bytes):
         raise ValueError("not a number field")  # noqa: TRY004 - the message is wrong, not an argument
     return value or 0

@@ -18,28 +18,28 @@ from cordwood._remote import base_name, is_listed, is_url, listed, own_path, sou
 
 
 def is_one_file(names: Sequence[str]) -> bool:
-    """Checks whether the names refer to a single file, and not to several files, a pattern or a directory."""
+    """Checks whether the names refer to a single file rather than several files, a pattern or a directory."""
     [name, *more] = names
     return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or is_directory_of_logs(name))
 
 
 def is_directory_of_logs(name: str) -> bool:
-    """Checks whether a name is a directory, but not that of a segmented log, which counts as one log."""
+    """Checks whether a name refers to a directory other than a segmented log, which counts as one log."""
     return os.path.isdir(name) and not _listed_segments(name)
 
 
 def segments_in(directory: str) -> list[tuple[int, int]]:
-    """Returns the start of each file of a segmented log, as an offset in the log, and the length of the file.
+    """Returns the offset in the log at which each file of a segmented log starts, and the length of the file.
 
-    For all other names, this returns an empty list.
+    Returns an empty list if the directory is not a segmented log.
     """
     return [(offset, _segment_len(path)) for offset, path in _listed_segments(directory)]
 
 
 def _listed_segments(directory: str) -> list[tuple[int, str]]:
-    """Returns the start of each segment, as an offset in the log, and the path of the segment, in order.
+    """Returns the offset in the log at which each segment starts, and the path of the segment, in order.
 
-    If the directory is not a segmented log, this returns an empty list.
+    Returns an empty list if the directory is not a segmented log.
     """
     try:
         names = os.listdir(directory)
@@ -50,7 +50,7 @@ def _listed_segments(directory: str) -> list[tuple[int, str]]:
 
 
 def _segment_len(path: str) -> int:
-    """Returns the length of a file, or 0 if it was pruned or is a dangling link, which readers report."""
+    """Returns the length of a file, or 0 if it was pruned or is a dangling link. Readers report such links."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -69,7 +69,7 @@ def files_of(log: str) -> list[tuple[int, str]]:
 
 
 def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | None = None) -> str | None:
-    """Returns the SHA-256 of a log up to an offset. For a segmented log, it covers all files in order.
+    """Returns the SHA-256 of a log up to an offset. For a segmented log, the hash covers all files in order.
 
     Returns `None` if the log is not on the disk, has become shorter, or was pruned in the meantime. `progress` is
     called with 0 after each read.
@@ -104,12 +104,12 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
     """Returns the named files, in the order of their names. A file with several names is returned once.
 
     A pattern is replaced by its matches, in sorted order, as in many shells. A directory is replaced by all files in
-    it and in its subdirectories, in the order of their paths. A file that is found in a directory counts as named if
-    it is also named or matched by a pattern. An `Input` among the names is returned unchanged.
+    it and in its subdirectories, in the order of their paths. A file found in a directory counts as named if the file
+    is also named directly or matched by a pattern. An `Input` among the names is returned unchanged.
 
     A file of a segmented log is left out if the directory of the log is also named or found.
 
-    `same` is called for each file that was named but is left out. Its arguments are the name that was given, and the
+    `same` is called for each file that was named but is left out. The arguments of `same` are the given name, and the
     name under which the same file or the segmented log is returned.
     """
     names = list(names)
@@ -136,17 +136,17 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
 def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
     """Checks whether a source is a path or a URL."""
-    # A `UPath` is a path on its own file system, and not a local path.
+    # A `UPath` is a path on its own file system, not a local path.
     return not hasattr(source, "fs") and isinstance(source, str | os.PathLike)
 
 
 def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Checks whether a source is the path of a regular file. Such a source, the most common, needs no expansion."""
+    """Checks whether a source is the path of a regular file, the most common source, which needs no expansion."""
     return is_path(source) and "://" not in os.fsdecode(source) and os.path.isfile(source)
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """Returns the file if it lists the files of an export. It is not a log, and is checked with these files."""
+    """Returns the file if it lists the files of an export. The list is checked together with these files."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -197,7 +197,7 @@ def identity_of(name: str) -> Identity | None:
 
 
 def file_identity(status: os.stat_result) -> Identity | None:
-    """Returns the identity of a file. `None` if it has no inode or, like a pipe, may be named several times."""
+    """Returns the identity of a file, or `None` if it has no inode or may be named several times, like a pipe."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
@@ -220,7 +220,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in _with_whole_logs(matches):
-                # Whatever the pattern is, no resulting path leads out of the directory.
+                # None of the resulting paths leads out of the directory, whatever the pattern is.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part not in (os.curdir, os.pardir))
                 if segments := segments_in(match):
@@ -239,14 +239,14 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
-    """Returns the matches. The files of a segmented log are replaced by its directory."""
+    """Returns the matches. The files of a segmented log are replaced by the log's directory."""
     directories = {os.path.dirname(match) for match in matches if is_segment(match)}
     whole = (os.path.dirname(match) if os.path.dirname(match) in directories else match for match in matches)
     return list(dict.fromkeys(name or os.curdir for name in whole))
 
 
 def is_segment(path: str) -> bool:
-    """Checks whether the name of a file is that of a segment."""
+    """Checks whether a file has the name of a segment."""
     try:
         return segment_offset(base_name(path)) is not None
     except ValueError:  # No file has a name that cannot be encoded.
@@ -254,7 +254,7 @@ def is_segment(path: str) -> bool:
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log or its files in a place where only single files can be read."""
+    """Returns the error for a segmented log or its files where only single files can be read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 
@@ -290,9 +290,9 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
 
 
 def has_magic(name: str) -> bool:
-    """Checks whether a name has a character of a pattern.
+    """Checks whether a name contains a wildcard character.
 
-    This is like `glob.has_magic`, but the module `glob` is imported only for patterns.
+    This replaces `glob.has_magic`, so that the module `glob` is imported only for patterns.
     """
     return not _MAGIC.isdisjoint(name)
 
@@ -312,7 +312,7 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
     if not two_stars:
         yield from glob.glob(pattern)
         return
-    # `glob` follows the links that `**` matches, even in circles. A shell does not follow them.
+    # `glob` follows the links that `**` matches, even in circles. A shell does not follow these links.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:
         for path, directories, _ in _walk(top or os.curdir):
@@ -362,7 +362,7 @@ def _directory_of_segment(name: str) -> Identity | None:
 def _walk(
     top: str, unreadable: Callable[[OSError], object] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks a tree like `os.walk`, which is recursive in Python 3.11 and fails at 1,000 levels."""
+    """Walks a tree like `os.walk`, whose recursive implementation in Python 3.11 fails at 1,000 levels."""
     below = [top]
     while below:
         for path, directories, names in islice(os.walk(below.pop(), onerror=unreadable), 1):
@@ -372,10 +372,10 @@ def _walk(
 
 
 def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | None]]:
-    """Returns all files in a directory, and the files that the metadata of its exports lists.
+    """Returns all files in a directory, and the files listed in the metadata of its exports.
 
-    Links to directories are not followed. Links to files that are also found in the directory themselves are left
-    out.
+    Links to directories are not followed. A link is left out if the directory also contains the file to which the
+    link points.
     """
     found: list[tuple[Input, Identity | None]] = []
     links: list[tuple[Input, Identity | None]] = []
@@ -388,7 +388,7 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
             relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
             found.append(_of_segments(path, relative, segments_in(path), is_in_directory=True))
             continue
-        # This path is joined only once for all files in the directory.
+        # The path is joined only once for all files in the directory.
         before = os.path.join(path, "")
         relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
         relative_before = "" if relative == os.curdir else os.path.join(relative, "")
@@ -421,7 +421,7 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
 
 
 def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """Returns the files in a directory after comparing them with the lists of the exports in it."""
+    """Compares the files in a directory with the lists of the exports in it, and returns the files."""
     if not any(is_of_export(file.name) for file, _ in found):
         return found
     return compared(found)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 from cordwood._remote import is_url, ranges_of_url
 
 Identity: TypeAlias = tuple[int, int] | str
-"""The identity that all names of a file share, which is the device and inode, or the URL in a store or an archive."""
+"""The identity that all names of a file share: the device and inode, or the URL in a store or an archive."""
 
 EMPTY = "empty"
 """The format of an empty file in a directory."""
@@ -16,7 +16,7 @@ METADATA = "metadata of an export"
 """The format of a file that describes an export and contains no entities."""
 
 NO_FILE = "pipe, socket or device"
-"""The format of a file that is opened only if it is named directly, because opening it may take forever."""
+"""The format of a file that is opened only if it is named directly, because opening it may block forever."""
 
 LIST_SUFFIX = ".export_metadata"
 """The suffix of the file that lists the files in one directory of a Datastore or Firestore export."""
@@ -41,15 +41,15 @@ class Input(NamedTuple):
     is_in_directory: bool = False
     """Whether the file was found in a directory. Such a file does not have to be a log."""
     format: str | None = None
-    """The format of the file, if it is known to be no log even before it is read."""
+    """The format of the file, if the file is known not to be a log even before it is read."""
     error: OSError | None = None
-    """The reason why the file cannot be read, such as a missing file of an export. `None` if not known."""
+    """Why the file cannot be read, for example because a file of an export is missing. `None` if not known."""
     is_metadata: bool = False
-    """Whether the file is the log that describes an export. None of its records can be decoded."""
+    """Whether the file is the log that describes an export. The records of such a log cannot be decoded."""
     file_len: int = 0
-    """The number of bytes to read from a regular file, or 0 if it is not known."""
+    """The number of bytes to read from a regular file, or 0 if unknown."""
     version: str | None = None
-    """The version of the file that a store states with the length."""
+    """The version that a store states for the file together with the length."""
     source: Any = None
     """The value to be read instead of the file with this name, such as a `Split`, stdin or an object with ranges."""
     segments: tuple[tuple[int, int], ...] = ()
@@ -59,14 +59,14 @@ class Input(NamedTuple):
 
     @property
     def opened(self) -> Any:
-        """The value to be read. If a store has already stated the length, it is not requested again."""
+        """The value to pass to a reader. A length that a store has already stated is not requested again."""
         if self.source is None and self.file_len and "://" in self.name:
             return ranges_of_url(self.name, self.file_len, self.version) if is_url(self.name) else self.name
         return self.name if self.source is None else self.source
 
     @property
     def is_requested(self) -> bool:
-        """Whether reading the file takes requests, which are slow."""
+        """Whether reading the file requires network requests, which are slow."""
         return "://" in self.name or hasattr(self.source, "read_range")
 
     @property
@@ -76,18 +76,19 @@ class Input(NamedTuple):
 
     @property
     def not_decoded(self) -> str | None:
-        """The format of the file, if verbs that decode records skip the file."""
+        """The format of the file if it is skipped by verbs that decode records."""
         return METADATA if self.is_metadata else self.format
 
 
 def dialect_of_empty_run(path: str, file_len: int | None) -> str | None:
-    """Returns the dialect of a run whose log is empty, according to the name of the log.
+    """For an empty log with the name of a run's log, returns the dialect.
 
-    Such a run was killed before it wrote its first records. For all other files, this returns `None`.
+    The log of a run is empty if the run was killed before it wrote its first records. For all other files, this
+    returns `None`.
     """
     return path.rpartition(".")[2] if file_len == 0 and path.endswith(RUN_SUFFIXES) else None
 
 
 def is_of_export(path: str) -> bool:
-    """Checks whether the name of a file is that of a file that describes an export."""
+    """Checks whether a file has the name of a file that describes an export."""
     return path.endswith((LIST_SUFFIX, OVERALL_SUFFIX))

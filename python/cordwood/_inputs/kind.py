@@ -11,21 +11,21 @@ from cordwood.types import OutcomeKind, Report
 from cordwood.typing import DialectName
 
 NO_FRAGMENT = "no valid fragment"
-"""The format of a file that may be a log, but has neither a readable fragment nor the name of a log."""
+"""The format of a file that could be a log, but has neither a readable fragment nor the name of a log."""
 
 ONLY_ZEROS = "only zeros"
-"""The format of such a file if it contains only zeros."""
+"""The format of a file that could be a log, but contains only zeros and does not have the name of a log."""
 
 
 def without_fragment(name: str, source: Any) -> str | None:
     """Returns `NO_FRAGMENT` or `ONLY_ZEROS` if a file has neither a valid fragment nor the name of a log.
 
-    `source` is the value that readers of the file take.
+    `source` is the value to pass to readers of the file.
 
     Raises:
         DialectError: The file is known to have another format.
     """
-    # A directory is a log, as the names of its segments show.
+    # A directory is passed only if the names of its files show that it is a segmented log.
     if os.path.isdir(name) or is_log_name(name) or detect(source) is not None:
         return None
     # Detection reads only the start of a file and the starts of its blocks.
@@ -62,7 +62,7 @@ _HEADER_LEN_MAX = 11
 """The length of a header with a log number."""
 
 _CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
-"""Bytes that do not occur in text."""
+"""The bytes that do not occur in text."""
 
 
 def _has_flipped_bit(report: Report) -> bool:

@@ -1,6 +1,6 @@
 """Finds the directories given by URL that are not checked as a whole, although each log in them is read.
 
-Only exports are checked as a whole, because this requires only the lengths of their files.
+Only exports are checked as a whole, because checking an export requires only the lengths of its files.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
 def is_in_archive(name: str) -> bool:
     """Checks whether a name is a URL that contains another URL, such as the URL of a member of an archive.
 
-    The name of a file next to such a member cannot be derived from the URL.
+    The name of a neighbouring file cannot be derived from the URL of such a member.
     """
     return "://" in name and "::" in name
 
 
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
-    """Returns the databases and exports given by URL, each with an error that it is not checked as a whole.
+    """Returns the databases and exports given by URL, each with an error saying that it is not checked as a whole.
 
     The logs in such a directory are read one by one, so a missing file would not be noticed.
     """

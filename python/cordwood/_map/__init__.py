@@ -14,16 +14,17 @@ from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStor
 
 
 class LogMap(NamedTuple):
-    """A picture of a log, which `cordwood.map` returns. A notebook shows the picture.
+    """A picture of a log, which `cordwood.map` returns. Notebooks display the picture.
 
     Attributes:
         path: The path of the log, or `None` if the source has no path.
-        dialect: How the bytes of the log are laid out.
+        dialect: The dialect of the log, which defines how its bytes are laid out.
         file_len: The length of the log in bytes.
         damaged_len: The number of bytes of severity `"corruption"`, which are damaged bytes and bytes that are lost
             with them.
         torn_len: The number of bytes in the torn tail.
-        svg: The picture as an SVG document in one `<svg>` element. You can write it to a file or put it into a page.
+        svg: The picture as an SVG document in one `<svg>` element. You can write the document to a file or embed it
+            in a page.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -76,14 +77,14 @@ def map(  # noqa: A001
 ) -> LogMap | cordwood.Results[LogMap]:
     """Draws a picture of a log that shows where the records and the damage are.
 
-    The log is read twice with the policy `"salvage"`, which takes about a second per GiB. A long log needs no more
-    memory than a short one. The picture is the same as that of `cordwood map --svg`. It needs no scripts and no other
-    files, and is as wide as the page allows.
+    The log is read twice with the policy `"salvage"`, which takes about a second per GiB. Memory use does not depend
+    on the length of the log. The picture is the same as that of `cordwood map --svg`. The picture needs no scripts
+    and no other files, and is as wide as the page allows.
 
     Args:
-        source: A path, a URL, the content of a file in memory, or a file in a store. It cannot be an open file. For
-            many logs, pass a directory with logs in it or in its subdirectories, a pattern such as `"*.log"`, or a
-            list of these.
+        source: A path, a URL, the content of a file in memory, or a file in a store. The source cannot be an open
+            file. For many logs, pass a directory with logs in it or in its subdirectories, a pattern such as
+            `"*.log"`, or a list of these.
         dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.

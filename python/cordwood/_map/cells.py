@@ -1,4 +1,4 @@
-"""The contents of a picture of a log, which are its bytes in cells of equal length and its damaged regions."""
+"""Determines what a picture of a log shows: cells of equal length that represent bytes, and damaged regions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Category(IntEnum):
     """The kinds of bytes in a picture."""
 
     WHOLE = 0
-    """Records of one fragment."""
+    """Records that consist of one fragment."""
     PART = 1
     """Fragments of longer records."""
     OTHER = 2
@@ -35,13 +35,13 @@ class Category(IntEnum):
     LOST = 6
     """Valid fragments of a record whose other fragments are lost."""
     DAMAGE = 7
-    """Bytes that differ from the bytes that were written."""
+    """Bytes that differ from what was written."""
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
-"""A cell shows the first of these categories that it contains, even if only a few bytes have this category.
+"""A cell shows the first of these categories that occurs in it, even if only a few bytes have this category.
 
-Otherwise, it shows the category with the most bytes.
+A cell without these categories shows the category with the most bytes.
 """
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
@@ -88,7 +88,7 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 class Cells:
     """The bytes of a log in cells of equal length, which doubles whenever there would be too many cells.
 
-    So the length of the log does not have to be known in advance, and the picture of any log takes the same memory.
+    So the length of the log does not have to be known in advance, and memory use is the same for any log.
 
     Attributes:
         sums: The number of bytes of each category, for each cell.
@@ -104,7 +104,7 @@ class Cells:
         other_log_number: The number of another log, if the whole file belongs to that log.
     """
 
-    # This is not a `dataclass`, because importing `dataclasses` takes longer than drawing a small log.
+    # This class is not a `dataclass`, because importing `dataclasses` takes longer than drawing a small log.
     def __init__(self, cell_len: int, count_max: int) -> None:
         self.cell_len: int = cell_len
         self.count_max = count_max
@@ -187,11 +187,11 @@ class Cells:
 def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
     """Returns the cells of a log for rows of `columns` cells.
 
-    Usually, each row shows one block. For a long log, a row shows several blocks, and for a short log, a part of one
-    block.
+    Usually, each row shows one block. A row of a long log shows several blocks, and a row of a short log shows a part
+    of a block.
 
     Args:
-        source: The log. It is read once.
+        source: The log, which is read once.
         log: The given options of the format of the log.
         columns: The number of cells in a row, which is a power of two.
         row_count_max: The maximum number of rows.
@@ -215,7 +215,7 @@ def category_of_cell(sums: list[int]) -> Category:
 
 
 def size(length: int) -> str:
-    """Returns a number of bytes in the largest unit in which it is a whole number."""
+    """Returns a length as text, in the largest unit that gives a whole number."""
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if length >= unit and length % unit == 0:
             return f"{length // unit:,} {name}"

@@ -1,8 +1,8 @@
 """Draws logs as one SVG document.
 
-The document needs no scripts and no other files. The browser shows each `<title>` when the pointer rests on its
-element. `<style>` has colours for light and for dark backgrounds. They are from the palette of Okabe and Ito, which
-people with any kind of colour vision can distinguish. Damage is also hatched and marked in the margin.
+The document needs no scripts and no other files. Browsers show each `<title>` when the pointer hovers over its
+element. `<style>` has colours for light and for dark backgrounds. The colours are from the palette of Okabe and Ito,
+which people with any kind of colour vision can distinguish. Damage is also hatched and marked in the margin.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ROW_COUNT_MAX = 64
 COLUMNS = 128
 FRAGMENTS_MAX = 4000
-"""The maximum number of fragments in a document. With more fragments, cells are drawn instead."""
+"""The maximum number of fragments in a document. If there are more, cells are drawn instead of fragments."""
 REGIONS_MAX = 16
 
 # The browser scales these units, because a document is as wide as the page allows. On a page that is 500 pixels wide,
@@ -43,7 +43,7 @@ _TOP, _ROW, _BAR, _LINE = 106, 20, 15, 23
 _TITLE_LEN_MAX = 56
 _LINE_LEN_MAX = 78
 
-# A document may be embedded in a page, so no other part of the page may use these names.
+# A document may be embedded in a page, so these names must not occur elsewhere in the page.
 _STYLE = """
 .cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
 .cordwood-map text { fill: #1c2430; font: 15px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
@@ -100,7 +100,7 @@ def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max:
 
 
 def _title(fragment: Fragment) -> str:
-    """Returns the text that is shown while the pointer rests on a fragment."""
+    """Returns the text that is shown while the pointer hovers over a fragment."""
     lines = [f"{fragment.kind}, {quantity(fragment.length, 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
         lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
@@ -144,14 +144,14 @@ class Picture(NamedTuple):
     height: int
     elements: list[str]
     fragment_count: int = 0
-    """The number of fragments that are drawn individually, or 0 if there are too many to draw."""
+    """The number of fragments that are drawn individually, or 0 if there are too many fragments."""
 
 
 def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fragments_max: int) -> Picture:
     """Returns the picture of a log. If there are more than `fragments_max` fragments, cells are drawn instead.
 
     Args:
-        source: A function that opens the log. It is called several times.
+        source: A function that opens the log. The function is called several times.
         log: The given options of the format of the log.
         title: The heading above the picture.
         fragments_max: The maximum number of fragments that are drawn individually.
@@ -166,7 +166,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 def document(pictures: Sequence[Picture]) -> str:
     """Returns the pictures in one document, one below the other."""
     height = sum(picture.height for picture in pictures)
-    # All documents in a page may share the same hatching.
+    # All documents on a page can share the same hatching.
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cordwood-map" viewBox="0 0 {_WIDTH} {height}" width="100%">',
         f"<title>{pictures[0].title if len(pictures) == 1 else quantity(len(pictures), 'log')}</title>",
@@ -226,20 +226,20 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Pic
 
 
 def _headline(y: int, style: str, text: str) -> str:
-    """Returns a line about the log. A line that is too long is drawn narrower."""
+    """Returns a line about the log. A line that is too long is condensed."""
     narrower = f' textLength="{_WIDTH - 32}" lengthAdjust="spacingAndGlyphs"' if len(text) > _LINE_LEN_MAX else ""
     return f'<text x="16" y="{y}" class="{style}"{narrower}>{text}</text>'
 
 
 def _shortened(title: str) -> str:
-    """Returns the title, shortened to fit in a line. More of the end of a path is kept than of its start."""
+    """Returns the title, shortened to fit in a line. A shortened path loses more of its start than of its end."""
     start = _TITLE_LEN_MAX // 4
     end = _TITLE_LEN_MAX - start - 1
     return title if len(title) <= _TITLE_LEN_MAX else f"{title[:start]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
 
 
 def _box(box: Box, row_len: int) -> Iterator[str]:
-    """Yields the parts of a box in each row. Damage is always wide enough to be visible."""
+    """Yields the parts of a box in each row. Damage is always drawn wide enough to be visible."""
     start = box.start
     while start < box.end:
         row = start // row_len
@@ -285,5 +285,5 @@ def _number(value: float) -> str:
 def _text(text: str) -> str:
     """Returns text for XML. Most control characters are replaced, because XML cannot represent them."""
     printable = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
-    # `html.escape` would import all HTML entities.
+    # `html.escape` is not used, because importing it would load all HTML entities.
     return printable.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

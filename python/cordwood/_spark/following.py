@@ -20,7 +20,7 @@ from cordwood.types import BLOCK_LEN, WaitReason
 _GONE = "gone "
 """The prefix of the position of a log that was missing in the previous batch.
 
-If the log is still missing in the next batch, its position is dropped.
+If the log is still missing in the next batch, the position is dropped.
 """
 
 
@@ -33,7 +33,8 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
     """Advances the positions in `start` to the end of the last record of each log, and adds new logs.
 
     At most `options.max_files` logs with new records are advanced, starting with the least recently modified log.
-    With `left`, only the logs in this set are advanced, each of them once, and are removed from the set.
+    If `left` is given, only the logs in this set are advanced. Each log is advanced once and then removed from the
+    set.
 
     Raises:
         CorruptionError: A log is damaged and the policy is `"raise"`.
@@ -118,7 +119,7 @@ def _checksum_at(file: BinaryIO, offset: int, length: int) -> int:
 
 
 def _is_log(path: str) -> bool:
-    """Checks whether a file starts like a log. This requires at least one whole fragment."""
+    """Checks whether a file starts with at least one whole fragment of a log."""
     try:
         return detect(path) is not None
     except DialectError:
@@ -126,7 +127,7 @@ def _is_log(path: str) -> bool:
 
 
 def _read_all(follower: Follower) -> None:
-    """Reads all available records. At apparent damage, this waits until the follower has reread it often enough."""
+    """Reads all available records. If data looks damaged, waits until the follower has reread it often enough."""
     for _ in follower:
         pass
     while follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
@@ -139,7 +140,7 @@ _POLL_INTERVAL = 0.05
 
 
 def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str, str]) -> list[list[Split]]:
-    """Returns the splits of each partition of a batch with the records from `start` to `end` of each log."""
+    """Plans a batch with the records from `start` to `end` of each log, and returns the splits of each partition."""
     splits: list[Split] = []
     for path, text in end.items():
         position = Position(text.removeprefix(_GONE))

@@ -23,7 +23,7 @@ class Options(NamedTuple):
     Attributes:
         paths: The arguments of `load`: files, directories, patterns and URLs, as absolute paths.
         table: The kind of rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the
-            records that do not have the kind that `decode` names.
+            records that are not of the kind given by `decode`.
         decode: The contents of the records, as for `cordwood.scan`.
         on_corruption: How to treat damage.
         partition_len: The length of a partition in bytes.
@@ -54,7 +54,7 @@ def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Option
     log = {name: values.pop(name) for name in _LOG if name in values}
     given = {_FIELDS.get(name, name): value for name, value in values.items()}
     found = Options(paths_of(options), **given, log=log)
-    # Creating a reader refuses invalid values.
+    # Creating a reader raises an error for invalid values.
     Reader(b"", on_corruption=found.on_corruption, **log).close()
     if found.table == "skipped" and (found.decode or found.on_corruption != "raise" or is_stream):
         raise ValueError("the table of skipped regions is about whole logs: no decode, no on_corruption, no stream")
@@ -87,9 +87,9 @@ def paths_of(options: Mapping[str, str]) -> tuple[str, ...]:
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths:
         raise ValueError(f"load and save need the path of a log or of a directory; {_NO_TABLE}")
-    # Spark also passes file:/directory, which is not a URL.
+    # Spark also passes paths of the form file:/directory, which are not URLs.
     names = (path.removeprefix("file:") if "://" not in path else path for path in paths)
-    # Workers run in other working directories, so the paths must be absolute.
+    # Workers run in different working directories, so the paths must be absolute.
     return tuple(name if (local := local_path(name)) is None else os.path.abspath(local) for name in names)
 
 
@@ -154,7 +154,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "partition_len": _partition_len,
     "storage_options": _object,
     **_LOG,
-    # The options of streams, which Spark also passes when it requests the columns.
+    # The options for streams. Spark also passes these options when it requests the columns.
     "maxfilespertrigger": _count,
     "failondataloss": lambda text: _one_of("true", "false")(text) == "true",
 }

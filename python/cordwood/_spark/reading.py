@@ -1,4 +1,4 @@
-"""Logs as Spark tables. Plans the partitions of a table, and reads the batches of a partition with pyarrow."""
+"""Reads logs as Spark tables. Plans the partitions of a table, and reads the batches of a partition with pyarrow."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SKIPPED = _schema(path=pa.string(), offset=pa.int64(), end_offset=pa.int64(), re
 """The columns of skipped regions."""
 
 LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
-"""The columns of records that `decode` leaves out."""
+"""The columns for records that `decode` leaves out."""
 
 _TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
 
 _LEFT_OUT_MAX = 1_000
-"""A scan lists at most this many records of a split."""
+"""A scan lists at most this many left-out records of a split."""
 
 _SKIPPED_MAX = 100_000
 """A report lists at most this many regions."""
@@ -60,7 +60,7 @@ def check_columns(names: Iterable[str], options: Options) -> None:
         ValueError: A column does not exist.
     """
     if options.decode and options.table == "records":
-        # A column that occurs in no record is empty.
+        # If no record has a value for a column, the column is empty.
         return
     more = MORE_COLUMNS if options.table == "records" else ()
     check_columns_known(names, [*_TABLES[options.table].names, *more])
@@ -88,10 +88,10 @@ def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[R
         table = scan(splits, decode=options.decode, schema=schema, on_corruption=options.on_corruption)
     else:
         table = scan(splits, columns=schema.names, on_corruption=options.on_corruption)
-    # Requests the 32-bit offsets of Spark's types.
+    # Requests arrays with 32-bit offsets, as in Spark's types.
     stream = pa.RecordBatchReader.from_stream(table, schema=RECORDS if "record" in schema.names else None)
     for batch in stream:
-        # Columns of other types are cast. Values that the cast would change are refused.
+        # Columns of other types are cast. A cast that would change a value raises an error.
         yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
 
 

@@ -31,8 +31,8 @@ class Job(NamedTuple):
 
     The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
     attempts that Spark accepts to a second hidden directory, and renames that directory into the target. The target
-    therefore gets either all logs of the job or none. It never contains files of attempts that failed or are still
-    running.
+    therefore gets either all logs of the job or none. The target never contains files of attempts that failed or are
+    still running.
 
     Attributes:
         target: The directory of logs.
@@ -45,7 +45,7 @@ class Job(NamedTuple):
     dialect: DialectName = "leveldb"
 
     def write(self, partition: int, attempt: int, batches: Iterable[Any]) -> Part:
-        """Writes the records of a task to its log, and syncs the log. The batches must have only one column.
+        """Writes the records of a task to a log, and syncs the log. The batches must have only one column.
 
         Raises:
             OSError: The log cannot be written.
@@ -65,7 +65,7 @@ class Job(NamedTuple):
         return Part(name, count)
 
     def commit(self, parts: Sequence[Part], *, overwrite: bool = False) -> None:
-        """Makes the logs of these parts visible and removes all other files of the job. Repeating it has no effect.
+        """Makes the logs of these parts visible and removes all other files of the job. Repeating this has no effect.
 
         Raises:
             OSError: A log is missing, for example because a worker wrote it to its own disk, or the target cannot be
@@ -109,7 +109,7 @@ class Job(NamedTuple):
         if os.listdir(made):
             os.rename(made, target)
             sync_names(self.target)
-            # The target may be a new directory, so its own name is also synced.
+            # The target may be a new directory, so the entry of the target in its parent directory is also synced.
             sync_names(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
@@ -157,7 +157,7 @@ def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one directory that all workers see, not to {', '.join(paths)}")
-    # With the real path, a link is kept, and the hidden directories are on the file system of the logs.
+    # Using the real path keeps a link intact, and places the hidden directories on the file system of the logs.
     target = os.path.realpath(paths[0])
     check_new_directory(target, ())
     return Job(target, PREFIX + name, dialect)

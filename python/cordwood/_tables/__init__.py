@@ -1,4 +1,4 @@
-"""Makes tables of the contents of records, for `cordwood convert` and `scan(decode=)`.
+"""Makes tables from the contents of records, for `cordwood convert` and `scan(decode=)`.
 
 * `payloads` lists the kinds of records,
 * `schema` defines the types that a column can have,

@@ -1,4 +1,4 @@
-"""Makes tables with the columns of a given schema. It is an error if a value would be changed."""
+"""Makes tables with the columns of a given schema. A value that cannot be converted exactly is an error."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def given_table(payload: Payload, schema: Any) -> Table:
-    """Returns a table with the columns of a `pyarrow.Schema`. Everything else in the rows is left out.
+    """Returns a table with the columns of a `pyarrow.Schema`. All other columns are left out.
 
-    The native module makes columns of other types, which pyarrow casts. The native module takes only values that the
-    cast does not change.
+    The native module makes columns of other types, and pyarrow casts them. The native module accepts only values that
+    the cast does not change.
     """
     table = Table(payload, "arrow", columns_of(schema))
     table.schema, table.cast = schema, _cast
@@ -27,7 +27,7 @@ def columns_of(schema: Any) -> dict[str, ColumnType]:
     """Returns the types of the columns of a `pyarrow.Schema`.
 
     Raises:
-        SameNamesError: Two columns, or two fields of one, have the same name.
+        SameNamesError: Two columns, or two fields of one column, have the same name.
     """
     check_schema(schema)
     return {field.name: _type_of(field.name, field) for field in schema}
@@ -48,7 +48,7 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
     if types.is_map(kind):
         pair = StructOf(tuple((name, _type_of(f"{path}[]", inside)) for name, inside in _pair_of(kind).items()))
         return given(ListOf(pair), "map")
-    # This applies to lists of all kinds.
+    # Lists of all kinds have this attribute.
     if hasattr(kind, "value_field"):
         items = ListOf(_type_of(f"{path}[]", kind.value_field))
         return given(items, "count", kind.list_size) if types.is_fixed_size_list(kind) else given(items)
@@ -68,7 +68,7 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
         return given("json")
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         return given("bytes", "bytes")
-    # No value has any other type.
+    # No value fits any other type.
     return given("bool", "nothing")
 
 
@@ -79,7 +79,7 @@ def _pair_of(kind: Any) -> dict[str, Any]:
 def _cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
     """Casts an array from the native module to a type.
 
-    pyarrow cannot cast to all types that contain others, or to a type without nulls.
+    pyarrow cannot cast to some nested types, or to a type without nulls.
     """
     pa: Any = import_module("pyarrow")
     types, compute = pa.types, import_module("pyarrow.compute")
@@ -100,7 +100,7 @@ def _cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
         return of(array.buffers()[:2], pairs)
     if hasattr(kind, "value_field"):
         if types.is_fixed_size_list(kind):
-            # A null also has items.
+            # A null list also has items.
             return of(array.buffers()[:1], _cast(array.values, kind.value_field.type))
         items = _cast(array.values, kind.value_field.type)
         validity, offsets = array.buffers()[0], array.offsets
@@ -110,7 +110,7 @@ def _cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
         if types.is_list_view(kind) or types.is_large_list_view(kind):
             buffers.append(compute.subtract(offsets[1:], offsets[:-1]).buffers()[1])
         return of(buffers, items)
-    # This also works for types that no value has.
+    # This also works for types that no value fits.
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)
     try:

@@ -1,6 +1,6 @@
-"""Lists the kinds of payloads, one for each name that `--as` of the command and `decode=` of `scan` accept.
+"""Lists the payloads, one for each name that the option `--as` and the argument `decode=` of `scan` accept.
 
-The native module decodes the records. An entry describes the tables of a payload.
+The native module decodes the records. Each entry here describes the tables of a payload.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from cordwood._tables.schema import ColumnType, ListOf, StructOf, utf8
 
 
 class Kind(NamedTuple):
-    """A kind of records. Several payloads may show different parts of one kind."""
+    """A kind of record. Several payloads may show different parts of the same kind."""
 
     name: str
     title: str
-    """The name of one record."""
+    """The name of a single record, in the singular."""
     plural: str
-    """The name of several records."""
+    """The name of several records, in the plural."""
     best: str
-    """The payload that shows most of a record."""
+    """The name of the payload that shows most of the data in a record."""
     starts_with: bytes | None = None
-    """The bytes at the start of each record. `None` if a record does not show its kind."""
+    """The bytes at the start of each record. `None` if these bytes do not identify the kind."""
     dialects: tuple[str, ...] = ()
-    """The dialects whose logs contain only this kind."""
+    """The dialects whose logs contain only records of this kind."""
     file_name: str | None = None
-    """A pattern of the names that databases give to their logs of this kind."""
+    """A pattern for the file names that databases give to logs of this kind."""
 
     def is_name(self, path: str) -> bool:
-        """Checks whether a file has the name that a database gives to its logs of this kind."""
+        """Checks whether a file has a name that a database gives to logs of this kind."""
         name = os.path.basename(path)
         return self.file_name is not None and re.fullmatch(self.file_name, name) is not None
 
@@ -43,28 +43,29 @@ class Payload(NamedTuple):
 
     name: str
     help: str
-    """A description of a row, and its most important columns."""
+    """A description of a row and its most important columns."""
     kind: Kind | None
-    """The kind of records that it shows, or `None` for all kinds."""
+    """The kind of records that the payload shows, or `None` for all kinds."""
     columns: Mapping[str, ColumnType] | None = None
     """The columns, if they are the same in every log."""
     always: Mapping[str, ColumnType] = {}
-    """If the columns differ, the columns that come first, even if no row has a value."""
+    """If the columns differ between logs, the columns that always come first, even if no row has a value."""
     has_offset: bool = False
-    """Whether rows have the `offset` of their record."""
+    """Whether each row has the `offset` of its record."""
     has_value: bool = True
     """Whether `cat` and `follow` print a value for each record."""
     origin: str = "path"
-    """The column that says which of several logs a row is from."""
+    """The column that shows which of several logs a row comes from."""
     is_by_record: bool = False
-    """Whether the rows of a record depend on no other record, so that a log can be decoded in parts."""
+    """Whether rows depend only on their own record, so that parts of a log can be decoded separately."""
     is_part: bool = False
-    """Whether records of this kind are skipped if they have no values for the table."""
+    """Whether records without values for the table are skipped."""
 
     def known_columns(self, on_corruption: str) -> dict[str, ColumnType] | None:
-        """Returns the columns, if they are known before a log is read.
+        """Returns the columns if they are known before a log is read.
 
-        Under the policy "salvage", rows with the `offset` of a record say whether it starts after damage in its block.
+        Under the policy "salvage", rows with an `offset` also show whether the record starts after damage in its
+        block.
         """
         if self.columns is None:
             return None
@@ -120,12 +121,12 @@ KEY = StructOf(
 
 
 def _columns(text: str) -> Mapping[str, ColumnType]:
-    """Returns columns with simple types. They are written as `name:type`, separated by white space."""
+    """Returns columns with simple types from a text of the form `name:type`, separated by white space."""
     return dict(column.split(":") for column in text.split())
 
 
 KEY_COLUMNS = _columns("__kind__:text __id__:int __name__:text __path__:text")
-"""The parts of an entity's key that have columns of their own. No property may have such a name."""
+"""The columns for the parts of an entity's key. No property may have such a name."""
 
 _of_run = partial(Payload, kind=WANDB, origin="run_id", is_part=True)
 
@@ -230,12 +231,12 @@ KINDS: tuple[Kind, ...] = tuple(dict.fromkeys(payload.kind for payload in _ALL i
 def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
     """Returns the possible kinds of a record.
 
-    Some dialects have only one kind. In other dialects, an empty record has none.
+    Some dialects have only one kind. In all other dialects, an empty record has no kind.
     """
     for kind in KINDS:
         if dialect in kind.dialects:
             return [kind]
-    # An empty record would also be a version edit. Digits alone would also be JSON.
+    # Otherwise, an empty record would count as a version edit, and digits would count as JSON.
     return [
         kind
         for kind in KINDS
@@ -247,10 +248,10 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 
 
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:
-    """Returns the kind of the records of a log, or `None` for bytes.
+    """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
-    The first record must be possible in this kind. If there are several such kinds, the name of the file decides, if
-    it is one that databases use.
+    The first record must be valid for this kind. If several kinds are possible, the name of the file determines the
+    kind, provided that databases use such a name.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]
@@ -258,16 +259,16 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
 
 
 def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | None]:
-    """Returns the kind of the records of a log, judged by the first one that its reader returns, and that record."""
+    """Returns the kind of records in a log, and the first record, which determines the kind."""
     first = next(reader.records(), None)
     return kind_by_content(path, first.data if first else None, reader.dialect), first
 
 
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
-    """Returns the kind of the first record of a log, or `None` if it is wanted or unknown.
+    """Returns the kind of the first record of a log, or `None` if the kind is wanted or unknown.
 
     The log is read with these options of `Reader`. A database has write batches in one file and version edits in
-    another, and neither is a fault.
+    another, so another kind is not a fault.
     """
     with Reader(path, on_corruption="skip", **options) as reader:
         found, _ = kind_of_records(path, reader)
@@ -275,9 +276,9 @@ def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
 
 
 def origin_of(path: str, column: str) -> str:
-    r"""Returns the value of an `origin` column: the path, or the ID of a run from the name that wandb gives its file.
+    r"""Returns the value of an `origin` column, which is the path, or the ID of a run from the name of its file.
 
-    A name need not be valid text. Each byte that is not becomes six characters, such as `\udcff`.
+    A name may contain bytes that are not valid text. Each such byte becomes six characters, such as `\udcff`.
     """
     name = os.path.basename(path)
     if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", name)):

@@ -1,4 +1,4 @@
-"""The result of `scan` with `decode=`. It has the same rows and columns as the tables of `cordwood convert`."""
+"""Implements the result of `scan` with `decode=`, a table with the same rows and columns as `cordwood convert`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
 
 _KEPT_LEN_MAX = 64 << 20
-"""The maximum number of bytes in batches that a stream keeps while it learns the columns.
+"""The maximum number of bytes in the batches that a stream keeps while it determines the columns.
 
-A stream with more bytes reads the logs again.
+If a stream has more bytes, it reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
-"""The argument for `Reader`, the first position to seek to, whether it can be read only once, and its `Split`."""
+"""The argument for `Reader`, the offset where reading starts, whether this can be read only once, and its `Split`."""
 
 
 class DecodedScan:
-    """The decoded records of logs as a table, for every program that reads Arrow. `scan` with `decode=` returns it.
+    """The decoded records of logs as a table for any program that reads Arrow. `scan` with `decode=` returns it.
 
-    The table has the same rows and columns as `cordwood convert --as`. It is made by pyarrow, which must be
-    installed. If the columns differ from log to log, the sources are read to find them when they are first needed. A
-    stream that finds the columns reads short sources only once.
+    The table has the same rows and columns as `cordwood convert --as`. Making the table requires pyarrow. If the
+    columns differ between logs, the sources are read to determine the columns when they are first needed. If a stream
+    determines the columns, it reads short sources only once.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class DecodedScan:
         )
         self._given = schema
         if schema is not None:
-            # Raises the errors of the schema early.
+            # Reports errors in the schema early.
             columns_of(schema)
         self._known: dict[str, ColumnType] | None = None
         self._lock = Lock()
@@ -71,12 +71,12 @@ class DecodedScan:
         """Returns the table as a stream of Arrow batches, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: A capsule of an Arrow schema. pyarrow casts to it if it can. Default: `None`.
+            requested_schema: A capsule of an Arrow schema. pyarrow casts to this schema if possible. Default: `None`.
 
         Returns:
             The capsule, which reads the sources from their start.
         """
-        # Only this stream uses the kept batches. Later, the sources may have changed.
+        # Only this stream uses the kept batches, because the sources may change before another stream is made.
         kept = self._find_columns(keeps=True)
         schema = self._schema()
         _check_exportable(schema)
@@ -102,17 +102,18 @@ class DecodedScan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The skipped regions, as a tuple of `SkippedRegion` for each source, in order.
 
-        This covers the reading that started last, up to its position. Empty if none has started.
+        The regions come from the most recent reading, up to the position that it has reached. Empty if no reading has
+        started.
         """
         return tuple(log.reader.skipped if log.reader else () for log in self._latest)
 
     @property
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
-        """The records that are not of the kind that `decode` names, as file offsets and faults for each source.
+        """The records that are not of the kind that `decode` names. Each source has a tuple of offsets and faults.
 
-        This covers the reading that started last, up to its position. Empty if none has started. At most the first
-        1,000 records of each source are listed. A value that cannot be read is left out of its row, and is also
-        listed. With `on_corruption="raise"`, the errors are raised instead.
+        The records come from the most recent reading, up to the position that it has reached. Empty if no reading has
+        started. At most the first 1,000 records of each source are listed. A value that cannot be read is left out of
+        its row, and is also listed. With `on_corruption="raise"`, these errors are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
 
@@ -120,16 +121,16 @@ class DecodedScan:
     def ok(self) -> bool:
         """Whether no damage was found and no record was left out.
 
-        This covers the reading that started last, up to its position.
+        The result covers the most recent reading, up to the position that it has reached.
         """
         return not any(log.left_out or (log.reader and not log.reader.ok) for log in self._latest)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How the reading of each source ended, as an `Outcome` for each, in order.
+        """The `Outcome` of each source, in order, which tells how reading ended.
 
-        This covers the reading that started last. The outcome is `"unfinished"` for a source whose end it has not
-        reached. Empty if no reading has started.
+        The outcomes describe the most recent reading. If this reading has not reached the end of a source, the
+        outcome of the source is `"unfinished"`. Empty if no reading has started.
         """
         unfinished = Outcome(kind=OutcomeKind.UNFINISHED, offset=self._options["start"])
         return tuple(log.reader.outcome if log.reader else unfinished for log in self._latest)
@@ -151,10 +152,10 @@ class DecodedScan:
         return self._known or {}
 
     def _find_columns(self, *, keeps: bool) -> _Kept | None:
-        """Reads the sources if the columns are not known.
+        """Reads the sources to determine the columns if they are not known.
 
         Returns:
-            With `keeps`, the batches made during this reading. `None` if they are incomplete, or too long.
+            With `keeps`, the batches made during this reading. `None` if these batches are incomplete or too long.
         """
         with self._lock:
             if self._given is not None or self._known is not None:
@@ -187,7 +188,7 @@ class DecodedScan:
         if self._columns is None:
             return known
 
-        # pyarrow passes the names in its schema to `columns`.
+        # pyarrow passes the names from its schema as `columns`.
         names = {arrow_name(name): name for name in known} | {name: name for name in known}
         wanted = [name if name in names else arrow_name(name) for name in self._columns]
         check_columns_known(wanted, names)
@@ -227,7 +228,7 @@ def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
 
 
 def _check_exportable(schema: Any) -> None:
-    """Checks that Arrow's C interface does not change the schema. Strings in this interface end at a NUL.
+    """Checks that Arrow's C interface does not change the schema, because strings in the interface end at a NUL.
 
     Raises:
         ValueError: The interface changes the schema.
@@ -242,7 +243,7 @@ def _check_exportable(schema: Any) -> None:
 
 
 class _Source:
-    """A source of a scan. Each reading reads it from its start."""
+    """A source of a scan. Each reading starts at the start of the source."""
 
     def __init__(
         self,
@@ -269,19 +270,19 @@ class _Source:
 
     @property
     def opening(self) -> int:
-        """A number that changes when another stream starts to read the source and moves the position of this one."""
+        """A number that changes when another stream starts to read the source and so moves the position."""
         return 0 if self._start is None else self._opening_count
 
 
 class _Kept(NamedTuple):
-    """All batches of a reading, and its sources."""
+    """All batches of a reading, and the sources that were read."""
 
     batches: list[Any]
     logs: list[_Log]
 
 
 class _Intact(NamedTuple):
-    """The findings in a source without skipped regions. They replace its reader, which takes kilobytes."""
+    """The results for a source without skipped regions. The results replace the reader, which takes several kB."""
 
     path: str | None
     outcome: Outcome
@@ -290,7 +291,7 @@ class _Intact(NamedTuple):
 
 
 class _Log:
-    """One source in one reading."""
+    """The state of a source during one reading."""
 
     def __init__(self, source: _Source, number: int, options: Mapping[str, Any]) -> None:
         self._source = source
@@ -304,7 +305,7 @@ class _Log:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
     def read(self, table: Table, origin: str | None) -> Iterator[Any]:
-        """Yields the batches of a table. Its rows start with the `origin`, if there is one."""
+        """Yields the batches of a table. The rows start with the `origin`, if there is one."""
         on_corruption = self._options["on_corruption"]
         with self._source.open(self._options) as reader:
             self.reader = reader
@@ -357,8 +358,8 @@ def decoded_scan(
     Raises:
         ImportError: pyarrow is not installed, or cannot be imported.
         TypeError: `schema` is not a pyarrow schema.
-        ValueError: `decode` has an invalid value, the options contradict each other, or `schema` names a column that
-            the table cannot have.
+        ValueError: `decode` has an invalid value, the options conflict, or `schema` names a column that the table
+            cannot have.
     """
     payload = PAYLOADS.get(decode)
     if payload is None:
@@ -375,7 +376,7 @@ def decoded_scan(
         raise ValueError("schema must name at least one column")
     origin = payload.origin if are_several else None
     known = payload.known_columns(options["on_corruption"])
-    # If the columns depend on the records, a name that no record has becomes an empty column.
+    # If the columns depend on the records, a name that occurs in no record becomes an empty column.
     if schema is not None and known is not None:
         check_columns_known(schema.names, [*known, *([origin] if origin else [])])
     return DecodedScan(sources, payload, schema=schema, columns=columns, origin=origin, options=options)

@@ -1,4 +1,4 @@
-"""Defines the types that a column of a table can have."""
+"""Defines the types of the columns of a table."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class GivenAs(NamedTuple):
     name: str
     """The name of the type in Arrow, for messages."""
     made_as: ColumnType
-    """The type with which the native module makes the column."""
+    """The type that the native module uses to make the column."""
     fits: str
-    """The values that fit, as in `cordwood_payload::table::Fits`."""
+    """The values that fit the column, as in `cordwood_payload::table::Fits`."""
     size: int
     is_nullable: bool
 
 
 ColumnType: TypeAlias = str | ListOf | StructOf | GivenAs
-"""`bool`, `int`, `uint`, `float`, `text`, `bytes`, `time` or `json`, or a type that contains others.
+"""One of `bool`, `int`, `uint`, `float`, `text`, `bytes`, `time` and `json`, or a type that contains other types.
 
 `uint` occurs only in tables whose columns are known in advance.
 """
@@ -42,7 +42,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """The rows of a log have a column with the name of one that each row starts with. The text is this name."""
+    """A log has a column with the same name as a column that every row starts with. The text is this name."""
 
 
 class MisfitError(ValueError):
@@ -56,11 +56,11 @@ class MisfitError(ValueError):
 
 
 class SameNamesError(ValueError):
-    """Two columns of a table, or two fields of a structure in it, would have the same name."""
+    """Two columns of a table, or two fields of a structure in the table, would have the same name."""
 
 
 def utf8(text: str) -> str:
-    """Escapes lone surrogates, which JSON can contain and UTF-8 cannot."""
+    """Escapes lone surrogates, which can occur in JSON but not in UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -73,7 +73,7 @@ def check_schema(schema: Any) -> None:
     """Checks that no two columns of a `pyarrow.Schema`, and no two fields of one column, have the same name.
 
     Raises:
-        SameNamesError: Two of them have the same name.
+        SameNamesError: Two columns or two fields have the same name.
     """
     _check_names(schema.names, "columns")
     for field in schema:
@@ -86,7 +86,7 @@ def _check_type(kind: Any, path: str) -> None:
         for inside in (kind.key_type, kind.item_type):
             _check_type(inside, f"{path}[]")
     elif hasattr(kind, "value_type"):
-        # The type is a list, or has values that are stored only once.
+        # The type is a list, or a dictionary type, whose values are stored only once.
         _check_type(kind.value_type, f"{path}[]" if hasattr(kind, "value_field") else path)
     elif fields := list(kind) if hasattr(kind, "get_field_index") else []:
         _check_names([field.name for field in fields], f"fields of the column {path!r}")

@@ -1,4 +1,4 @@
-"""Turns records into a table. `Table` uses the native module to decode records, learn the columns and write rows."""
+"""Turns records into a table. `Table` uses the native module to decode records, determine columns and write rows."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from cordwood._tables.payloads import Payload
 
 COLUMN_COUNT_MAX = 10_000
-"""The maximum number of columns, as in BigQuery. Records with more have no common form. Fields count too."""
+"""The maximum number of columns, including fields, as in BigQuery. Records with more columns have no common form."""
 
 FIELD_COUNT_MAX = 1_000
-"""The maximum number of fields in one column. A column with more is a mapping whose keys are data."""
+"""The maximum number of fields in one column. If a column has more, it is a mapping whose keys are data."""
 
 LEVEL_COUNT_MAX = 20
-"""The maximum number of levels of lists and structures in a column. Datastore allows no more."""
+"""The maximum number of nested lists and structures in a column, which is also the maximum in Datastore."""
 
 ROW_COUNT_MAX = 1 << 16
 """The maximum number of rows in an Arrow batch."""
 
 CELL_COUNT_MAX = 1 << 22
-"""The maximum number of cells in an Arrow batch of several rows. A column that occurs in one row takes room in all.
+"""The maximum number of cells in an Arrow batch of several rows. A column with a value in one row takes space in all.
 
-With a lower limit, Parquet's metadata about each column of each row group would need more room.
+With a lower limit, Parquet's metadata about each column of each row group would take more space.
 """
 
 
 class Fault(NamedTuple):
-    """A fault that a table found in a record."""
+    """A fault that was found in a record while making a table."""
 
     part: Literal["record", "row", "value", "rest"]
-    """The part that the table lacks: the record, one of its rows or values, or everything after its first rows."""
+    """The part that is missing from the table: the record, a row, a value, or all rows after the first ones."""
     record: Record
     error: PayloadError
 
@@ -53,11 +53,11 @@ Report: TypeAlias = Callable[[Fault], None]
 
 
 class Table(NativeTable):
-    """A table of the records of logs, which is made one batch at a time.
+    """A table of the records of logs, which is created one batch at a time.
 
     Attributes:
-        stop_offset: The offset in the last log at which reading stopped because there were enough rows. `None` if it
-            did not stop.
+        stop_offset: The offset in the last log at which reading stopped because there were enough rows. `None` if
+            reading did not stop early.
         cast: A function that casts an array to the type of its column. `None` if no cast is needed.
     """
 
@@ -81,19 +81,20 @@ class Table(NativeTable):
         bytes_as: str = "object",
         escapes_formulas: bool = False,
     ) -> Self:
-        """Creates a table with these columns. If `columns` is `None`, the table learns its columns from the records.
+        """Creates a table with these columns. If `columns` is `None`, the columns are determined from the records.
 
         Args:
             payload: The kind of payload in the records.
-            form: The form of the output.
+            form: The output format.
             columns: The columns, if they are known.
-            first: The columns that each row starts with. `read` gets their values.
-            wanted: The wanted columns, in order, or `None` for all. `a.b` is the field `b` of the column `a`.
+            first: The columns that each row starts with. Their values are passed to `read`.
+            wanted: The names of the wanted columns in order, or `None` for all columns. `a.b` is the field `b` of the
+                column `a`.
             limit: The maximum number of rows.
-            opens_early: Whether a table that learns its columns is opened with the columns of the first records.
-            bytes_as: How bytes become text: "object", "utf-8", "hex" or "base64". With "utf-8", a row with other bytes
-                is a fault.
-            escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would take it for a formula.
+            opens_early: Whether a table without known columns is opened with the columns of the first records.
+            bytes_as: How bytes are converted to text: "object", "utf-8", "hex" or "base64". With "utf-8", a row with
+                bytes that are not valid UTF-8 is a fault.
+            escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would mistake it for a formula.
         """
         table = super().__new__(
             cls,
@@ -120,7 +121,7 @@ class Table(NativeTable):
         """The `pyarrow.Schema` of the batches.
 
         Raises:
-            SameNamesError: Two columns, or two fields of one, have the same name in Arrow.
+            SameNamesError: Two columns, or two fields of one column, have the same name in Arrow.
         """
         schema = import_module("pyarrow").schema(self)
         check_schema(schema)
@@ -139,21 +140,21 @@ class Table(NativeTable):
         target_len: int,
         threads: int = 1,
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Reads a log. Yields the number of records taken, and their output, which is `bytes` or batches.
+        """Reads a log. Yields the number of records read, and their output, which consists of `bytes` or batches.
 
         Args:
             reader: The reader of the log.
-            report: Called with each fault.
-            starts: Called with the first record, after its faults.
-            notes: Called with a note about uncertain points.
-            taken: The first records, if they were already taken from the reader.
+            report: A function that is called with each fault.
+            starts: A function that is called with the first record after its faults were reported.
+            notes: A function that is called with a note about uncertain points.
+            taken: The first records, if they were already read from the reader.
             first: The names and texts of the cells that each row starts with.
-            on_corruption: The policy.
+            on_corruption: The policy for damage.
             target_len: The approximate number of bytes of records to read at a time.
-            threads: As for `record_batches`.
+            threads: Same as for `record_batches`.
 
         Raises:
-            HasFirstError: A row has one of the columns that each row starts with.
+            HasFirstError: A row contains one of the columns that each row starts with.
             MisfitError: A value does not fit its column, or belongs to no column.
             TooManyColumnsError: There are too many columns.
         """
@@ -171,7 +172,7 @@ class Table(NativeTable):
         yield from self.end(report)
 
     def start(self, reader: Reader, first: Mapping[str, str | None], *, on_corruption: str) -> None:
-        """Starts to read a log, as `read` does."""
+        """Starts reading a log, as `read` does."""
         payload = self._payload
         self._last = None
         self.start_log(
@@ -185,8 +186,8 @@ class Table(NativeTable):
     def sources(
         self, reader: Reader, *, target_len: int, threads: int, on_corruption: str
     ) -> Iterable[RecordBatch | list[Record]]:
-        """Yields the records of a log, many at a time. With a limit, yields only as many as are needed."""
-        # A batch does not store where each record ends, or whether it is salvaged.
+        """Yields the records of a log in groups. With a limit, this yields no more records than needed."""
+        # A batch does not store where each record ends, nor whether it was salvaged.
         has_place = self._payload.name == "raw" or (on_corruption == "salvage" and self._payload.has_offset)
         if has_place or self._limit is not None:
             return self._records(reader, target_len)
@@ -195,7 +196,7 @@ class Table(NativeTable):
     def feed(
         self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Takes records of a started log, or `only` the records with these indices. Yields the same as `read`."""
+        """Adds records of a started log, or `only` the ones with these indices. Yields the same values as `read`."""
         decoded = _messages(source, report) if self._payload.name == "wandb" else source
         start, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.
@@ -213,9 +214,9 @@ class Table(NativeTable):
             start = end
 
     def end(self, report: Report) -> Iterator[tuple[int, list[Any]]]:
-        """Makes the rows that are complete only at the end of a log. Yields the same as `read`.
+        """Makes the rows that are complete only at the end of a log. Yields the same values as `read`.
 
-        Faults in these rows are reported for the last record.
+        Faults in these rows are reported as faults of the last record.
         """
         is_all = False
         while not is_all and not self.is_full:
@@ -247,13 +248,13 @@ class Table(NativeTable):
             yield some
 
     def _whole(self, made: list[Any]) -> list[Any]:
-        """Returns the output with all columns in each batch. Columns without values share one array for each type."""
+        """Returns the output with all columns in each batch. Columns without values share one array per type."""
         return made if self._form != "arrow" else [self._batch(*batch) for batch in made]
 
     def _batch(self, numbers: list[int], row_count: int, capsules: tuple[object, object]) -> Any:
         pa: Any = import_module("pyarrow")
         if not self.schema.names:
-            # Without an array, only this states the number of rows.
+            # A batch without columns takes its number of rows from this array.
             return pa.RecordBatch.from_struct_array(pa.array([{}] * row_count, pa.struct([])))
         made = dict(zip(numbers, pa.record_batch(_Capsules(capsules)).columns, strict=True))
         nulls: Callable[[Any], Any] = functools.cache(functools.partial(pa.nulls, row_count))
@@ -265,7 +266,7 @@ class Table(NativeTable):
 
 
 class _Capsules:
-    """A value that pyarrow accepts as a table. It would take a named tuple for a list of arrays."""
+    """A value that pyarrow accepts as a table. pyarrow would mistake a named tuple for a list of arrays."""
 
     def __init__(self, capsules: tuple[object, object]) -> None:
         self._capsules = capsules
@@ -275,7 +276,7 @@ class _Capsules:
 
 
 def _pass_on(report: Report, faults: Iterable[Fault], more_count: int) -> None:
-    """Reports faults. A record can have millions of them, so the last fault is repeated `more_count` times."""
+    """Reports faults. A record can have millions of faults, so the last one is repeated `more_count` times."""
     fault = None
     for fault in faults:
         report(fault)
@@ -310,9 +311,10 @@ def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record
 
 
 def _is_run(reader: Reader) -> bool:
-    """Checks whether the dialect shows that this is a run, which may have been killed before its first record.
+    """Checks whether a log belongs to a run, which may have been killed before its first record.
 
-    For a file without bytes, the name shows this, because wandb writes the file header with the first records.
+    The log of a run has a dialect of its own. An empty file is recognised by its name, because wandb writes the file
+    header with the first records.
     """
     if reader.dialect in ("wandb", "wandb_old"):
         return True
@@ -322,10 +324,10 @@ def _is_run(reader: Reader) -> bool:
 
 
 def _family_names(path: str) -> dict[int, bytes]:
-    """Returns the names of the column families from the MANIFESTs beside a log. Empty if only the default exists."""
+    """Returns the names of the column families from the MANIFESTs next to a log. Empty if only the default exists."""
     directory = os.path.dirname(path) or os.curdir
     names: dict[int, bytes] = {}
-    # A directory that cannot be listed, or a file that cannot be read, has no names.
+    # If the directory cannot be listed or a file cannot be read, its names are not known.
     with contextlib.suppress(OSError):
         for file in sorted(os.listdir(directory)):
             manifest = os.path.join(directory, file)
@@ -342,7 +344,7 @@ def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
     names: dict[int, bytes] = {}
     with contextlib.suppress(DialectError):
         for record in Reader(manifest, on_corruption="salvage"):
-            # Most edits need not be decoded, because they lack the tag that adds a column family.
+            # Most edits do not have to be decoded, because they lack the tag that adds a column family.
             if _ADDS_FAMILY in record:
                 with contextlib.suppress(PayloadError):
                     fields = {field.kind: field.value for field in VersionEdit(record)}

@@ -2,11 +2,11 @@
 
 Each verb is a module of this package, which is imported only when the verb is used:
 
-* its docstring is the verb's help: the first line in the list of all verbs, all of it in the verb's own,
-* `EXAMPLES` is printed below it,
-* `add_arguments` defines its arguments, `run` does the work and returns the exit status.
+* its docstring is the help text of the verb, and the first line also appears in the list of all verbs,
+* `EXAMPLES` is printed below the help text,
+* `add_arguments` defines the arguments, and `run` does the work and returns the exit status.
 
-Data goes to stdout, messages go to stderr. The exit statuses are those of `Status`.
+Data goes to stdout, messages go to stderr. `Status` lists the exit statuses.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "pack": ("compress",),
     "evidence": ("report",),
 }
-"""The words of other tools for each verb."""
+"""For each verb, the words that other tools use instead of it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +68,7 @@ def _run(arguments: Sequence[str]) -> int:
         if not verbs and first not in {"-V", "--version"}:
             parser.error(f"there is no verb {first!r}{_verb_like(first)}")
         options = parser.parse_args(arguments)
-        # `evidence` states the command on its page.
+        # The page that `evidence` writes contains the command.
         options.command = ["cordwood", *arguments]
         _messages.is_quiet = getattr(options, "quiet", False)
         status: int = options.run(options)
@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str]) -> int:
         drop_failed()
         return Status.FAILURE
     except ValueError as error:
-        # The options conflict. For example, the end is before the start.
+        # The options conflict, for example because the end is before the start.
         complain(error)
         print(f"  see: cordwood {first} --help", file=sys.stderr)
         return Status.USAGE

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Batches(NamedTuple):
-    """The faults and the gaps in the write batches of a log."""
+    """The faults and the missing sequence numbers in the write batches of a log."""
 
     numbers: SequenceNumbers
     fault_count: int
@@ -34,9 +34,9 @@ class Batches(NamedTuple):
     note: str | None
     """A note about the engine of the log, if the engine is uncertain."""
     suspect_before: int | None
-    """The offset of the first region before the first batch where records may have been lost."""
+    """The offset of the first region, before the first batch, where records may have been lost."""
     suspect_after: int | None
-    """The offset of the first region after the last batch where records may have been lost."""
+    """The offset of the first region, after the last batch, where records may have been lost."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""
@@ -104,7 +104,10 @@ def read_batches(
     options: argparse.Namespace,
     progress: Progress,
 ) -> Batches | None:
-    """Reads the write batches of a log after `verify` has checked it. Returns `None` if the log has other records."""
+    """Reads the write batches of a log after `verify` has checked it.
+
+    Returns `None` if the log contains records of another kind.
+    """
     from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
     faults: list[str] = []

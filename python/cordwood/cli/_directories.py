@@ -55,9 +55,9 @@ def print_database_lines(database: Database, *, indent: int = 2, is_brief: bool 
 def print_exports(
     exports: Sequence[Export], files: Sequence[Input], *, as_json: bool, is_quiet: bool
 ) -> tuple[Status, dict[str, int]]:
-    """Prints the exports among these files, and their number. With `is_quiet`, prints only incomplete exports.
+    """Prints which of these files are exports, and how many there are.
 
-    Returns the exit status, and the totals of the exports for JSON.
+    With `is_quiet`, prints only incomplete exports. Returns the exit status, and the totals of the exports for JSON.
     """
     for export in exports:
         if is_quiet and export.ok:
@@ -92,7 +92,7 @@ def report_exports(files: Sequence[Input]) -> Status:
 def _is_short(export: Export, files: Sequence[Input]) -> bool:
     """Checks whether an export is incomplete for a reason that is not reported elsewhere.
 
-    Each missing file is reported as its own error, unless the user named the metadata file itself.
+    Each missing file is reported as a separate error, unless the user named the metadata file itself.
     """
     is_named = any(file.name == export.path and not file.is_in_directory for file in files)
     return not export.ok and (is_named or not export.missing_files)

@@ -1,4 +1,4 @@
-"""Separates records in a stream, in the forms that `--format` names."""
+"""Separates the records in a stream, in the formats that `--format` accepts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
-"""The forms in which each record ends with a delimiter byte. A record must not contain the delimiter."""
+"""The formats in which each record ends with a delimiter byte. A record must not contain the delimiter."""
 
 RECORD_LEN_MAX = 1 << 30
 """The maximum length of a record from stdin. Readers would refuse a longer record."""
@@ -15,7 +15,7 @@ _CHUNK_LEN = 1 << 20
 
 
 def framed(records: Iterable[bytes], form: str) -> bytes:
-    """Returns records in one of the forms of `--format`."""
+    """Returns the records in one of the formats that `--format` accepts."""
     if form == "raw":
         return b"".join(records)
     if form == "len":
@@ -26,11 +26,11 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
     """Yields the records in a stream as lists.
 
-    With a delimiter, a list contains all records that a single read completes. With lengths, each list contains one
-    record.
+    With a delimiter, a list contains all records that a single read completes. With length prefixes, each list
+    contains one record.
 
     Raises:
-        ValueError: The stream ends inside a record with a stated length, or a record is too long.
+        ValueError: The stream ends inside a length-prefixed record, or a record is too long.
     """
     return _prefixed(stream) if form == "len" else _delimited(stream, DELIMITERS[form])
 

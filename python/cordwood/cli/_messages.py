@@ -27,7 +27,7 @@ class Status(IntEnum):
     INTERRUPTED = 130
     """The user pressed Ctrl-C. Shells report this as 128 plus the number of the signal."""
     BROKEN_PIPE = 141
-    """The program that reads stdout has closed it. Shells report this number."""
+    """The program that reads stdout has closed the pipe. Shells report the same number."""
 
 
 def worst(*statuses: Status) -> Status:
@@ -36,7 +36,7 @@ def worst(*statuses: Status) -> Status:
 
 
 class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
-    """A failure other than an error of the operating system or of a log. Its message is complete."""
+    """A failure other than an error of the operating system or of a log. The message is printed unchanged."""
 
 
 class SourceFailure(cordwood.CordwoodError):
@@ -47,7 +47,7 @@ NO_MEMORY = "not enough memory"
 """The message for a `MemoryError`, whose own message is empty or written for Python programmers."""
 
 REPORTED_MAX = 10
-"""At most this many faults of a file are reported individually on stderr. One more line counts the rest."""
+"""At most this many faults of a file are reported individually on stderr. Another line states the total number."""
 
 is_quiet = False
 """Whether `--quiet` suppresses progress and hints."""
@@ -57,7 +57,7 @@ before_message: Callable[[], None] | None = None
 
 
 def complain(message: object, *, place: str | None = None) -> None:
-    """Reports a message on stderr. For an error, adds advice, and the file of the error or else `place`."""
+    """Reports a message on stderr. For an error, adds advice, and the file name or `place`."""
     if isinstance(message, OSError) and message.strerror:
         file = "" if message.filename is None else f"{message.filename or repr('')}: "
         exists = isinstance(message, FileExistsError)
@@ -100,7 +100,7 @@ _HINTS = {
 
 
 def hint_of(error: object) -> str | None:
-    """Returns advice about an error in terms of the command line, or `None` if the command cannot help."""
+    """Returns advice about an error for users of the command, or `None` if there is no advice."""
     hint = getattr(error, "hint", None)
     return _HINTS.get(hint) if hint else None
 

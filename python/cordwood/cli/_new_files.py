@@ -19,7 +19,7 @@ from cordwood.cli._output import Output, stdout
 
 
 def check_destination(sources: Iterable[str], destination: str, *, overwrite: bool) -> None:
-    """Checks that a new file can have this name. This is checked first, because reading the logs may take long.
+    """Checks that a new file can have this name. The name is checked before the logs are read, which may take long.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
@@ -42,7 +42,7 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
 
 
 def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
-    """Checks that `what` can have this name, before the files for it are read.
+    """Checks that `what` can have this name, before the source files are read.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
@@ -50,9 +50,9 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
-    # A page or a picture in a directory comes from an earlier run unless it is a log, so it may be replaced. Both the
-    # file and the destination must have the suffix of a page. Otherwise, a log could be replaced through a link with
-    # the name of a page.
+    # Unless it is a log, a page or a picture in a directory was written by an earlier run, so it may be replaced.
+    # Both the file and the destination must have the suffix of a page or a picture. Otherwise, a log could be
+    # replaced through a link whose name has such a suffix.
     pages = (".html", ".json", ".svg")
     named = [
         file.name
@@ -70,8 +70,8 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
     When a shell expands a pattern, one of the logs can end up as the destination.
 
     Raises:
-        ValueError: The file is or may be a log. It may be a log if a flipped bit explains why its first fragment is
-            not valid, if its only record is incomplete, or if it has the name of a log.
+        ValueError: The file is or may be a log. A file may be a log if a flipped bit explains why its first fragment
+            is not valid, if its only record is incomplete, or if it has the name of a log.
     """
     refusal = f"which --overwrite does not replace with a {what}{advice}"
     # detect() raises an error if a file is not a log or cannot be read. Such a file may be replaced.
@@ -86,11 +86,11 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
 
 @contextlib.contextmanager
 def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
-    """Opens a file that gets its name once it is complete. For `-`, yields stdout.
+    """Opens a new file, which gets its name once it is complete. For `-`, yields stdout.
 
     A new file can be read only by users who can read all `sources`. With `overwrite`, the new file replaces an
-    existing file and gets its mode. If the existing file is not a regular file, such as a pipe, it is written to
-    directly.
+    existing file and gets its mode. If the existing file is not a regular file, such as a pipe, the data is written
+    to this file directly.
     """
     if name == "-":
         yield stdout()
@@ -112,8 +112,8 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
 def _mode_of(sources: Iterable[Input]) -> int:
     """Returns the mode of a new file made from these sources, before the system clears the bits of the umask.
 
-    For a single file, this is the mode of the file, as with `cp`. For several files or a segmented log, the mode has
-    the permissions that all of the files have.
+    For a single file, this is the mode of the file, as with `cp`. For several files or a segmented log, the mode
+    contains only the permissions that all of the files have.
     """
     allowed: int | None = None
     for source in sources:
@@ -140,9 +140,10 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     """Yields the path of a temporary file to write. Once complete, this file atomically becomes the file `name`.
 
-    With `overwrite`, it replaces an existing file and gets the mode of that file. Without `overwrite`, a file that
-    has appeared in the meantime is an error. The temporary file is in its own directory, which no other user can
-    enter. It has the same base name, because the name may state the number of a log.
+    With `overwrite`, the temporary file replaces an existing file and gets the mode of that file. Without
+    `overwrite`, an error is raised if a file with this name has appeared in the meantime. The temporary file is in
+    its own directory, which no other user can enter. The temporary file has the same base name as the new file,
+    because a file name may contain the number of a log.
     """
     target = os.path.realpath(name)
     directory = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
@@ -181,12 +182,12 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
 
 
 def _rename_to_new(old: str, new: str) -> None:
-    """Renames a file. If the file system supports hard links, this gives the file a second name instead.
+    """Renames a file, or gives it a second name if the file system supports hard links.
 
     The new name must not exist.
     """
     try:
-        # A link fails if the name exists, whereas a rename would replace the existing file.
+        # Creating a link fails if the name exists, whereas a rename would replace the existing file.
         os.link(old, new)
     except FileExistsError:
         raise
@@ -198,9 +199,10 @@ def _rename_to_new(old: str, new: str) -> None:
 
 @contextlib.contextmanager
 def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
-    """Makes SIGTERM and SIGHUP call `remove` before they end the process, which by default ends immediately.
+    """Makes SIGTERM and SIGHUP call `remove` before they end the process.
 
-    If several files are unfinished at the same time, the functions of all these files are called.
+    By default, these signals would end the process immediately. If several files are unfinished at the same time, a
+    signal calls the functions of all these files.
 
     The signal handlers raise no exception, because an exception could interrupt the exit of a context manager and
     skip its last steps. A signal is left alone if it is ignored, as after `nohup`, or if a program that calls `main`
@@ -216,7 +218,7 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
             # The parent process can then see which signal ended this process.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            # The first process of a container survives the signal, so it must exit.
+            # The first process of a container survives the signal, so it must exit explicitly.
             os._exit(128 + number)
 
     # Windows has no SIGHUP.
@@ -237,4 +239,4 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
 
 
 _removers: list[Callable[[], None]] = []
-"""The functions of all unfinished files. The first file installs the handlers, and is the last to be completed."""
+"""The functions of all unfinished files. The first file installs the handlers, and is completed last."""

@@ -43,7 +43,7 @@ def add_source_arguments(
     *,
     may_be_piped: bool = False,
 ) -> None:
-    """Adds the sources of a verb that accepts several sources. With `may_be_piped`, `-` is not needed for a pipe."""
+    """Adds the sources of a verb that accepts several sources. With `may_be_piped`, a pipe needs no `-`."""
     if may_be_piped:
         parser.add_argument("sources", nargs="*", action=_Sources, metavar="SOURCE", help=what)
     else:
@@ -112,7 +112,7 @@ def add_start_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options for how a log is read."""
+    """Adds the options that control how a log is read."""
     add_dialect_argument(parser)
     add_on_corruption_argument(parser)
     add_range_arguments(parser)

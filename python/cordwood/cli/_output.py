@@ -27,7 +27,7 @@ class Output(Protocol):
         ...
 
     def flush(self) -> None:
-        """Passes on the written data."""
+        """Flushes the written data."""
 
 
 STDOUT = "<stdout>"
@@ -78,9 +78,10 @@ def open_streams() -> None:
 
 
 def _open_closed() -> None:
-    """Opens streams that the shell has closed (`>&-`). Using them fails, and no other file gets their descriptors.
+    """Reopens streams that the shell has closed (`>&-`), so that no other file gets their descriptors.
 
-    Python represents a closed stream as `None`. Messages to a closed stderr are lost.
+    Python represents a closed stream as `None`. Reading from or writing to a reopened stream fails. Messages to a
+    closed stderr are lost.
     """
     null = ("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")
     for name, flags, mode in null:
@@ -91,9 +92,9 @@ def _open_closed() -> None:
 def _open_stdout() -> None:
     """Gives `sys.stdout` its own buffer.
 
-    With PYTHONUNBUFFERED, Python's stdout has no buffer. A write may then accept only a part of the data, for example
-    when the disk becomes full. Only the result of the write shows this, and neither `print` nor pyarrow checks the
-    result.
+    With PYTHONUNBUFFERED, Python's stdout has no buffer. Without a buffer, a write may accept only a part of the
+    data, for example when the disk becomes full. Only the return value of the write shows this, and neither `print`
+    nor pyarrow checks the return value.
     """
     is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
     old = cast("io.TextIOWrapper", sys.stdout)
@@ -105,7 +106,7 @@ def _open_stdout() -> None:
             _Stdout(old),
             encoding=old.encoding,
             errors=old.errors,
-            # If stdout was unbuffered, each line is passed on when it ends, as on a terminal.
+            # If stdout was unbuffered, it becomes line-buffered, as on a terminal.
             line_buffering=old.line_buffering or old.write_through,
         )
         old.flush()
@@ -156,10 +157,10 @@ def print_json(value: object) -> None:
 
 
 def json_bytes(text: str) -> bytes:
-    """Returns JSON in UTF-8, as it is printed. Parts of a path that are not valid text are escaped.
+    """Returns JSON as it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
 
-    DEL and the C1 control characters are also escaped. JSON allows them in a string, but a terminal that receives the
-    line through a pipe would interpret them.
+    DEL and the C1 control characters are also escaped. JSON allows such characters in strings, but a terminal that
+    receives the line through a pipe would interpret them.
     """
     if not text.isprintable():
         text = text.translate(_CONTROLS)

@@ -50,7 +50,7 @@ examples:
 
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
-    """Returns a parser for some of the verbs. Each verb requires an import."""
+    """Returns a parser for some of the verbs. Each verb in the parser requires an import."""
     # Without this formatter, argparse would use `shutil` to look up the width for each option that is added.
     formatter_class = partial(_Formatter, width=terminal_width() - 2)
     parser = _Parser(
@@ -109,7 +109,7 @@ class _Parser(argparse.ArgumentParser):
 
     @cached_property
     def rare(self) -> Any:
-        """Returns the group for rare options, which is always the last one."""
+        """Returns the group for rarely used options, which is always the last group."""
         return self.add_argument_group("rare options")
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - one signature for all overloads

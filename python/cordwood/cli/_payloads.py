@@ -1,4 +1,4 @@
-"""Determines the payload that the option `--as` names or that the first record shows."""
+"""Determines the payload from the option `--as` or from the first record of a log."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from cordwood.cli import _messages
 from cordwood.cli._messages import complain
 
 AUTO = "auto"
-"""The value of `--as` with which the first record of a log decides."""
+"""With this value of `--as`, the first record of a log determines the payload."""
 
 AUTO_HELP = "one of these, by the dialect and the first record; stderr says which one"
 
 
 def report_engine(name: str, text: str) -> None:
-    """Reports that several engines may have written a log, and how to choose one."""
+    """Reports that several engines may have written a log, and how to choose an engine."""
     complain(f"{display_name(name)}: {text}: --dialect rocksdb or --dialect pebble decides")
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """Returns the kind of a record and its option, if the kind is not the one that `--as` names.
+    """If a record is not of the kind that `--as` names, returns its kind and the option for that kind.
 
     Returns `None` if the kind is unknown or ambiguous. Some dialects determine the kind of their records, even if a
     record can also be decoded as another kind.
@@ -45,7 +45,7 @@ def _advice(kind: Kind) -> str:
 
 
 def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
-    """Returns the `other_kind` of `for_each_source`, or `None` if every log contains the kind that `--as` names.
+    """Returns `other_kind` for `for_each_source`, or `None` if every log contains the kind that `--as` names.
 
     Once the maximum number of rows is reached, no more logs are opened.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options for how records are printed."""
+    """Adds the options that control how records are printed."""
     parser.add_argument(
         "--format",
         choices=("lines", "nul", "len", "raw"),
@@ -104,7 +104,7 @@ def end_selection(selection: Selection) -> None:
     """Ends the output. This must be called after the last record.
 
     Raises:
-        ValueError: A requested name was in no record.
+        ValueError: A requested name did not occur in any record.
     """
     selection.check_names()
     _print_held_back(selection)
@@ -117,7 +117,7 @@ def _print_held_back(selection: Selection) -> None:
 
 
 class Printer:
-    """Prints the records of a source one by one, in the form of `--format` or as JSON.
+    """Prints the records of a source one by one, in the format that `--format` names or as JSON.
 
     Records that `--as` cannot decode are reported, and determine the status.
 
@@ -183,7 +183,7 @@ class Printer:
             complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
 
     def _report_advice(self, record: cordwood.Record) -> bool:
-        """Reports a record if it is known to be of another kind than `--as` names, and returns whether it is."""
+        """If a record is known not to be of the kind that `--as` names, reports the record and returns true."""
         advice = other_payload(record.data, self._payload, self._dialect) if self._payload else None
         if advice:
             self.status = Status.DAMAGE

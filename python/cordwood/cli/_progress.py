@@ -14,11 +14,11 @@ from cordwood.cli import _messages
 
 
 class ProgressBar:
-    """A bar on stderr with the rate and the time left. It appears if the work takes longer than a second.
+    """A progress bar on stderr that shows the rate and the remaining time.
 
-    The bar is shown only on a terminal, and only if tqdm is installed (the extra `cli`). It is not shown if records
-    are printed on the terminal, because the records already show the progress. The bar is removed before a message is
-    printed and when the work ends.
+    The bar appears if the work takes longer than a second. The bar is shown only on a terminal, and only if tqdm is
+    installed (the extra `cli`). The bar is not shown if records are printed on the terminal, because the records
+    already show the progress. The bar is removed before a message is printed and when the work ends.
     """
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:

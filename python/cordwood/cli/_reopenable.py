@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def is_stream(name: str) -> bool:
-    """Checks whether a source is stdin, a pipe or a device. It can be read only once, and a read may wait forever."""
+    """Checks whether a source is stdin, a pipe or a device, which can be read only once and may block forever."""
     return name == "-" or files.is_stream(name)
 
 
 def first_stream(inputs: Iterable[Input]) -> str | None:
-    """Returns the display name of the first input that would be read and can be read only once."""
+    """Returns the display name of the first input that can be read only once, or `None` if there is none."""
     return next((display_name(file.name) for file in inputs if not file.format and is_stream(file.name)), None)
 
 
@@ -32,7 +32,8 @@ class Reopenable:
     """A source that can be read several times.
 
     A named file, a segmented log or a URL can have several readers at the same time. stdin can have only one reader,
-    and so can the temporary file to which a pipe is copied. There, a reader must finish before the next one starts.
+    and so can the temporary file to which a pipe is copied. For stdin and a temporary file, each reader must finish
+    before the next one starts.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -65,8 +66,8 @@ class Reopenable:
     def check_same(self, end: int) -> None:
         """Checks that a named file is still the same and has not become shorter.
 
-        This must be called after the file was opened again. The original file stays open, so that no other file gets
-        its inode.
+        This must be called after the file was reopened. The original file stays open, so that no other file gets its
+        inode.
 
         Raises:
             Failure: The file was replaced or cut short.

@@ -49,7 +49,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """Returns the text about records that follow damage in their block. It mentions the engine if it is known."""
+    """Returns the text about records that follow damage in their block. The text names the engine if it is known."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")

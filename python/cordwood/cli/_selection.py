@@ -63,7 +63,7 @@ class Selection:
         known: Collection[str] | None = None,
         nested: Collection[str] = (),
     ) -> None:
-        """Creates a selection before the first row.
+        """Creates a selection, before any rows are counted.
 
         Args:
             options: The options of `add_selection_arguments`.
@@ -78,7 +78,7 @@ class Selection:
         self._nested = nested
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = False
-        # The requested names that occurred in no row yet, and the names that occurred in rows.
+        # The requested names that have not occurred in any row yet, and the names that have occurred in rows.
         self._wanted = dict.fromkeys(self.columns or ())
         self._seen: dict[str, None] = {}
         self.is_active: bool = self.columns is not None or self._limit is not None
@@ -94,7 +94,7 @@ class Selection:
         return self._limit is not None and self._count >= self._limit
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """Counts a row, and returns its requested part. Returns `None` if `held_back` will return the row later."""
+        """Counts a row, and returns the requested part, or `None` if `held_back` will return the row later."""
         if self._wanted:
             self.look_for_names(row)
         self._count += 1
@@ -105,10 +105,11 @@ class Selection:
         return wanted
 
     def held_back(self) -> Iterable[dict[str, Any]]:
-        """Returns the empty rows that `take` has held back, because a column that is in no row yet may not exist.
+        """Returns the empty rows that `take` has held back.
 
-        Each row is returned once. The rows belong before the next row that `take` returns. If no row follows, the
-        rows belong at the end, once the names have been checked.
+        A requested column that has not occurred in any row yet may not exist, so rows without values are held back.
+        Each row is returned once. The held-back rows come before the next row that `take` returns. If no row follows,
+        they come at the end, after the names have been checked.
         """
         count, self._held_count = self._held_count, 0
         return repeat({}, count)
@@ -136,10 +137,10 @@ class Selection:
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def check_names(self) -> None:
-        """Checks that each requested name was in a row. This must be called after the last row.
+        """Checks that each requested name occurred in a row. This must be called after the last row.
 
         Raises:
-            ValueError: There were rows, but a requested name was in none of them.
+            ValueError: There were rows, but a requested name did not occur in any of them.
         """
         if self._has_rows:
             self._check(self._wanted)
@@ -156,7 +157,7 @@ class Selection:
 
 
 def no_column(name: str, seen: list[str]) -> ValueError:
-    """Returns the error for a requested name that is in no row."""
+    """Returns the error for a requested name that does not occur in any row."""
     some = seen[:_LISTED_MAX]
     more = f" and {len(seen) - len(some):,} more" if len(seen) > len(some) else ""
     return ValueError(f"there is no column {escaped(name)}, only {escaped(', '.join(some))}{more}{guess(name, seen)}")

@@ -96,14 +96,14 @@ class Tally(Fold):
 
     @property
     def is_export(self) -> bool:
-        """Whether the files are only metadata of exports that have no entities or that the verb checks."""
+        """Whether all files are metadata of exports, and each export has no entities or is checked by the verb."""
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)
 
     @property
     def status(self) -> Status:
-        """The exit status, which is the worst of all sources. A failure is worse than damage."""
+        """The exit status, which is the worst status of any source. A failure is worse than damage."""
         if self.failed_count or not (self.log_count or self.database_count or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class _Pipe(RawIOBase):
-    """Reads from stdin if it cannot seek. A read waits for bytes for at most a second at a time.
+    """Reads from a stdin that does not support seeking. A read waits at most a second at a time.
 
     Python runs signal handlers between two calls. A signal that arrives just before a blocking system call does not
-    interrupt it. Without this time limit, the command would wait for bytes that may never arrive.
+    interrupt the call. Without this time limit, the command would wait for bytes that may never arrive.
     """
 
     def __init__(self, raw: FileIO) -> None:
@@ -54,7 +54,7 @@ def stdin() -> BufferedReader:
     except OSError as error:
         error.filename = name
         raise
-    # Many readers, including those of Python, treat a read that returns no bytes as the end of the file.
+    # Many readers, including Python's own, treat a read that returns no bytes as the end of the file.
     if sys.platform != "win32" and not os.get_blocking(sys.stdin.fileno()):
         text = "it is in non-blocking mode, where a read may return no bytes before the end"
         raise OSError(errno.EAGAIN, text, name)

@@ -1,4 +1,4 @@
-"""Formats lines and commands for a terminal, with their widths and colours."""
+"""Wraps and colours lines for a terminal, and formats commands to be copied."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIDTH = 80
 
 
 def terminal_width() -> int:
-    """Returns the width of the terminal, as `shutil.get_terminal_size` does, but `shutil` is slow to import."""
+    """Returns the width of the terminal. Does not use `shutil`, because importing it is slow."""
     with contextlib.suppress(KeyError, ValueError):
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
@@ -76,7 +76,7 @@ def _literal(path: str) -> str:
 
 
 def shell_word(path: str) -> str:
-    """Returns a path as a shell argument, which cannot look like an option or contain control characters."""
+    """Returns a path as a shell argument that cannot look like an option and has no control characters."""
     if path.startswith("-"):
         path = f"./{path}"
     if IS_WINDOWS:

@@ -98,7 +98,8 @@ def _file_len(name: str) -> float:
     """Returns the length of a file before it is read.
 
     The output may be appended to the same file, as in `cat log | write --append log`. This length is not passed to
-    the reader as `end`, because only the end of the file shows that stale bytes are left from a recycled log.
+    the reader as `end`, because only at the end of the file can the reader tell that stale bytes are left from a
+    recycled log.
     """
     if name == "-" or is_url(name):
         return math.inf

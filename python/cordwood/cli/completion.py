@@ -48,7 +48,7 @@ def _words(typed: list[str]) -> list[str]:
     if before in ([], ["help"]):
         found = [*VERBS, "help"]
     elif before[0] in VERBS:
-        # Only private attributes of argparse list the arguments of a parser.
+        # argparse lists the arguments of a parser only in private attributes.
         parser: Any = make_parser(before[:1])
         [verbs] = parser._subparsers._group_actions  # noqa: SLF001
         for action in verbs.choices[before[0]]._actions:  # noqa: SLF001

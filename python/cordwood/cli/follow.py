@@ -107,15 +107,15 @@ _MAY_BECOME_LOGS = {
     "text": "the file is text",
     "unknown": "the file is in an unknown format, without a valid fragment or the header of a log",
 }
-"""The message for each format without a signature. A file in such a format may become a log as more is written."""
+"""The message for each format without a signature. Such a file may become a log as more bytes are written."""
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
     """Checks whether the bytes in the file so far may be the start of a log. If not, reports the format.
 
-    A follower refuses a file in another format only if the format has a signature. Otherwise, it waits for more
-    bytes. It also waits if the file contains the rest of another log. If the file was renamed, the follower would
-    wait forever without a message.
+    A follower refuses a file in another format only if the format has a signature. Otherwise, the follower waits for
+    more bytes. A follower also waits if the file contains the rest of another log. If the file was renamed, the
+    follower would wait forever without a message.
     """
     if not os.path.isfile(options.source):
         return True

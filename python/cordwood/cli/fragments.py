@@ -43,7 +43,7 @@ PIECE_LEN = 1 << 20
 
 
 class Region(NamedTuple):
-    """Adjacent skipped bytes with the same reason."""
+    """Adjacent bytes that were skipped for the same reason."""
 
     start: int
     end: int

@@ -233,7 +233,7 @@ def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
 
 
 def _print_databases(info: Info) -> None:
-    """Prints a database and any long MANIFEST. If there are several databases, only those with faults are printed."""
+    """Prints a database and any long MANIFEST. If there are several, only databases with faults are printed."""
     for text in filter(None, map(_long_manifest, info.databases)):
         _print("manifest", text)
     if len(info.databases) == 1:
@@ -246,7 +246,7 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """Returns a line about a MANIFEST that takes long to read because it has the edits of months, with a remedy."""
+    """If the MANIFEST is so long that reading it takes a while, returns a line that says so and names a remedy."""
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):
@@ -263,7 +263,7 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
 
 
 def _held(payloads: Mapping[str, int], log_count: int) -> str:
-    """Returns the kinds of records. For several logs, each kind has its number of logs."""
+    """Returns the kinds of records. For several logs, each kind is followed by the number of logs that contain it."""
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
     if log_count == 1:
         return _listed(held)
@@ -282,7 +282,7 @@ def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
     for run in runs[:RUNS_MAX]:
         start = "" if run.first_time is None else f"{_time(run.first_time)}, "
         state = {"ok": "", "torn": ", with a torn tail", "damaged": f", {red('DAMAGED')}"}[run.state]
-        # A name is not folded.
+        # A name is never wrapped.
         print(f"  run      {start}{quantity(run.record_count, 'record')}{state}: {display_name(run.path)}")
     if len(runs) > RUNS_MAX:
         _print("", f"and {quantity(len(runs) - RUNS_MAX, 'more run')}")
@@ -296,7 +296,7 @@ def _live_files_text(manifests: Sequence[str]) -> str:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Returns the names as text. If there are several names, each has its count."""
+    """Returns the names as text. If there are several names, each name is followed by its count."""
     return ", ".join(name if len(counts) == 1 else f"{name} ({count:,})" for name, count in sorted(counts.items()))
 
 
@@ -316,7 +316,7 @@ def _damage(info: Info) -> str:
 
 def _unneeded(info: Info) -> Iterator[str]:
     """Yields a line for each database with damaged logs that its engine no longer reads."""
-    # If a table is missing, a damaged log may be the only file with its writes.
+    # If a table is missing, a damaged log may be the only file that contains the writes of this table.
     for database in (database for database in info.databases if database.ok):
         names = [
             path
@@ -332,7 +332,7 @@ def _unneeded(info: Info) -> Iterator[str]:
 
 
 def _zeros(info: Info) -> str | None:
-    """Returns a text about the zeros at the ends of logs. For several logs, it does not mention padding."""
+    """Returns a text about the zeros at the ends of logs. For several logs, the text does not mention padding."""
     if info.report:
         zeros = zeros_of(info.report)
         return str(zeros) if zeros else None

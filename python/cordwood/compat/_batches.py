@@ -31,7 +31,7 @@ class KeyValue(NamedTuple):
 
 
 def records(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
-    """Yields the records, each with the offset of its first byte after the fragment's header."""
+    """Yields the records, each with the offset of its first byte, which follows the fragment's header."""
     for record in reader.records():
         yield record.offset + FRAGMENT_HEADER_LEN, record.data
 
@@ -50,9 +50,9 @@ def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatc
 def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
     """Yields the puts and deletes of a batch. At any other operation, reports it to the logger and stops.
 
-    RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. Each batch of
-    its TransactionDB starts with a no-operation. The offset of an operation is the offset of its tag. It is counted
-    from `offset` as if the batch were contiguous in the file.
+    RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. RocksDB's
+    TransactionDB starts each batch with a no-operation. The offset of an operation is the offset of its tag. Offsets
+    are counted from `offset` as if the batch were contiguous in the file.
     """
     at = BATCH_HEADER_LEN
     sequence = batch.sequence

@@ -18,7 +18,7 @@ LISTED_ENOUGH = 1_000
 
 
 class _Whole:
-    """A file read from its start. This object has its own position, because other code may move that of the file."""
+    """A file read from its start. This object keeps its own position, because others may move the file's position."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file
@@ -49,11 +49,11 @@ class Scanner:
     damage before these records.
 
     Attributes:
-        file: The file, which stays open. It can be read even if its name was removed.
+        file: The file, which stays open. The file can be read even if its name was removed.
         name: The name of the file, for messages.
         reader: The underlying reader.
-        offset: The file offset after the returned records, in bytes. After an error for damage, the start of the
-            damage.
+        offset: The file offset after the returned records, in bytes. After an error about damage, this is the start
+            of the damage.
     """
 
     def __init__(self, file: io.BufferedIOBase, name: str, offset: int) -> None:
@@ -79,7 +79,7 @@ class Scanner:
         """Returns the next record, or `None` at the end.
 
         Raises:
-            error_type: There is damage at `offset`. The next call continues after it.
+            error_type: There is damage at `offset`. The next call continues after the damage.
         """
         if not self._pending:
             if self._starts_anew:

@@ -113,7 +113,7 @@ class _Log:
         return 0
 
     def seek(self, offset: int) -> int:
-        # A reader starts one byte earlier, to check that the file is long enough. It ignores the value of this byte.
+        # A reader starts one byte earlier to check that the file is long enough, and ignores the value of this byte.
         self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
         if offset != self.position and not self._is_before:
             if not hasattr(self.file, "seek"):
@@ -136,8 +136,8 @@ class RecordsReader:
     """Reads the records of a log. Iterating yields the records from the current position on, as `bytes`.
 
     Args:
-        reader: A binary file, or another object with `read`. If it has `tell`, reading starts at the position of the
-            file. Offsets are counted from the start of the file.
+        reader: A binary file, or another object with `read`. If the object has `tell`, reading starts at its
+            position. Offsets are counted from the start of the file.
     """
 
     def __init__(self, reader: Readable) -> None:
@@ -211,7 +211,7 @@ class RecordsWriter:
     """Writes records to a log, inside a `with` statement. Each record is passed to the file immediately.
 
     Args:
-        writer: A binary file, or another object with `write`. It stays open.
+        writer: A binary file, or another object with `write`. The file stays open.
         _pad_last_block: Whether to fill the last block with zeros on closing. Default: `True`.
     """
 

@@ -90,7 +90,7 @@ class ParsedInternalKey:
 
 @dataclass
 class WriteBatch:
-    """A batch of puts and deletes. Its offset is that of the first byte after the fragment's header."""
+    """A batch of puts and deletes. `offset` is the position of the first byte after the fragment's header."""
 
     offset: int
     sequence_number: int
@@ -100,7 +100,7 @@ class WriteBatch:
 
 @dataclass
 class PhysicalRecord:
-    """A fragment. `base_offset` is the file offset of its block. The other offsets are relative to the block."""
+    """A fragment. `base_offset` is the file offset of its block. All other offsets are relative to this block."""
 
     base_offset: int
     offset: int

@@ -91,7 +91,7 @@ def _name_of(file: _Path | int) -> str:
 
 
 class DamagedError(cordwood.CorruptionError, AssertionError):
-    """A file is damaged. The attributes are those of `cordwood.CorruptionError`."""
+    """A file is damaged. This error has the same attributes as `cordwood.CorruptionError`."""
 
 
 class FileHeaderError(cordwood.CordwoodError, AssertionError):
@@ -103,7 +103,7 @@ class _Message(Protocol):
 
 
 class DataStore:
-    """A `.wandb` file, which one of the three methods `open_for_...` opens. Opening another file closes the first."""
+    """A `.wandb` file, opened by one of the three methods `open_for_...`. Opening another file closes the first."""
 
     def __init__(self) -> None:
         # These names are the same as in wandb. Scripts use them, and some scripts set them in their own
@@ -181,7 +181,7 @@ class DataStore:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The underlying reader of a scanned file. Its `skipped` and `outcome` describe the bytes not returned.
+        """The reader of a scanned file. Its `skipped` and `outcome` describe the bytes that were not returned.
 
         `skipped` is emptied at the end of the file, and whenever it has 1,000 regions.
         """
@@ -203,7 +203,7 @@ class DataStore:
         return self._index
 
     def in_last_block(self) -> bool:
-        """Checks whether the file ends within 32,761 bytes, judged by its length when it was opened."""
+        """Checks whether the file ends within 32,761 bytes, judged by its length at the time of opening."""
         return self._index > self._size_bytes - LEVELDBLOG_DATA_LEN
 
     def scan_data(self) -> bytes | None:

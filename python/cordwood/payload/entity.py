@@ -1,7 +1,7 @@
-"""Decodes the records of Datastore and Firestore exports, which are entities.
+"""Decodes the records of Datastore and Firestore exports. Each record is an entity.
 
-In the terms of Datastore, a Firestore document is an entity, a collection is a kind, and a map is an entity in an
-entity.
+This module uses the terms of Datastore. A Firestore document is an entity, a collection is a kind, and a map is an
+entity inside another entity.
 
 >>> from cordwood.payload import entity
 >>> record = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c 7209 1a016e 2000 2a020805")
@@ -25,15 +25,15 @@ __all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode",
 
 
 class Key(NamedTuple):
-    """The key of an entity, which says where it is stored.
+    """The key of an entity, which identifies it in its database.
 
     Attributes:
-        app: The application. It consists of the partition and the project, such as `s~project`, or `dev~project` from
-            an emulator. It is empty in Firestore's maps.
-        path: The elements from the root to the entity. Each has a kind, and a number or a name. The number or
-            name is `None` if the entity has not been assigned one yet.
-        namespace: The namespace, if it is not the default one.
-        database: The database, if it is not the default one.
+        app: The application, which consists of a partition and a project, such as `s~project`, or `dev~project` from
+            an emulator. The application is empty in Firestore's maps.
+        path: The elements from the root to the entity. Each element has a kind, and a number or a name. The number or
+            name is `None` if none has been assigned to the entity yet.
+        namespace: The namespace, if it is not the default namespace.
+        database: The database, if it is not the default database.
     """
 
     app: str
@@ -62,9 +62,9 @@ class User(NamedTuple):
         auth_domain: The domain in which the account was authenticated.
         nickname: The display name, if there is one.
         gaia_id: The number of the Google account.
-        obfuscated_gaia_id: The obfuscated number of the account, if it is stated.
+        obfuscated_gaia_id: The obfuscated number of the account, if the record states it.
         federated_identity: The OpenID identity, if there is one.
-        federated_provider: The provider of that identity, if there is one.
+        federated_provider: The provider of the OpenID identity, if there is one.
     """
 
     email: str
@@ -77,13 +77,13 @@ class User(NamedTuple):
 
 
 class OtherField(NamedTuple):
-    """A field that is kept without being interpreted.
+    """A field that is kept but not interpreted.
 
     Attributes:
         message: The message of `storage_onestore_v3` that the field belongs to: `"EntityProto"`, `"Property"`, ...
         number: The number of the field.
         offset: The offset in the record at which the field starts, in bytes.
-        data: The whole field, with tag and content.
+        data: The whole field, including its tag.
     """
 
     message: str
@@ -93,16 +93,16 @@ class OtherField(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """An entity, a document, or a map in one.
+    """An entity of Datastore, or a document or a map of Firestore.
 
     Attributes:
-        key: The key of the entity. An entity inside another one need not have a key.
-        properties: The values by name, in the order of the record.
-        meanings: The meanings of values (`Property.Meaning`), if they are stated. For example, 2 is a link and 15 is
-            a long text. Each value has one meaning, so an array has several.
+        key: The key of the entity. An entity inside another entity may have no key.
+        properties: The values of the properties by their names, in the order of the record.
+        meanings: The meanings of the values (`Property.Meaning`), if the record states them. For example, 2 is a link
+            and 15 is a long text. An array has one meaning for each of its values.
         unindexed: The names of properties whose values are not all indexed. This includes all Firestore properties.
-        other_fields: The fields that are not interpreted. These are the fields that Google's own reader skips, and
-            any fields that are newer than cordwood.
+        other_fields: The fields that are not interpreted, which are the fields that Google's reader skips and any
+            fields that this release does not know.
     """
 
     key: Key | None
@@ -131,7 +131,7 @@ def _timestamp(microseconds: int) -> datetime | int:  # pyright: ignore[reportUn
 
 
 def decode(record: bytes) -> Entity:
-    """Returns the entity in a record, with values of Python types.
+    """Returns the entity in a record, with its values as Python types.
 
     Args:
         record: The record of an export.
@@ -140,7 +140,8 @@ def decode(record: bytes) -> Entity:
         The entity.
 
     Raises:
-        PayloadError: The record is not an entity. A less strict reader might, for example, accept the last of two keys.
+        PayloadError: The record is not a valid entity. For example, a record with two keys is refused, although a
+            less strict reader may accept the last key.
         TypeError: `record` is not bytes-like.
     """
     return decode_entity(record)
@@ -153,12 +154,13 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: The record of an export.
 
     Returns:
-        `key` and `properties`, and `other_fields` if there are any. A time becomes text as in RFC 3339. Bytes become
-        `{"base64": "..."}`. A place becomes `{"latitude": ..., "longitude": ...}`. A key becomes an object with its
-        `path` in one list. A user becomes an object. An entity becomes an object of its properties. If it has a key,
-        this is `__key__`, which is never the name of a property. Numbers that JSON lacks become `"NaN"`, `"Infinity"`
-        and `"-Infinity"`, as in the JSON of protocol buffers. The result does not contain the meanings of values, or
-        which values are indexed. `decode` returns both.
+        A dictionary with `key`, `properties`, and `other_fields` if there are any. A time becomes a string in the
+        format of RFC 3339. Bytes become `{"base64": "..."}`. A place becomes `{"latitude": ..., "longitude": ...}`. A
+        key becomes an object whose `path` is one flat list. A user becomes an object. An entity becomes an object of
+        its properties. If the entity has a key, the object also has the entry `__key__`, which is never the name of a
+        property. Numbers that JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of protocol
+        buffers. The result does not contain the meanings of the values, and does not show which values are indexed.
+        `decode` returns both.
 
     Raises:
         PayloadError: The record is not an entity.

@@ -1,6 +1,7 @@
 """Decodes the records of `.swanlab` files, which contain the logged data of a run of SwanLab.
 
-SwanLab need not be installed. Releases before 0.8 wrote JSON, and later ones write protocol buffers. Both are read.
+SwanLab does not need to be installed. Releases of SwanLab before 0.8 wrote JSON, and later releases write protocol
+buffers. This module reads both.
 
 >>> import json
 >>> from cordwood.payload import swanlab
@@ -19,15 +20,15 @@ __all__ = ["history_row"]
 
 
 def history_row(record: bytes) -> dict[str, Any] | None:
-    """Returns a number that was logged. Images, texts and other media are not numbers.
+    """Returns the logged number in a record. Images, texts and other media are not numbers.
 
     Args:
         record: The record of a `.swanlab` file.
 
     Returns:
         A dictionary of `key` (the name), `step`, `epoch` (the number of values with this name so far, only in JSON),
-        `value`, and `time` (a `datetime` in UTC). A value that the record does not state is `None`. If the record is
-        of another kind, the result is `None`.
+        `value`, and `time` (a `datetime` in UTC). A value that the record does not state is `None`. If the record
+        does not contain a number, the result is `None`.
 
     Raises:
         PayloadError: The record is not a SwanLab record.

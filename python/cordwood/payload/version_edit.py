@@ -38,33 +38,33 @@ _SHOWN_MAX = 8
 
 
 class FieldKind(StrEnum):
-    """The kind of a field of a version edit, and its value. `docs/reference/payload.md` lists the tags.
+    """The kind of a field of a version edit, and the type of its value. `docs/reference/payload.md` lists the tags.
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.
         LOG_NUMBER: Logs with smaller numbers are not needed: `int`.
-        NEXT_FILE_NUMBER: The number that the next file gets: `int`.
+        NEXT_FILE_NUMBER: The number of the next file to be created: `int`.
         LAST_SEQUENCE: The last sequence number that was assigned: `int`.
         COMPACT_POINTER: Where the next compaction of a level starts: `CompactPointer`.
         DELETED_FILE: A table was removed from a level: `DeletedFile`.
         NEW_FILE: A table was added to a level: `NewFile`.
-        PREV_LOG_NUMBER: One older log that is needed: `int`, always 0 since 2011.
+        PREV_LOG_NUMBER: The number of an older log that is also needed: `int`, always 0 since 2011.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any column family: `int`.
-        COLUMN_FAMILY: The column family that the edit is about, if it is not the default one: `int`.
-        COLUMN_FAMILY_ADD: The column family is new, and this is its name: `bytes`.
+        COLUMN_FAMILY: The number of the column family that the edit changes, if it is not the default one: `int`.
+        COLUMN_FAMILY_ADD: The column family is new. The value is its name: `bytes`.
         COLUMN_FAMILY_DROP: The column family is dropped: `None`.
-        MAX_COLUMN_FAMILY: The largest number that a column family has had: `int`.
-        IN_ATOMIC_GROUP: The edit takes effect together with this many edits that follow: `int`.
-        BLOB_FILE_ADDITION: There is a new blob file: `BlobFileAddition`.
+        MAX_COLUMN_FAMILY: The largest number that any column family has had: `int`.
+        IN_ATOMIC_GROUP: The number of following edits that take effect together with this edit: `int`.
+        BLOB_FILE_ADDITION: A blob file was added: `BlobFileAddition`.
         BLOB_FILE_GARBAGE: A part of a blob file is garbage: `BlobFileGarbage`.
         DB_ID: The identity of the database: `bytes`.
-        WAL_ADDITION: There is a write-ahead log, or it has been synced: `WalAddition`.
-        WAL_DELETION: Write-ahead logs with smaller numbers are gone: `int`.
-        FULL_HISTORY_TS_LOW: User-defined timestamps older than this one are not needed: `bytes`.
+        WAL_ADDITION: A write-ahead log was created or synced: `WalAddition`.
+        WAL_DELETION: Write-ahead logs with smaller numbers were removed: `int`.
+        FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is needed: `bytes`.
         PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are kept in files: `bool`.
         SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
         LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes: `int`.
-        IGNORABLE: A field of a later RocksDB that is safe to ignore: `bytes`.
+        IGNORABLE: A field of a newer RocksDB release that is safe to ignore: `bytes`.
     """
 
     COMPARATOR = "comparator"
@@ -94,7 +94,7 @@ class FieldKind(StrEnum):
 
 
 class CustomFieldKind(StrEnum):
-    """The kind of a further field of a new file, and its value. The names are spelt as in RocksDB.
+    """The kind of an additional field of a new file, and the type of its value. The names are spelt as in RocksDB.
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
@@ -108,13 +108,13 @@ class CustomFieldKind(StrEnum):
         MIN_TIMESTAMP: The smallest user-defined timestamp in the file: `bytes`.
         MAX_TIMESTAMP: The largest user-defined timestamp in the file: `bytes`.
         UNIQUE_ID: The file's unique number, 16 or 24 bytes: `bytes`.
-        EPOCH_NUMBER: The order in which files were flushed or ingested: `int`.
+        EPOCH_NUMBER: A number that orders files by when they were flushed or ingested: `int`.
         COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes that range deletions in the file cover: `int`.
         TAIL_SIZE: The number of bytes in the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
         FILE_OPEN_METADATA: Metadata for opening the file faster: `bytes`.
         PATH_ID: The number of the directory among RocksDB's `db_paths`: `int`.
-        IGNORABLE: A field of a later version that is safe to ignore: `bytes`.
+        IGNORABLE: A field of a newer version that is safe to ignore: `bytes`.
     """
 
     NEED_COMPACTION = "need_compaction"
@@ -138,12 +138,12 @@ class CustomFieldKind(StrEnum):
 
 
 class InternalKey(NamedTuple):
-    """A key as it is stored in the tables of a database.
+    """A key in the form in which the tables of a database store it.
 
     Attributes:
-        user_key: The key that the user of the database knows.
+        user_key: The key as the user of the database knows it.
         sequence: The sequence number, which has 56 bits.
-        value_type: The type of the entry, which is the tag of an operation: 0 for a delete, 1 for a put.
+        value_type: The type of the entry, which is the tag of its operation, such as 0 for a delete and 1 for a put.
     """
 
     user_key: bytes
@@ -155,7 +155,7 @@ class CompactPointer(NamedTuple):
     """Where the next compaction of a level starts.
 
     Attributes:
-        level: The level, 0 for the newest.
+        level: The level. Level 0 is the newest.
         key: The key at which the compaction starts.
     """
 
@@ -167,7 +167,7 @@ class DeletedFile(NamedTuple):
     """A table that was removed from a level.
 
     Attributes:
-        level: The level, 0 for the newest.
+        level: The level. Level 0 is the newest.
         file_number: The number in the file's name.
     """
 
@@ -176,7 +176,7 @@ class DeletedFile(NamedTuple):
 
 
 class CustomField(NamedTuple):
-    """A further field of a new file or of a blob file.
+    """An additional field of a new file or of a blob file.
 
     Attributes:
         kind: The kind of the field.
@@ -193,15 +193,15 @@ class NewFile(NamedTuple):
     """A table that was added to a level.
 
     Attributes:
-        level: The level, 0 for the newest.
+        level: The level. Level 0 is the newest.
         file_number: The number in the file's name.
         file_len: The length of the file, in bytes.
         smallest: The smallest key in the table.
         largest: The largest key in the table.
-        smallest_sequence: The smallest sequence number in the table. LevelDB does not state it.
-        largest_sequence: The largest sequence number in the table. LevelDB does not state it.
+        smallest_sequence: The smallest sequence number in the table. LevelDB does not state this number.
+        largest_sequence: The largest sequence number in the table. LevelDB does not state this number.
         path_id: The number of the directory among RocksDB's `db_paths`.
-        custom_fields: Further fields of RocksDB.
+        custom_fields: Additional fields of RocksDB.
     """
 
     level: int
@@ -221,10 +221,10 @@ class BlobFileAddition(NamedTuple):
     Attributes:
         file_number: The number in the file's name.
         blob_count: The number of values in the file.
-        blob_len: The number of bytes that the values take.
-        checksum_method: The name of the checksum. Empty if there is none.
+        blob_len: The total length of the values in bytes.
+        checksum_method: The name of the checksum. Empty if there is no checksum.
         checksum: The checksum of the whole file.
-        custom_fields: Further fields of RocksDB.
+        custom_fields: Additional fields of RocksDB.
     """
 
     file_number: int
@@ -236,13 +236,13 @@ class BlobFileAddition(NamedTuple):
 
 
 class BlobFileGarbage(NamedTuple):
-    """Values of a blob file that are no longer referred to.
+    """Values in a blob file that no table refers to any longer.
 
     Attributes:
         file_number: The number in the file's name.
-        blob_count: The number of these values.
-        blob_len: The number of bytes that they take.
-        custom_fields: Further fields of RocksDB.
+        blob_count: The number of unreferenced values.
+        blob_len: The total length of these values in bytes.
+        custom_fields: Additional fields of RocksDB.
     """
 
     file_number: int
@@ -275,7 +275,7 @@ class Field(NamedTuple):
     Attributes:
         kind: The kind of the field.
         tag: The number before the field in the record. Some kinds have several tags, because the engines have changed
-            how they write them.
+            the form in which they write such fields.
         value: The value, whose type depends on the kind.
     """
 
@@ -310,17 +310,16 @@ def _value(kind: str, value: object) -> Any:
 
 @final
 class VersionEdit:
-    r"""A record of a LevelDB or RocksDB MANIFEST, with the changes of one version of the database.
+    r"""A LevelDB or RocksDB MANIFEST record, which lists the changes that lead to a new version of the database.
 
-    Iterating yields the same fields as `fields`, but one at a time. The fields of a long record
-    take many times its size as objects. `bytes(edit)` is the record.
+    Iterating yields the same fields as `fields`, but creates them one at a time. All fields of a long record together
+    take many times the size of the record. `bytes(edit)` is the record.
 
     Args:
-        record: The record. It is decoded completely.
+        record: The record, which is decoded completely.
 
     Raises:
-        PayloadError: The record is not a version edit. Tags that only Pebble knows are unknown
-            here.
+        PayloadError: The record is not a version edit. Tags that only Pebble uses are not supported.
         TypeError: `record` is not bytes-like.
 
     >>> from cordwood.payload import VersionEdit
@@ -340,7 +339,7 @@ class VersionEdit:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields, in the order of the record. They are created on first use and kept."""
+        """The fields in the order of the record. The fields are created on first use and kept."""
         if self._fields is None:
             self._fields = tuple(self)
         return self._fields
@@ -354,11 +353,11 @@ class VersionEdit:
     def to_dict(self) -> dict[str, object]:
         r"""Returns the edit in a form that JSON can represent.
 
-        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not. `None` is left
-        out.
+        Bytes become a string if they are valid UTF-8, and `{"base64": "..."}` otherwise. Values that are `None` are
+        left out.
 
         Returns:
-            `fields`, each with `kind`, `tag` and `value`.
+            A dictionary with the list `fields`, whose items have `kind`, `tag` and `value`.
 
         >>> from cordwood.payload import VersionEdit
         >>> VersionEdit(b"\x02\x04").to_dict()
@@ -390,9 +389,11 @@ class LiveFile(NamedTuple):
     """A table of a database.
 
     Attributes:
-        column_family: The number of the table's column family. It is 0 for the default one and in LevelDB.
-        column_family_name: The name of the column family, if the MANIFEST states it. It does not for the default one.
-        file: The level and the number of the table, and the other fields about it in the MANIFEST.
+        column_family: The number of the table's column family. The number is 0 for the default column family, and
+            always 0 in LevelDB.
+        column_family_name: The name of the column family, if the MANIFEST states it. No MANIFEST states the name of
+            the default column family.
+        file: The level, the number and the other fields of the table, from the MANIFEST.
     """
 
     column_family: int
@@ -401,10 +402,10 @@ class LiveFile(NamedTuple):
 
 
 def live_files(records: Iterable[bytes]) -> list[LiveFile]:
-    r"""Returns the tables of a database after all edits in its MANIFEST.
+    r"""Returns the tables of a database after applying all edits in its MANIFEST.
 
-    RocksDB has groups of edits that take effect together. They do so once all of them are present. Blob files are not
-    listed.
+    In RocksDB, a group of edits can take effect together. Such a group is applied only if all of its edits are
+    present. Blob files are not listed.
 
     Args:
         records: All records of the MANIFEST. If a damaged record is missing, the result may be wrong.
@@ -414,7 +415,7 @@ def live_files(records: Iterable[bytes]) -> list[LiveFile]:
 
     Raises:
         PayloadError: A record is not a version edit.
-        CorruptionError: The records come from a reader, and the file is damaged.
+        CorruptionError: The records come from a reader whose file is damaged.
 
     >>> from cordwood.payload import version_edit
     >>> key = b"\x09a\x01\x01\0\0\0\0\0\0"

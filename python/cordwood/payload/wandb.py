@@ -1,9 +1,10 @@
 """Decodes the records of `.wandb` files, which contain the logged data of a run of Weights & Biases.
 
-You need no account, no network and no other package. Only `to_dict` needs an installed `wandb`.
+You need no account, no network and no other package, except that `to_dict` requires the package `wandb`.
 
-`run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run, or its records. The records
-can be an open `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable of `bytes`.
+`run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run's file, or the records of a
+run. The records can be an open `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable
+of `bytes`.
 
     >>> from cordwood.payload import wandb
     >>> for row in wandb.history("run-59kl0f4q.wandb"):  # doctest: +SKIP
@@ -28,23 +29,23 @@ __all__ = ["config", "history", "history_row", "metrics", "output", "run", "summ
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    """Returns the message in a record, as JSON values.
+    """Returns the message in a record as JSON values.
 
-    This needs the package `wandb`: `pip install 'cordwood[wandb]'`.
+    This function needs the package `wandb`: `pip install 'cordwood[wandb]'`.
 
     Args:
         record: The record of a `.wandb` file.
 
     Returns:
-        The fields by their names in wandb's `.proto` file, in the JSON of protocol buffers. 64-bit integers are
-        strings, and a field that has its default value is left out. If a newer wandb wrote the record, `unknown_len`
-        is the number of bytes that the installed wandb does not know.
+        The fields by their names in wandb's `.proto` file, in the JSON format of protocol buffers. 64-bit integers
+        are strings, and fields with default values are left out. If a newer wandb wrote the record, `unknown_len` is
+        the number of bytes that the installed wandb does not recognise.
 
     Raises:
-        PayloadError: The record is not such a message, or JSON cannot represent one of its values.
+        PayloadError: The record is not a message of wandb, or JSON cannot represent one of its values.
         ImportError: `wandb` is not installed, or cannot be imported.
     """
-    # These modules have no types, because their classes are created when they are imported.
+    # These modules have no type annotations, because their classes are created at import.
     message = _imported("wandb.proto.wandb_internal_pb2").Record()
     protobuf, json_format = _imported("google.protobuf.message"), _imported("google.protobuf.json_format")
     try:
@@ -80,53 +81,53 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         records: The records of a run, or the path of its file.
 
     Yields:
-        A row for each step, as from `history_row`.
+        A row for each step, in the form that `history_row` returns.
 
     Raises:
-        PayloadError: A record is not one of wandb, or a value does not have the type that `history_row` needs.
-        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
-            path, leaves it out.
+        PayloadError: A record is not a wandb record, or a value does not have the type that `history_row` needs.
+        CorruptionError: The file is damaged. To leave the damage out, pass
+            `cordwood.open(path, on_corruption="salvage")` instead of the path.
     """
     return _rows("wandb-history", records)
 
 
 def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict[str, Any] | None:
-    """Returns the values of one step.
+    """Returns the values that were logged in one step.
 
     Args:
         record: The record of a `.wandb` file.
-        errors: A value that cannot be read is left out, and its error is appended to this list. Default: `None`: the
-            error is raised.
+        errors: A list to which the errors of unreadable values are appended. These values are left out. Default:
+            `None`, which means that the errors are raised.
 
     Returns:
-        The values by the names that wandb shows. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb adds
-        `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
-        digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its escape of six
-        characters. `None` if this is not a record of the history.
+        The values, by the names that wandb shows. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb
+        adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with
+        more digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its six-character
+        escape. The result is `None` if this is not a record of the history.
 
     Raises:
-        PayloadError: The record is not a wandb record. Without `errors`, also if a value is not JSON or is nested too
-            deeply, or if two values have the same name.
+        PayloadError: The record is not a wandb record. Without `errors`, this is also raised if a value is not JSON
+            or is nested too deeply, or if two values have the same name.
     """
     return RecordDecoder("wandb-history").row(record, errors)
 
 
 def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yields the measurements that wandb made of the machine during the run.
+    """Yields the measurements of the machine that wandb took during the run.
 
     Args:
         records: The records of a run, or the path of its file.
 
     Yields:
-        A row for each measurement. It has `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values by
-        the names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. It has no `_runtime` if no
-        earlier record states when the run started.
+        A row for each measurement. Each row has `_timestamp` (Unix time) and `_runtime`, both in seconds, and the
+        values by the names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. The row has no
+        `_runtime` if no earlier record states when the run started.
 
     Raises:
-        PayloadError: A record is not one of wandb. A value is not JSON or is nested too deeply, or two have the same
-            name.
-        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
-            path, leaves it out.
+        PayloadError: A record is not a wandb record, a value is not JSON or is nested too deeply, or two values have
+            the same name.
+        CorruptionError: The file is damaged. To leave the damage out, pass
+            `cordwood.open(path, on_corruption="salvage")` instead of the path.
     """
     return _rows("wandb-metrics", records)
 
@@ -139,12 +140,12 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
     Returns:
         The text of stdout and stderr, in the order in which it was printed. Terminal control characters are left as
-        they are. This includes the carriage returns with which a progress bar overwrites itself.
+        they are. These include the carriage returns with which a progress bar overwrites itself.
 
     Raises:
-        PayloadError: A record is not one of wandb.
-        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
-            path, leaves it out.
+        PayloadError: A record is not a wandb record.
+        CorruptionError: The file is damaged. To leave the damage out, pass
+            `cordwood.open(path, on_corruption="salvage")` instead of the path.
     """
     decoder = RecordDecoder("wandb-output")
     pieces = (decoder.value(record) for record in _records(records))
@@ -152,7 +153,7 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
 
 def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns the description of a run: who ran which program, where, when, and how it ended.
+    """Returns the description of a run, such as its name, its program, its start time and how it ended.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -161,46 +162,46 @@ def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         `id`, `name`, `project`, `entity`, `group`, `job_type`, `tags` (a list), `notes`, `state`, `exit_code`,
         `start_time` (a `datetime` in UTC), `host`, `git_commit` and `command`, in this order. A value that is not in
         the records is `None`. `state` is `"finished"`, `"failed"` (the exit code is not 0), or `"unfinished"`. A run
-        is unfinished if the records do not say how it ended, because it continues or its process was killed.
+        is unfinished if the records do not state how it ended, because the run continues or its process was killed.
 
     Raises:
-        PayloadError: A record is not one of wandb.
-        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
-            path, leaves it out.
+        PayloadError: A record is not a wandb record.
+        CorruptionError: The file is damaged. To leave the damage out, pass
+            `cordwood.open(path, on_corruption="salvage")` instead of the path.
     """
     return _last_row("wandb-run", records)
 
 
 def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns the summary of a run: the contents of `run.summary` at the end of the run, or where the file ends.
+    """Returns the summary of a run, which is `run.summary` at the end of the run or at the end of the file.
 
     Args:
         records: The records of the run, or the path of its file.
 
     Returns:
-        The values by their names, nested as they were.
+        The values by their names, with their original nesting.
 
     Raises:
-        PayloadError: A record is not one of wandb, or a value is not JSON or is nested too deeply.
-        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
-            path, leaves it out.
+        PayloadError: A record is not a wandb record, or a value is not JSON or is nested too deeply.
+        CorruptionError: The file is damaged. To leave the damage out, pass
+            `cordwood.open(path, on_corruption="salvage")` instead of the path.
     """
     return _last_row("wandb-summary", records)
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns the configuration of a run, which is the contents of `run.config`. wandb adds the entry `_wandb`.
+    """Returns the configuration of a run, which is `run.config` with an entry `_wandb` that wandb adds.
 
     Args:
         records: The records of the run, or the path of its file.
 
     Returns:
-        The values by their names, nested as they were.
+        The values by their names, with their original nesting.
 
     Raises:
-        PayloadError: A record is not one of wandb, or a value is not JSON or is nested too deeply.
-        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
-            path, leaves it out.
+        PayloadError: A record is not a wandb record, or a value is not JSON or is nested too deeply.
+        CorruptionError: The file is damaged. To leave the damage out, pass
+            `cordwood.open(path, on_corruption="salvage")` instead of the path.
     """
     return _last_row("wandb-config", records)
 
@@ -223,5 +224,5 @@ def _last_row(payload: str, records: Iterable[bytes] | str | PathLike[str]) -> d
 def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
     if isinstance(records, bytes | bytearray | memoryview):
         raise TypeError("the records of a run are needed, not bytes: cordwood.open(...), or the path of the file")
-    # A reader that is iterated over closes its file at the end.
+    # Iterating over a reader to its end closes its file.
     return open_log(records) if isinstance(records, str | PathLike) else records

@@ -1,4 +1,4 @@
-"""Reads and builds the records of write-ahead logs, which are the write batches of LevelDB, RocksDB and Pebble."""
+"""Reads and builds write batches, which are the records of the write-ahead logs of LevelDB, RocksDB and Pebble."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ class OperationKind(StrEnum):
     """The kind of an operation. `docs/reference/payload.md` lists the tags, and the attributes of each kind.
 
     Attributes:
-        PUT: The key has this value from now on.
-        DELETE: The key no longer has a value.
-        MERGE: The database's merge operator combines this with the value of the key.
-        LOG_DATA: Data for readers of the log. The database ignores it.
-        SINGLE_DELETE: Deletes a key that was put once.
-        DELETE_RANGE: Deletes the keys from `key` on, up to but excluding `end_key`.
-        PUT_BLOB_INDEX: The value of the key is in a blob file.
-        PUT_ENTITY: The key has columns.
-        TIMED_PUT: A put of data that was written at an earlier time.
-        NOOP: No effect.
-        BEGIN_PREPARE: The operations after it take effect only once the transaction is committed.
+        PUT: Sets the value of a key.
+        DELETE: Deletes a key.
+        MERGE: Combines a value with the existing value of a key, using the merge operator of the database.
+        LOG_DATA: Data for readers of the log, which the database ignores.
+        SINGLE_DELETE: Deletes a key that was put exactly once.
+        DELETE_RANGE: Deletes all keys from `key` up to but excluding `end_key`.
+        PUT_BLOB_INDEX: Sets the value of a key, which is stored in a blob file.
+        PUT_ENTITY: Sets the columns of a key.
+        TIMED_PUT: Sets a value that was written at an earlier time.
+        NOOP: Has no effect.
+        BEGIN_PREPARE: The operations that follow take effect only once the transaction is committed.
         BEGIN_PERSISTED_PREPARE: Like `BEGIN_PREPARE`, with RocksDB's write policy WritePrepared.
         BEGIN_UNPREPARE: Like `BEGIN_PREPARE`, with RocksDB's write policy WriteUnprepared.
-        END_PREPARE: The end of the operations that a transaction prepares.
-        COMMIT: The transaction is committed.
-        COMMIT_WITH_TIMESTAMP: The transaction is committed, with a timestamp for its keys.
-        ROLLBACK: The transaction is rolled back.
-        DELETE_SIZED: In Pebble, a delete that says how much it deletes.
+        END_PREPARE: Marks the end of the operations that a transaction prepares.
+        COMMIT: Commits a transaction.
+        COMMIT_WITH_TIMESTAMP: Commits a transaction, with a timestamp for its keys.
+        ROLLBACK: Rolls back a transaction.
+        DELETE_SIZED: In Pebble, deletes a key and states the size of the deleted entry.
         RANGE_KEY_SET: In Pebble, sets range keys.
         RANGE_KEY_UNSET: In Pebble, removes range keys.
-        RANGE_KEY_DELETE: In Pebble, deletes all range keys of a range.
+        RANGE_KEY_DELETE: In Pebble, deletes all range keys in a range.
         INGEST_SST: In Pebble, ingests a table.
         INGEST_SST_WITH_BLOBS: In Pebble, ingests a table with blob files.
-        EXCISE: In Pebble, deletes everything in a range when a table is ingested.
+        EXCISE: In Pebble, deletes all data in a range when a table is ingested.
     """
 
     PUT = "put"
@@ -90,19 +90,20 @@ class OperationKind(StrEnum):
 class Operation(NamedTuple):
     """An operation of a `WriteBatch`. Iterating over a batch yields operations, and `WriteBatch.build` takes them.
 
-    An attribute is `None` if operations of this kind do not have it. Two operations are equal if they differ at most
-    in their sequence numbers.
+    An attribute is `None` if operations of this kind do not have it. Comparing two operations ignores their sequence
+    numbers.
 
     Attributes:
         kind: The kind of the operation.
-        sequence: The sequence number of the batch, plus one for each earlier operation that counts. `None` if the
-            operation does not count, or was not read from a batch. RocksDB's write policies WritePrepared and
-            WriteUnprepared assign one number to all operations of a batch. The record does not show this.
-        column_family: The number of the column family. You may omit it when you write an operation. Then it is 0, the
-            default one.
+        sequence: The sequence number of the batch, plus one for each earlier operation that has a sequence number.
+            `None` if the operation has no number, or was not read from a batch. RocksDB's write policies
+            WritePrepared and WriteUnprepared assign one number to all operations of a batch, but the record does not
+            show this.
+        column_family: The number of the column family. If you omit the number when you write an operation, it is 0,
+            the default column family.
         key: The key, or the first key of a range.
         end_key: The exclusive end of a range.
-        value: The value, or the data if this is log data.
+        value: The value, or the data of `LOG_DATA`.
         xid: The name of a transaction.
         timestamp: The timestamp of a commit.
         write_unix_time: When the value was written, in seconds since 1970.
@@ -144,7 +145,7 @@ class Operation(NamedTuple):
 
 
 def _short(value: int | bytes) -> str:
-    """Returns the `repr` of a value, shortened if it has many bytes."""
+    """Returns the `repr` of a value, and shortens it if the value has many bytes."""
     if isinstance(value, bytes) and len(value) > 64:
         return f"<{len(value)} bytes: {value[:32]!r}...>"
     return repr(value)
@@ -152,18 +153,17 @@ def _short(value: int | bytes) -> str:
 
 @final
 class WriteBatch:
-    """A record of a LevelDB, RocksDB or Pebble write-ahead log, with operations that form one unit.
+    """A record of a LevelDB, RocksDB or Pebble write-ahead log. Its operations take effect together.
 
-    Iterating yields the operations in order, decoded one by one. A damaged batch yields the
-    operations before the damage, then raises a `PayloadError`. So does a batch whose header states
-    a different count. `len(batch)` decodes all operations and raises the same error. `bool(batch)`
-    is true if there are any operations. `bytes(batch)` is the record. Every batch that can be read
-    can be written: if you pass its operations to `build`, you get a batch with the same `bytes`.
+    Iterating yields the operations in order, decoded one by one. A damaged batch yields the operations before the
+    damage, and then raises a `PayloadError`. If the header of a batch states a wrong count, the same error is raised
+    at the end of the batch. `len(batch)` decodes all operations and raises the same errors. `bool(batch)` is true if
+    there are any operations. `bytes(batch)` is the record. Every batch that can be read can also be written. If you
+    pass the operations of a batch to `build`, you get a batch with the same `bytes`.
 
     Args:
-        record: The record. Only its header is decoded at first.
-        engine: `"rocksdb"` or `"pebble"`. For LevelDB, whose two tags are the first two of RocksDB, use `"rocksdb"`.
-            Five tags
+        record: The record. Only the header of the record is decoded at first.
+        engine: `"rocksdb"` or `"pebble"`. Use `"rocksdb"` for LevelDB, whose two tags RocksDB also uses. Five tags
             have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 
     Raises:
@@ -192,19 +192,19 @@ class WriteBatch:
     def build(
         sequence: int, operations: Iterable[Operation], *, engine: Literal["rocksdb", "pebble"] = "rocksdb"
     ) -> WriteBatch:
-        """Builds a batch from operations. The count in its header includes only operations that count.
+        """Builds a batch from operations. The count in its header includes only operations with sequence numbers.
 
         Args:
             sequence: The sequence number of the first operation.
-            operations: The operations, in order. Each must have exactly the attributes of its kind.
-                Their own sequence numbers are ignored.
-            engine: As for the class.
+            operations: The operations, in order. Each operation must have exactly the attributes of its kind. The
+                sequence numbers of the operations are ignored.
+            engine: Same as for the class.
 
         Returns:
             The batch.
 
         Raises:
-            PayloadError: The engine does not know one of the operations, or a part is too large.
+            PayloadError: The engine does not support one of the operations, or a part of the batch is too large.
             TypeError: An item of `operations` is not an `Operation`, lacks an attribute of its kind, or
                 has an attribute of another kind.
             ValueError: The engine or a kind of operation is unknown.
@@ -225,7 +225,7 @@ class WriteBatch:
     def count(self) -> int:
         """The number of operations that the header states.
 
-        Log data and transaction markers do not count.
+        Log data and transaction markers are not counted.
         """
         return self._count
 
@@ -237,10 +237,11 @@ class WriteBatch:
     def to_dict(self) -> dict[str, object]:
         """Returns the batch in a form that JSON can represent.
 
-        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
+        Bytes become a string if they are valid UTF-8, and `{"base64": "..."}` otherwise.
 
         Returns:
-            `sequence`, `count`, and `operations`, each with its attributes.
+            A dictionary with `sequence`, `count` and the list `operations`, whose items have the attributes of the
+            operations.
 
         Raises:
             PayloadError: The batch is damaged.
@@ -283,7 +284,7 @@ class SequenceGap(NamedTuple):
 
     Attributes:
         start: The first missing number.
-        end: The number after the last missing one.
+        end: The number after the last missing number.
         after: The key of the operation before the gap.
     """
 
@@ -296,12 +297,12 @@ class SequenceNumbers(NamedTuple):
     """The sequence numbers of the batches of a log, and the numbers that are missing between them.
 
     Attributes:
-        start: The lowest number. `None` if no operation has one.
-        end: The number after the highest one.
+        start: The lowest sequence number. `None` if no operation has a sequence number.
+        end: The number after the highest sequence number.
         missing_count: The number of missing sequence numbers between `start` and `end`.
         gap_count: The number of gaps.
-        gaps: The gaps in ascending order, at most 100,000.
-        has_shared: Whether several batches have the same number. Then a gap may be hidden.
+        gaps: The first 100,000 gaps, in ascending order.
+        has_shared: Whether several batches have the same number. In this case, some gaps may be hidden.
     """
 
     start: int | None
@@ -319,11 +320,11 @@ GAPS_MAX = 100_000
 def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
     """Finds the sequence numbers that are missing between the batches of one log.
 
-    A missing number is not necessarily a loss. A batch in a damaged part of the log leaves a gap. But so do writes
-    without a log (`disableWAL`), writes in another log of the same database, and ingested tables. Batches may be in
-    any order, because RocksDB writes them so with `unordered_write` or two write queues. RocksDB's write policies
-    WritePrepared and WriteUnprepared assign one number to all operations of a batch, so batches seem to share
-    numbers.
+    A missing number does not always mean that data was lost. A batch in a damaged part of the log leaves a gap, but
+    so do writes without a log (`disableWAL`), writes in another log of the same database, and ingested tables.
+    Batches may be in any order, because RocksDB does not order them if it uses `unordered_write` or two write queues.
+    RocksDB's write policies WritePrepared and WriteUnprepared assign one number to all operations of a batch, so
+    batches seem to share numbers.
 
     Args:
         batches: The batches of a log that can be decoded.
@@ -349,7 +350,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
         if start == end:
             continue
         if spans and start == spans[-1].end:
-            # This is the most common case. Handling it here takes a fifth of the time.
+            # This is the most common case, and handling it here is five times as fast.
             spans[-1] = _Span(spans[-1].start, end, batch)
             continue
         low = bisect_left(spans, start, key=lambda span: span.end)
@@ -361,7 +362,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
             if end <= joined[-1].end:
                 end, last = joined[-1][1:]
         spans[low:high] = [_Span(start, end, last)]
-        # Together, the batches of a log may not fit in memory.
+        # All batches of a log together may not fit in memory.
         for place in range(max(low - 1, 0), min(low + 1, len(spans) - 1)):
             spans[place] = spans[place]._replace(last=_last_key(spans[place].last))
         if len(spans) > GAPS_MAX + 1:
@@ -381,7 +382,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
 
 class _Span(NamedTuple):
-    """Numbers without a gap, and the key of the last one. For the last span, the batch that contains this key."""
+    """Numbers without a gap, and the key of the last number. In the last span, `last` is the batch with this key."""
 
     start: int
     end: int
@@ -391,7 +392,7 @@ class _Span(NamedTuple):
 def _last_key(last: WriteBatch | bytes | None) -> bytes | None:
     if not isinstance(last, WriteBatch):
         return last
-    # The operations are read one at a time, because all of them may take hundreds of times the size of the record.
+    # The operations are read one at a time, because together they may take hundreds of times the size of the record.
     keys = (operation.key for operation in last if operation.sequence is not None)
     return deque(keys, maxlen=1)[0]
 
@@ -401,10 +402,11 @@ def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") 
 
     Args:
         record: The record of a log.
-        engine: As for `WriteBatch`. Default: `"rocksdb"`.
+        engine: Same as for `WriteBatch`. Default: `"rocksdb"`.
 
     Returns:
-        `sequence`, `count`, and `operations`, each with its attributes.
+        A dictionary with `sequence`, `count` and the list `operations`, whose items have the attributes of the
+        operations.
 
     Raises:
         PayloadError: The record is not a write batch.

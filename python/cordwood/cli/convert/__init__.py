@@ -186,7 +186,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
     with contextlib.ExitStack() as stack:
         source = opened = None
         if options.is_auto and form == "ndjson":
-            # One reading is enough, so a pipe need not be copied.
+            # One reading is enough, so a pipe does not have to be copied.
             reader = stack.enter_context(reader_of(options, stdin_or_path(name), options.end))
             options.payload, record = _payload_of(name, reader)
             opened = reader, [record] if record else []
@@ -200,23 +200,23 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
 
 
 def _payload_of(name: str, reader: Reader) -> tuple[str, Record | None]:
-    """Returns the payload for a log, and the record that was read to find it. Reports the payload."""
+    """Returns and reports the payload for a log. Also returns the record that was read to determine the payload."""
     kind, first = kind_of_records(name, reader)
     report_payload(name, kind and PAYLOADS[kind.best], has_records=first is not None)
     return kind.best if kind else "raw", first
 
 
 def _with_exports(options: argparse.Namespace, status: Status) -> Status:
-    """Reports incomplete exports. Returns the exit status of the tables and of the exports."""
+    """Reports incomplete exports, and returns the exit status of the tables and the exports."""
     return worst(status, report_exports(options.files))
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
-    """Returns all named files, but not an earlier table at the destination that is in a directory of logs."""
+    """Returns all named files, except a table that an earlier run wrote to the destination in a directory of logs."""
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:
-        # Both names are checked. Otherwise, a log could be replaced through a link with the name of a table.
+        # Both names are checked, because otherwise a log could be replaced through a link with the name of a table.
         return (
             file.is_in_directory
             and _suffix(file.name) == _suffix(options.destination) in SUFFIXES
@@ -227,7 +227,7 @@ def _files_to_convert(options: argparse.Namespace) -> list[Input]:
 
 
 def _is_learned(options: argparse.Namespace, form: str) -> bool:
-    """Checks whether the logs must be read to find the columns."""
+    """Checks whether the logs must be read to determine the columns."""
     return form != "ndjson" and PAYLOADS[options.payload].columns is None
 
 
@@ -243,7 +243,7 @@ def _payload_of_first(options: argparse.Namespace) -> str:
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
                 kind, first = kind_of_records(file.name, reader)
-            # If a run has no records, its dialect still shows its kind.
+            # Even if a run has no records, its dialect shows its kind.
             if kind or first:
                 report_payload(file.name, kind and PAYLOADS[kind.best])
                 return kind.best if kind else "raw"

@@ -1,4 +1,4 @@
-"""`convert --by-kind`: a table for each kind of entity."""
+"""Implements `convert --by-kind`, which makes a table for each kind of entity."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
-    """Writes the tables. All logs are read twice. The first reading finds the kinds and their columns."""
+    """Writes the tables. All logs are read twice, and the first reading determines the kinds and their columns."""
     if options.payload != "entity":
         raise ValueError("--by-kind is for entities: --as entity")
     if options.columns or options.limit is not None:
@@ -80,10 +80,10 @@ def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str |
     """Returns the path of the table of each kind.
 
     Raises:
-        Failure: Two kinds would have the same file, or a name is too long.
+        Failure: Two kinds would have the same file, or the name of a file is too long.
     """
     paths: dict[str | None, str] = {}
-    # Some systems do not distinguish names that differ only in this way.
+    # Some file systems do not distinguish names that differ only in case or in Unicode normalization.
     alike: dict[str, str | None] = {}
     for kind in kinds:
         name = f"{_file_name(kind)}.{form}"
@@ -99,12 +99,12 @@ def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str |
 _ADVICE = "convert them to one table, without --by-kind"
 
 _NAME_LEN_MAX = 255
-"""The maximum length of a name in bytes on most file systems."""
+"""The maximum length of a file name in bytes on most file systems."""
 
 
 def _file_name(kind: str | None) -> str:
-    """Returns the name of the table of a kind without its extension. An entity without a key has no kind."""
-    # The names `%none` and `%` are unique: in the name of any other kind, two hexadecimal digits follow a %.
+    """Returns the file name of the table of a kind, without its extension. An entity without a key has no kind."""
+    # The names `%none` and `%` are unique, because in the name of any other kind, two hexadecimal digits follow a %.
     if kind is None:
         return "%none"
     return re.sub(r'[/\\:*?"<>|%\x00-\x1f\x7f]|^\.', lambda match: f"%{ord(match[0]):02X}", kind) or "%"
@@ -114,7 +114,7 @@ def _check_open_files(count: int) -> None:
     """Checks that this number of tables can be open at the same time.
 
     Raises:
-        Failure: The system does not allow that many open files.
+        Failure: The system does not allow this number of open files.
     """
     try:
         import resource
@@ -130,20 +130,20 @@ def _check_open_files(count: int) -> None:
 
 
 _OTHER_FILES = 64
-"""The number reserved for other open files: the log, stdin, stdout, stderr and the files of libraries."""
+"""The number of open files that are reserved for the log, stdin, stdout, stderr and the files of libraries."""
 
 
 class _Kinds(Target):
-    """The tables of all kinds. Its own table gets the records that cannot be read, to report their faults."""
+    """The tables of all kinds. `table` receives the records that cannot be read, and reports their faults."""
 
     def __init__(self, new_table: Callable[[], Table] | None) -> None:
-        """Starts without tables. `new_table` makes a table that learns the columns of a new kind."""
+        """Creates an object without tables. `new_table` makes a table that determines the columns of a new kind."""
         super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), _no_sink)
         self.targets: dict[str | None, Target] = {}
         self._new_table = new_table
 
     def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
-        """Takes the rows of a log."""
+        """Adds the rows of a log to the tables."""
         started: set[str | None] = set()
         on_corruption = options["on_corruption"]
         self.table.start(reader, {}, on_corruption=on_corruption)

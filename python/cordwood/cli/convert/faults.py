@@ -1,4 +1,4 @@
-"""The faults that `convert` finds in the records of a log."""
+"""Reports the faults that `convert` finds in the records of a log."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _WORDS = {
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }
-"""For each part that may be missing: the noun, the message about one, and the words after the total number."""
+"""For each part that may be missing, the noun, the message about one such part, and the words after the total."""
 
 
 class Faults:
-    """The faults of one log. All are counted, and the first ones are reported.
+    """The faults of a log. All faults are counted, and the first few are reported.
 
     Attributes:
         dialect: The dialect of the log.
     """
 
     def __init__(self, options: argparse.Namespace, source: str, payload: Payload, *, is_silent: bool) -> None:
-        """Starts without faults. Only the first reading of a log reports faults. Any other `is_silent`."""
+        """Creates an object that has no faults yet. Only the first reading of a log reports its faults."""
         self.dialect: str | None = None
         self._options = options
         self._source = source
@@ -44,12 +44,12 @@ class Faults:
         self._counts = dict.fromkeys(_WORDS, 0)
         self._reported_max = dict.fromkeys(_WORDS, REPORTED_MAX)
         self._unknown_count = 0
-        # The offset of the first record that was left out, and whether the log has another kind of records.
+        # The offset of the first record that was left out, and whether the log contains records of another kind.
         self._first_left_out: int | None = None
         self._is_other_kind = False
 
     def __call__(self, fault: Fault) -> None:
-        """Counts a fault. Reports it if it is one of the first."""
+        """Counts a fault, and reports it if it is one of the first faults."""
         part, record, error = fault
         _, sentence, _ = _WORDS[part]
         self._counts[part] += 1
@@ -67,7 +67,7 @@ class Faults:
             self._reported_max["record"] = 1
 
     def start(self, first: Record) -> None:
-        """Reports a log whose records have another kind, because all of them might be skipped."""
+        """Reports a log whose records are of another kind, because all of its records may be skipped."""
         if self._is_silent or not self._payload.is_part or self._first_left_out == first.offset:
             return
         if advice := other_payload(first.data, self._payload, self.dialect):
@@ -83,7 +83,7 @@ class Faults:
         """Reports the total number of faults, unless each of them was reported."""
         for part, count in self._counts.items():
             word, _, in_all = _WORDS[part]
-            # If all records have another kind, one line has already said so.
+            # If all records are of another kind, a line has already reported this.
             if count > self._reported_max[part] and not (self._is_other_kind and count == record_count):
                 complain(f"{self._name}: {quantity(count, word)} {in_all}")
 

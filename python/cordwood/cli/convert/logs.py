@@ -1,4 +1,4 @@
-"""The loop of `convert`: each log, each batch of its records, one table."""
+"""Converts each log to rows of one table, one batch of records at a time."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from cordwood._tables.table import Report
 
 FILE = "__file__"
-"""The column for the file of a log, in tables that start with the ID of a run. Several files may have the same ID."""
+"""The column with the file name, in tables that start with a run's ID. Several files may have the same ID."""
 
 _BATCH_LEN = 4 << 20
 """About this many bytes of records are converted to rows at a time."""
 
 _THREADS = 2
-"""The threads that read ahead while the rows of a batch are made and another batch is written."""
+"""The number of threads that read ahead while the rows of a batch are made and another batch is written."""
 
 
 class _First(NamedTuple):
-    """What the first reading of a log has found."""
+    """The results of the first reading of a log."""
 
     end: int
-    """Where the first reading ended. Records that were appended later are not in the table."""
+    """The offset at which the first reading ended. Records that were appended later are not in the table."""
     record_count: int
 
 
 class Target:
-    """A table and its sink. The sink is opened once there is output."""
+    """A table and its sink, which is opened once the table has output."""
 
     def __init__(self, table: Table, new_sink: Callable[[], Sink]) -> None:
         self.table = table
@@ -56,7 +56,7 @@ class Target:
         self._sink: Sink | None = None
 
     def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
-        """Takes the rows of a log, with the arguments of `Table.read`. Yields the numbers of records taken."""
+        """Adds the rows of a log, with the arguments of `Table.read`. Yields the numbers of records read."""
         for count, made in self.table.read(reader, report, **options):
             self.write(made)
             yield count
@@ -67,7 +67,7 @@ class Target:
             self.sink().write(some)
 
     def sink(self) -> Sink:
-        """Returns the sink. Opens it if necessary."""
+        """Returns the sink, and opens it if necessary."""
         if self._sink is None:
             self._sink = self._new_sink()
         return self._sink
@@ -82,8 +82,8 @@ class Logs:
     """The logs of a table.
 
     Attributes:
-        origins: The first columns of each row, which say which of several logs a row is from. There is one, and also
-            the column of the file if it is requested.
+        origins: The first columns of each row, which show which of several logs a row comes from. There is one such
+            column, or two if the column of the file is also requested.
         firsts: The result of the first reading, for each log that could be read to its end.
         is_whole: Whether all logs could be read to their end.
     """
@@ -99,8 +99,8 @@ class Logs:
     ) -> None:
         """With `is_one`, the command line names a single log.
 
-        If this log is read several times, it is `source`. Otherwise, it may be `opened`: its reader, and the records
-        that were already taken from the reader.
+        If this log is read several times, it is passed as `source`. Otherwise, it may be passed as `opened`, which is
+        its reader and the records that were already read from the reader.
         """
         self.firsts: dict[str, _First] = {}
         self.is_whole: bool = True
@@ -113,14 +113,14 @@ class Logs:
         origin = self._payload.origin
         names_file = origin == "run_id" and FILE in (options.columns or ())
         self.origins: list[str] = [] if is_one else [origin, FILE] if names_file else [origin]
-        # The first log that was not read, because there were already enough rows.
+        # The first log that was not read because there were already enough rows.
         self._unread: str | None = None
         self._is_full = self._is_stop_reported = False
         # The logs that were read.
         self._started: dict[str, None] = {}
 
     def convert(self) -> Status:
-        """Writes the table. If its columns are learned and later rows need other columns, writes it again."""
+        """Writes the table. If later rows need columns that were not known at first, the table is written again."""
         known = self._known_columns()
         if known is not None:
             with self.new_target(known) as target:
@@ -135,7 +135,7 @@ class Logs:
         with contextlib.suppress(_AgainError), self.new_target(None) as target:
             tally = self.read_all(target)
             status = tally.status
-            # An export without entities makes a table without rows.
+            # An export without entities results in a table without rows.
             if not (self.firsts or (tally.is_export and not tally.failed_count)):
                 raise _AgainError
             self._check_names(target.table)
@@ -154,7 +154,7 @@ class Logs:
     def new_table(
         self, columns: dict[str, ColumnType] | None, *, form: str | None = None, opens_early: bool = True
     ) -> Table:
-        """Returns a table with these columns, or one that learns them. By default, it has the requested form."""
+        """Returns a table with these columns. If `columns` is `None`, the table determines its columns."""
         options = self._options
         form = form or self._form
         return Table(
@@ -173,7 +173,7 @@ class Logs:
     def new_target(self, columns: dict[str, ColumnType] | None) -> Generator[Target]:
         """Opens the table at the destination. The file gets its name once it is complete."""
         options = self._options
-        # Output to a pipe cannot be removed.
+        # Output that was written to a pipe cannot be removed.
         is_pipe = os.path.exists(options.destination) and not os.path.isfile(options.destination)
         table = self.new_table(columns, opens_early=not is_pipe and options.destination != "-")
         with contextlib.ExitStack() as stack:
@@ -205,15 +205,15 @@ class Logs:
         return tally
 
     def read_again(self, target: Target) -> None:
-        """Reads the logs that could be read to their end again, up to that end. All faults were already reported."""
+        """Rereads all logs that could be read to their end, up to the same end. Does not report faults again."""
         self._is_full = False
         for name, first in self.firsts.items():
             if not self._is_full:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
-        """Returns the columns that a table has learned. Reports columns that are JSON because no other type fits."""
-        # In CSV, everything inside a value is JSON.
+        """Returns the columns that a table has determined. Columns that fit no type but JSON are reported."""
+        # In CSV, nested values are always JSON.
         is_nested = self._form in BINARY_FORMATS
         columns = table.columns
         conflicts, overfull = table.conflicts
@@ -227,10 +227,10 @@ class Logs:
         return columns
 
     def _known_columns(self) -> dict[str, ColumnType] | None:
-        """Returns the columns that are known before a log is read, or `None` if logs must be read to find them.
+        """Returns the columns if they are known before a log is read, or `None` if logs must be read first.
 
         Raises:
-            ValueError: A requested column is not one of these.
+            ValueError: A requested column is not one of the known columns.
         """
         options, payload = self._options, self._payload
         known = payload.known_columns(options.on_corruption)
@@ -247,7 +247,7 @@ class Logs:
         return columns if options.columns is None else {name: columns[name] for name in options.columns}
 
     def _read(self, name: str, target: Target, first: _First | None = None) -> Status:
-        """Reads a log. With `first`, reads it again up to the same end."""
+        """Reads a log. With `first`, reads the log again up to the same end."""
         options = self._options
         faults = Faults(options, name, self._payload, is_silent=first is not None)
         record_count, position = 0, options.start
@@ -308,10 +308,10 @@ class Logs:
         return Status.CLEAN
 
     def _check_names(self, table: Table) -> None:
-        """Checks that each requested column was in a row. Must be called after the last row.
+        """Checks that each requested column occurred in a row. This must be called after the last row.
 
         Raises:
-            ValueError: There were rows, but a requested column was in none of them.
+            ValueError: There were rows, but a requested column did not occur in any of them.
         """
         missing, seen = table.missing
         if missing and table.row_count:
@@ -326,7 +326,7 @@ class Logs:
         target.sink()
         self._report_run_ids()
         if table.row_count and not table.columns and self._form in ("csv", "parquet"):
-            # Without columns, pyarrow writes 0 rows to Parquet, and CSV cannot show rows.
+            # For a table without columns, pyarrow writes 0 rows to Parquet, and CSV cannot show rows.
             name = display_name(self._options.sources[0])
             form = {"csv": "CSV", "parquet": "Parquet"}[self._form]
             complain(
@@ -340,7 +340,7 @@ class Logs:
         self._is_stop_reported = True
 
     def _report_run_ids(self) -> None:
-        """Reports files that have the `run_id` of another file, unless a column says which file a row is from."""
+        """Reports files that have the `run_id` of another file, unless a column shows which file a row comes from."""
         if self.origins != ["run_id"]:
             return
         # The first file of each run.
@@ -352,7 +352,7 @@ class Logs:
 
 
 class _AgainError(Exception):
-    """The output cannot be used, so the file is removed."""
+    """The output is not usable, so the file is removed."""
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Where `convert` writes a table: text, Parquet or Arrow IPC."""
+"""Writes the table of `convert` as text, Parquet or Arrow IPC."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SUFFIXES = {
 TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
 BINARY_FORMATS = ("parquet", "arrow")
-"""The forms that are not text. They need pyarrow."""
+"""The forms that are not text, which need pyarrow."""
 
 
 def check_installed(form: str) -> None:
     """Checks that the package that the form needs is installed, and loads it.
 
-    If there is not enough memory, loading a library may end the process. There is no unfinished table yet.
+    If there is not enough memory, loading a library may end the process. At this point, no table is unfinished.
 
     Raises:
         ImportError: The package is not installed or cannot be imported.
@@ -42,7 +42,7 @@ def check_installed(form: str) -> None:
 
 
 def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink:
-    """Opens the sink of a table with known columns. Arrow output to stdout has Arrow's streaming format.
+    """Opens the sink of a table with known columns. Arrow output to stdout is in Arrow's streaming format.
 
     Raises:
         SameNamesError: Two columns would have the same name in Arrow.
@@ -53,13 +53,13 @@ def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink
 
 
 class Sink:
-    """Writes the output of a table: here lines of text, as the table made them."""
+    """Writes the output of a table. This class writes lines of text as the table has formatted them."""
 
     def __init__(self, file: Output) -> None:
         self._file = file
 
     def write(self, made: Any) -> None:
-        """Writes output of a `Table`, which is either text as `bytes` or an Arrow batch."""
+        """Writes output of a `Table`, which is either `bytes` of text or an Arrow batch."""
         self._file.write(made)
 
     def close(self) -> None:
@@ -69,9 +69,9 @@ class Sink:
 class _Arrow(Sink):
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
-    Another thread writes batches to a file while the next batches are made, because pyarrow releases the interpreter
-    for both. A stream is written in the main thread: if another thread waits for the reader of a pipe, Ctrl-C does
-    not end it.
+    Another thread writes batches to a file while the next batches are made. Both can run at the same time, because
+    pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C does not end another
+    thread that waits for the reader of a pipe.
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
@@ -84,7 +84,7 @@ class _Arrow(Sink):
         self._writer: Any = None
 
     def write(self, made: Any) -> None:
-        """Writes a batch. May raise the error of an earlier batch."""
+        """Writes a batch. This may raise the error of an earlier batch."""
         self._wait(_PENDING_MAX - 1)
         if self._writer is None:
             self._writer = self._open(made)
@@ -95,15 +95,15 @@ class _Arrow(Sink):
             self._writer.write_batch(made)
 
     def _write_after(self, earlier: Any, batch: Any) -> None:
-        """Writes a batch in the other thread. After an error of the earlier batch, raises it and writes nothing."""
+        """Writes a batch in the other thread. If the earlier batch failed, raises its error instead of writing."""
         if earlier is not None:
             earlier.result()
         self._writer.write_batch(batch)
 
     def _open(self, first: Any = None) -> Any:
-        """Opens the writer of the table. `first` is its first batch, if there is one."""
+        """Opens the writer of the table. `first` is the first batch, if there is one."""
         if self._form == "parquet":
-            # The first batch decides for all batches, unless it has too few rows.
+            # The first batch decides for all batches unless it has too few rows.
             dictionaries: bool | list[str] = True
             if first is not None and len(first) >= _ROWS_MIN:
                 dictionaries = [path for path, values in _leaves(first) if _repeats(values)]
@@ -112,7 +112,7 @@ class _Arrow(Sink):
         return (ipc.new_stream if self._form == "stream" else ipc.new_file)(self._file, self._schema)
 
     def _wait(self, count: int = 0) -> None:
-        """Waits until at most `count` batches are not yet written."""
+        """Waits until at most `count` batches remain to be written."""
         while len(self._pending) > count:
             self._pending.popleft().result()
 
@@ -129,10 +129,10 @@ class _Arrow(Sink):
 
 
 _PENDING_MAX = 2
-"""At most this many batches wait to be written while the next ones are made. The same number is made at a time."""
+"""At most this many batches wait to be written while as many others are made."""
 
 _ROWS_MIN = 1_000
-"""With fewer rows, it is not clear whether the values of a column repeat."""
+"""With fewer rows, it is not known whether the values of a column repeat."""
 
 
 def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
@@ -151,7 +151,7 @@ def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _repeats(values: Any) -> bool:
-    """Checks whether values repeat. If so, a dictionary makes the column smaller and does not slow down writing."""
+    """Checks whether values repeat. If they do, a dictionary makes the column smaller at no cost in speed."""
     count: int = len(values) - values.null_count
     distinct_count: int = import_module("pyarrow.compute").count_distinct(values).as_py()
     return distinct_count * 2 <= count

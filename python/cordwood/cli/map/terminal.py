@@ -29,7 +29,7 @@ _MARGIN_LEN = 2
 
 
 def cells_per_row(width: int) -> int:
-    """Returns the number of cells in a row. It is a power of two, so that each cell has a whole number of bytes."""
+    """Returns the number of cells in a row, which is a power of two, so each cell has a whole number of bytes."""
     room = max(width - _LABEL_LEN - _MARGIN_LEN, 8)
     return min(1 << (room.bit_length() - 1), 256)
 
@@ -95,6 +95,6 @@ def _region(region: Region, *, color: bool) -> str:
 
 
 def _fit(title: str, *, unicode: bool) -> str:
-    """Returns the title without characters that would move the cursor or that the terminal cannot display."""
+    """Returns the title without characters that would move the cursor or cannot be displayed."""
     shown = "".join(character if character.isprintable() else "?" for character in title)
     return shown if unicode else shown.encode("ascii", "replace").decode("ascii")
