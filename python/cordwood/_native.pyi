@@ -129,8 +129,9 @@ class Record:
 
         This can be true only under the policy `"salvage"`.
 
-        The checksums of a salvaged record are valid, but its start had to be searched for. If the
-        data of a record contains another log, a record of that log can look the same.
+        The checksums of a salvaged record are valid, but the start of the record had to be searched
+        for. If the data of a record contains another log, a record of that other log can be
+        mistaken for a salvaged record.
         """
     __match_args__ = ("offset", "end_offset", "data")
     def __eq__(self, other: object, /) -> bool: ...
@@ -140,22 +141,22 @@ class Record:
 class Position:
     """An offset in a log, with marks that identify the log. `Follower.position` returns one.
 
-    An offset is valid in one log only. A position therefore also keeps checksums of some bytes
-    before the offset: some in the first block of the log, and some in the block before the offset.
-    In a segmented log, it also keeps a checksum of the end of the previous segment. When reading or
-    following starts at a position, these checksums are compared. If they differ, the log is not the
-    same, and `LogChangedError` is raised. The same log may have grown, been copied, been renamed or
-    lost its oldest segments in the meantime. A block that contains damage is not compared. A
-    position at offset 0 fits any log.
+    An offset is valid in only one log. A position therefore also keeps checksums of some bytes
+    before the offset, in the first block of the log and in the block before the offset. In a
+    segmented log, a position also keeps a checksum of the end of the previous segment. When reading
+    or following starts at a position, these checksums are compared with the log. If a checksum
+    differs, the log is not the same, and `LogChangedError` is raised. The same log may have grown,
+    been copied, been renamed or lost its oldest segments in the meantime. A block that contains
+    damage is not compared. A position at offset 0 fits any log.
 
-    `str(position)` is a short text without a line break. `Position(text)` restores the position
-    from that text. Positions can be pickled and compared.
+    `str(position)` returns a short text without a line break. `Position(text)` restores the
+    position from such a text. Positions can be pickled and compared.
 
     Args:
-        text: The text of a position.
+        text: A position in text form, as returned by `str`.
 
     Raises:
-        ValueError: The text is not the text of a position, or a later release wrote it.
+        ValueError: The text does not represent a position, or was written by a later release.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -177,39 +178,40 @@ class Position:
 
 @final
 class Reader:
-    """Reads the records of a log. To create a reader, call `cordwood.open(source)` or the class.
+    """Reads the records of a log. To create a reader, call `cordwood.open(source)` or `Reader`.
 
-    Iterating yields each record as `bytes`. A torn tail is the incomplete end that a crash leaves.
-    It ends the iteration without an error, and `outcome` then reports it. `skipped` lists the bytes
-    that are not returned, so every byte of the file is accounted for. A `with` statement closes the
-    reader, but the end of a loop does not.
+    Iterating yields each record as `bytes`. A torn tail, which is the incomplete end that a crash
+    leaves, ends the iteration without an error and is reported by `outcome`. `skipped` lists the
+    bytes that were not returned, so every byte of the file is accounted for. A `with` statement
+    closes the reader, but a loop does not close it when it ends.
 
-    A reader has one position. A second loop continues where the first left off, and so does
+    A reader has a single position. A second loop continues where the first one ended, and so does
     `next(reader)`, which returns the next record.
 
     Threads may share a reader, and each record goes to exactly one of them. If the source is a path
     or memory, both processes may continue reading independently after a fork. If another thread was
-    using the reader at the fork, the child cannot use its copy. `close` then has no effect, and all
-    other calls raise `OSError`.
+    using the reader at the fork, the child cannot use its copy of the reader: `close` has no
+    effect, and all other calls raise `OSError`.
 
-    A path is opened once, and that file is read to its end, even with several threads. Renaming,
-    replacing or removing it has no effect. If the file is truncated during reading, the reader
-    returns the records that are left and then raises `OSError`. No record is lost when a
+    A path is opened only once, and that file is read to its end, even with several threads.
+    Renaming, replacing or removing the file has no effect. If the file is truncated during reading,
+    the reader returns the records that are left and then raises `OSError`. No record is lost when a
     `MemoryError` is raised, or when a signal handler raises an exception, such as
-    `KeyboardInterrupt` for Ctrl-C. The next step returns the next record.
+    `KeyboardInterrupt` for Ctrl-C. After such an exception, the next step returns the next record.
 
     Args:
         source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
             other buffer, including `mmap`), or an object with `read(size)` that returns bytes. A
-            path may name the directory of a segmented log, which is read as one log with one range
-            of offsets. A path in `bytes` would be read as content, so convert it with
-            `os.fsdecode`. For an object with `read`, the log starts at its current position. If the
-            file of an `mmap` is truncated while it is read, the operating system ends the process
-            (`SIGBUS`), as it does for every program that reads a map. If others may truncate a
-            file, pass its path instead. The following sources are read in ranges of up to 16 MiB,
-            four of them ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile`
-            or a `UPath`, through fsspec; an obstore store and a path in it, as a tuple; or an
-            object with `size()` and `read_range(start, end)`.
+            path may name the directory of a segmented log, which is read as a single log whose
+            offsets continue from one segment to the next. A path in `bytes` would be read as
+            content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
+            the object's current position. If the file of an `mmap` is truncated while it is read,
+            the operating system ends the process (`SIGBUS`), as it does for every program that
+            reads a map. If others may truncate a file, pass its path instead. The following sources
+            are read in ranges of up to 16 MiB, with four ranges read ahead: a URL (a `str` such as
+            `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore
+            store and a path in it, as a tuple; or an object with `size()` and `read_range(start,
+            end)`.
         dialect: How the bytes of the log are laid out. `"leveldb"`: a LevelDB log, and the logs of
             Datastore, Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB
             write-ahead log with everything it may contain; `"pebble"`: a Pebble log with everything
@@ -219,44 +221,46 @@ class Reader:
             dialect is detected from the start of the file. RocksDB's metadata in a `"leveldb"` or
             `"recyclable"` log is read if the dialect was detected, but is damage if you name the
             dialect. See `cordwood.types.DetectedDialect`.
-        log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. It is the
-            low 32 bits of the number in the file's name. Fragments with another number are left
-            over from an older log. If the whole file is left over, the logger `cordwood` gets a
-            warning. Default: `None`: the number in the file's name. If the name has no number, it
-            is the number of the first valid fragment.
+        log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. The log
+            number is the low 32 bits of the number in the file's name. Fragments with another
+            number are left over from an older log. If the whole file is left over, the logger
+            `cordwood` gets a warning. Default: `None`: the number in the file's name, or the number
+            of the first valid fragment if the name has no number.
         compression: How each record is compressed, in `"rocksdb"`. The only value is `"zstd"`.
             Default: `None`: the compression stated at the start of the log.
         on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
             continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
-            logger `cordwood` gets a warning for each of the first ten regions. At the end of the
-            log, on `seek` or on `close`, it gets the number of the remaining regions. `"stop"`:
+            logger `cordwood` gets a warning for each of the first ten regions. The number of the
+            remaining regions is logged at the end of the log, on `seek` or on `close`. `"stop"`:
             treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
             records after the damage in the same block. `records()` marks them. Default: `"raise"`.
         start: Return only the records that start at or after this file offset, in bytes. For a path
             or a URL, you may pass a `Position` in the same log instead. Default: 0.
         end: Return only the records that start before this file offset, in bytes. The last record
-            may end after it. A record belongs to the range in which its first fragment starts, so
-            adjacent ranges return each record exactly once. Default: `None`, the end of the file.
+            may end after this offset. A record belongs to the range in which its first fragment
+            starts, so adjacent ranges return each record exactly once. Default: `None`, the end of
+            the file.
         verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
             intact. Default: `True`.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
-            others. Compressed data has two more limits. In a compressed log, the length of all
-            records together is at most 256 MiB + 200 * (bytes read since the reader started or last
-            sought). In a packed log, the records of one container have at most 256 MiB together. A
-            record that would exceed one of these two limits raises `RecordTooLargeError` under
-            every policy, and is neither skipped nor consumed. A value above the default replaces
-            the 256 MiB. Default: 1 GiB.
+            other policies. Compressed data has two more limits. In a compressed log, the length of
+            all records together is at most 256 MiB + 200 * (bytes read since the reader started or
+            last sought). In a packed log, the length of all records of one container together is at
+            most 256 MiB. A record that would exceed one of these two limits raises
+            `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
+            above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
         storage_options: For a URL: the arguments for its fsspec file system, such as
-            `{"endpoint_url": "..."}`. In a list of logs, they apply to each URL. Default: `None`:
-            the configuration of fsspec applies.
+            `{"endpoint_url": "..."}`. In a list of logs, these arguments apply to each URL.
+            Default: `None`: the configuration of fsspec applies.
 
     Raises:
-        OSError: The file cannot be opened. If it does not exist, this is `FileNotFoundError`.
+        OSError: The file cannot be opened. If the file does not exist, the exception is
+            `FileNotFoundError`.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `source` is none of the above, or is a text file.
-        ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is
-            not installed.
+        ModuleNotFoundError: `source` is a URL, and fsspec, or a package that fsspec needs for this
+            URL, is not installed.
         ValueError: An option has an invalid value, a log number or a compression is given for a
             dialect that has none, or fsspec does not know the file system of a URL.
 
@@ -298,7 +302,7 @@ class Reader:
     def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
     def records(self) -> Iterator[Record]:
-        """Returns an iterator over the records with their offsets. It shares the reader's position.
+        """Returns an iterator over the records with their offsets, sharing the reader's position.
 
         Returns:
             An iterator of `Record`.
@@ -319,16 +323,16 @@ class Reader:
         This is the fastest way to read, because no Python object is created for each record.
 
         Args:
-            target_len: A batch is complete once it contains at least this many bytes. It is also
-                complete once it contains 65,536 records, or one record for each 16 bytes of
+            target_len: A batch is complete once it contains at least this many bytes. A batch is
+                also complete once it contains 65,536 records, or one record for every 16 bytes of
                 `target_len` if that is more. A batch may be shorter before damage that has to be
                 reported, and at the end of the log. Default: 256 KiB.
             threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
-                MiB at a time, or of `target_len` up to 8 MiB. At most two more parts than threads
-                are held in memory. The records and their order do not depend on the number of
-                threads. Only one thread reads an object with `read`, a log with log numbers, a file
-                with fewer than two parts per thread, or any source under the policy `"stop"`.
-                Default: 1.
+                MiB at a time, or of `target_len` up to 8 MiB. The number of parts in memory exceeds
+                the number of threads by at most two. The records and their order do not depend on
+                the number of threads. Only one thread reads an object with `read`, a log with log
+                numbers, a file with fewer than two parts per thread, or any source under the policy
+                `"stop"`. Default: 1.
 
         Returns:
             An iterator of `RecordBatch`. None of the batches is empty.
@@ -360,8 +364,8 @@ class Reader:
     def dialect_known(self) -> bool:
         """Whether the dialect was named or can be detected.
 
-        If this is false, the log is read as `"leveldb"`. If the dialect has to be detected, the
-        source is read.
+        If the dialect was not named and cannot be detected, the log is read as `"leveldb"`. If the
+        dialect has to be detected, the source is read.
 
         Raises:
             DialectError: The source is not a log.
@@ -393,8 +397,8 @@ class Reader:
     def tell(self) -> int:
         """Returns the file offset after everything returned or skipped so far.
 
-        To continue from there later, `seek` to it. A torn tail does not count as skipped. Once its
-        record is complete, you can read it from this offset.
+        To continue from this offset later, pass it to `seek`. A torn tail does not count as
+        skipped. Once the incomplete record has been completed, you can read it from this offset.
 
         Returns:
             The offset in bytes.
@@ -412,8 +416,8 @@ class Reader:
     def seek(self, offset: int, /) -> None:
         """Moves to a file offset, which is `Record.offset`, `Record.end_offset` or a result of `tell`.
 
-        At any other offset, the bytes there are reported as damage. This call resets `skipped` and
-        `outcome`, and the offset becomes the `start` of the range.
+        If you pass any other offset, the bytes there are reported as damage. This call resets
+        `skipped` and `outcome`, and the offset becomes the `start` of the range.
 
         Args:
             offset: The file offset, in bytes.
@@ -436,7 +440,7 @@ class Reader:
     def skipped(self) -> tuple[SkippedRegion, ...]:
         """The first 100,000 regions not returned so far, in the order of their offsets.
 
-        Adjacent regions are merged if their reasons are the same in all details.
+        Adjacent regions are merged if their reasons are identical, including all details.
 
         `skipped`, `skipped_len` and `outcome` can still be read after the reader is closed.
         """
@@ -444,9 +448,9 @@ class Reader:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Damage is a region of severity `"corruption"`, so torn tails do not count. An `outcome` of
-        `"clean"` does not mean that there is no damage, because it only describes the end of the
-        file.
+        Only regions of severity `"corruption"` count as damage, so a torn tail does not. An
+        `outcome` of `"clean"` does not mean that there is no damage, because `outcome` describes
+        only the end of the file.
         """
 
     @property
@@ -459,8 +463,9 @@ class Reader:
     def other_log_number(self) -> int | None:
         """The number of another log to which everything read so far belongs, or `None`.
 
-        The file's name or `log_number` then states a different number. Either the file was recycled
-        and no record has been written to the new log yet, or the file was renamed or copied.
+        In this case, the number in the file's name or in `log_number` is a different one. Either
+        the file was recycled and no record has been written to the new log yet, or the file was
+        renamed or copied.
 
         Raises:
             ClosedError: The reader is closed.
@@ -488,12 +493,12 @@ class Reader:
 
 @final
 class RecordBatch:
-    """Consecutive records in one buffer, with their positions in another.
+    """Consecutive records in one buffer, with their positions in a second buffer.
 
     The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` makes no copy.
 
     `Reader.record_batches` returns record batches. The buffers are read-only and shared, not
-    copied. They stay unchanged for as long as an object refers to them.
+    copied. The buffers stay unchanged for as long as an object refers to them.
 
     `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
     `IndexError` if there is no such record. A slice returns a list, and iterating yields every
@@ -513,9 +518,9 @@ class RecordBatch:
         """The bytes of all records, concatenated."""
     @property
     def offsets(self) -> memoryview:
-        """The position in `data` at which each record starts, followed by the end of the last one.
+        """The position in `data` at which each record starts, followed by the end of the last record.
 
-        There is one number more than there are records. The numbers are 64-bit signed integers in
+        A batch of `n` records has `n + 1` of these numbers, which are 64-bit signed integers in
         native byte order (format `"q"`).
         """
     @property
@@ -530,8 +535,8 @@ class RecordBatch:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """Returns the batch as an Arrow table, without a copy.
 
-        The table is in two capsules of the Arrow C data interface. Its columns are `offset` and
-        `record`.
+        The table is passed in two capsules of the Arrow C data interface. The columns are `offset`
+        and `record`.
 
         Args:
             requested_schema: Ignored, as the interface allows. The consumer casts the columns
@@ -560,46 +565,48 @@ class RecordBatch:
 class Follower:
     """Follows a log that is being written. `cordwood.follow` creates a follower.
 
-    Iterating yields each record as `bytes` once it is complete, and then waits for the next one. It
-    waits at incomplete records, and at the zeros of a preallocated file. `for` waits in this
-    thread. Ctrl-C works during the wait, and other threads keep running. `async for` waits in the
-    event loop of `asyncio`, and the file is read in the loop's thread. The iteration ends after
-    `timeout` seconds without a record, and a new iteration continues from there. `next(follower)`
-    is one step of the iteration. A `with` or `async with` statement closes the follower, but the
-    end of a loop does not.
+    Iterating yields each record as `bytes` once it is complete, and then waits for the next one.
+    The iteration also waits when it reaches an incomplete record or the zeros of a preallocated
+    file. A `for` loop waits in this thread. Ctrl-C works during the wait, and other threads keep
+    running. An `async for` loop waits in the event loop of `asyncio`, and reads the file in that
+    event loop's thread. The iteration ends after `timeout` seconds without a record, and a new
+    iteration continues from the same position. `next(follower)` performs one step of the iteration.
+    A `with` or `async with` statement closes the follower, but a loop does not close it when it
+    ends.
 
-    Threads may share a follower, even while one of them waits. If another thread closes it, the
-    waiting thread gets a `ClosedError`. After a fork, both processes may continue following
-    independently. If another thread was polling the file at the fork, the child cannot use its
-    copy. `close` then has no effect, and all other calls raise `OSError`.
+    Threads may share a follower, even while one of them waits. If another thread closes the
+    follower, the waiting thread gets a `ClosedError`. After a fork, both processes may continue
+    following independently. If another thread was polling the file at the fork, the child cannot
+    use its copy of the follower: `close` has no effect, and all other calls raise `OSError`.
 
     Args:
         path: The file, which must exist but may be empty, or the directory of a segmented log. For
             a segmented log, no rotation is ever raised and no record is missed.
         start: Return only the records that start at or after this file offset, in bytes, or at or
-            after the `position` of an earlier run. A position also identifies the log. The rest of
-            a record that starts earlier is skipped and not reported, even if it is damaged.
-            Default: 0.
+            after the `position` of an earlier run. A position also identifies the log. If a record
+            starts before this offset, the rest of that record is skipped and not reported, even if
+            it is damaged. Default: 0.
         timeout: The longest time that a step of the iteration waits for a record, in seconds. With
-            0, the iteration returns the records in the file and never waits. Default: `None`: it
+            0, the iteration returns the records in the file and never waits. Default: `None`, which
             waits forever.
-        dialect: As for `Reader`. It is detected as soon as the file has a file header or a complete
-            fragment. `"wandb_old"` is never detected, so you have to name it. Default: `None`.
+        dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
+            complete fragment. `"wandb_old"` is never detected, so you have to pass it. Default:
+            `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
-        on_rotation: The reaction to a rotation, when the path names another file or none, and
+        on_rotation: How to react to a rotation, when the path names another file or none, and
             everything in the old file has been returned. `"raise"`: raise `LogRotatedError`.
-            `"reopen"`: wait until the path names a file, and continue at its start. `tell`,
-            `skipped` and `outcome` then describe that file. A file that had the path only between
-            two polls is missed without an error, so use this only if the writer rotates far less
-            often than `poll_interval`. `"stop"`: end the iteration for good, which `outcome`
-            reports. With `"reopen"` and `"stop"`, the logger `cordwood` gets a warning if the old
-            file ended in an incomplete record. Default: `"raise"`.
+            `"reopen"`: wait until the path names a file, and continue at the start of that file.
+            `tell`, `skipped` and `outcome` then describe that file. A file that had the path only
+            between two polls is missed without an error, so use this only if the time between
+            rotations is much longer than `poll_interval`. `"stop"`: end the iteration for good, and
+            report the end in `outcome`. With `"reopen"` and `"stop"`, the logger `cordwood` gets a
+            warning if the old file ended in an incomplete record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
         retry_time: Apparent damage with no valid block after it may be a write that is still in
-            progress. Before the follower reports such damage, it reads the bytes again for at least
-            this many seconds, and at least three times. With 0, it reports the damage at once.
+            progress. Before the follower reports such damage, it rereads the bytes at least three
+            times, and for at least this many seconds. With 0, it reports the damage at once.
             Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
@@ -619,7 +626,7 @@ class Follower:
     * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
       raises this again.
     * `LogRotatedError`: the path names another file or none, and everything in the old file has
-      been returned. Only `on_rotation="raise"` raises this.
+      been returned. This is raised only with `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
     * `ClosedError`: the follower is closed.
 
@@ -651,7 +658,7 @@ class Follower:
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     def records(self) -> FollowerRecords:
-        """Returns an iterator over the records with their offsets. It also works with `async for`.
+        """Returns an iterator over the records with their offsets, which also works with `async for`.
 
         The iterator shares the follower's position.
 
@@ -671,11 +678,12 @@ class Follower:
         """Returns the next record if it is complete, without waiting.
 
         Returns:
-            The record, or `None`. If it is `None`, `waiting` says why, and `outcome` says whether
-            more records can follow.
+            The record, or `None`. After `None`, `waiting` says why there is no record, and
+            `outcome` says whether more records can follow.
 
         Raises:
-            CordwoodError: As in a step of the iteration, for damage or a change of the file.
+            CordwoodError: The log is damaged or the file has changed, as in a step of the
+                iteration.
             OSError: The file cannot be read.
             ClosedError: The follower is closed.
 
@@ -688,9 +696,9 @@ class Follower:
     def tell(self) -> int:
         """Returns the file offset after everything returned or skipped so far.
 
-        A new follower with this offset as its `start` continues from there. It returns the same
-        records, but does not report the rest of a record whose start was damaged before this
-        offset.
+        A new follower with this offset as its `start` continues from there. The new follower
+        returns the same records, but if the start of a record was damaged before this offset, it
+        does not report the rest of that record.
 
         Returns:
             The offset in bytes.
@@ -708,11 +716,12 @@ class Follower:
         """Returns the position after everything returned or skipped so far.
 
         A position also identifies the log. A new follower with this position as its `start`
-        continues from there, as with the offset of `tell`. If the path then names another log, the
-        follower raises `LogChangedError`. To store a position, convert it with `str`.
+        continues from there, as it would from the offset that `tell` returns. If the path names
+        another log by then, the new follower raises `LogChangedError`. To store a position, convert
+        it with `str`.
 
         Returns:
-            A `Position`. At most two blocks of the file are read for it.
+            A `Position`. To determine the position, at most two blocks of the file are read.
 
         Raises:
             ClosedError: The follower is closed.
@@ -732,7 +741,7 @@ class Follower:
     def delay(self) -> float:
         """The time to wait before the next `poll` in your own loop, in seconds.
 
-        This is `poll_interval`, or less while bytes that look damaged are being reread.
+        The time is `poll_interval`, or less while bytes that look damaged are being reread.
         """
     @property
     def timeout(self) -> float | None:
@@ -741,13 +750,13 @@ class Follower:
     def skipped(self) -> tuple[SkippedRegion, ...]:
         """The first 100,000 regions not returned so far, in the order of their offsets.
 
-        Adjacent regions are merged if their reasons are the same in all details.
+        Adjacent regions are merged if their reasons are identical, including all details.
         """
     @property
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Damage is a region of severity `"corruption"`, so torn tails do not count.
+        Only regions of severity `"corruption"` count as damage, so a torn tail does not.
         """
 
     @property
@@ -757,19 +766,20 @@ class Follower:
     def outcome(self) -> Outcome:
         """How following ended, or `"unfinished"` until then.
 
-        It is `"stopped"` if damage ended the log under the policy `"stop"`, and `"clean"` after the
-        trailer of a closed Pebble log. After a rotation under `on_rotation="stop"`, it is
-        `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a complete record.
+        The outcome is `"stopped"` if damage ended the log under the policy `"stop"`, and `"clean"`
+        after the trailer of a closed Pebble log. After a rotation with `on_rotation="stop"`, the
+        outcome is `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a
+        complete record.
         """
     @property
     def dialect(self) -> DialectName:
         """The dialect of the log, which is `"leveldb"` until another one is detected."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, or `None` if it has none or the number is not known yet."""
+        """The number of the log, or `None` if the log has no number or the number is not known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """The compression of each record: `"zstd"`, or `None` for no compression or if not known yet."""
+        """How each record is compressed: `"zstd"`, or `None` if it is not compressed or not known yet."""
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -810,16 +820,16 @@ class Writer:
 
     Threads may share a writer, and each record is written whole. A file is locked until its writer
     is closed. The lock keeps out a second writer in this process and in every process that checks
-    the lock. Every program that uses cordwood checks it. A writer belongs to the process that
+    the lock, which includes every program that uses cordwood. A writer belongs to the process that
     opened it. In a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
     closing or dropping the writer has no effect.
 
-    If a write to a file fails, it is undone: the file is truncated to the end of its last complete
-    record, and the writer stays usable. If the write cannot be undone, or if a sync fails, every
-    later call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a
-    second sync would not reveal it. To recover, close the log and reopen it with `"a"` in this
-    process, which rewrites the uncertain part. If a write to an object fails, the object is not
-    used again.
+    If a write to a file fails, the write is undone: the file is truncated to the end of its last
+    complete record, and the writer stays usable. If the write cannot be undone, or if a sync fails,
+    every later call fails. After such a failure, it is unknown which bytes after `durable_offset`
+    are on the disk, and a second sync would not clarify this. To recover, close the log and reopen
+    it with `"a"` in this process, which rewrites the uncertain part. If a write to an object fails,
+    the writer does not use the object again.
 
     An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
     the garbage collector finds it in a cycle. A failure at that point is reported through
@@ -829,18 +839,18 @@ class Writer:
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
-            log starts at its current position. `data` is a read-only `memoryview` that never
-            changes, so the object may keep it.
+            log starts at the object's current position. `data` is a read-only `memoryview` that
+            never changes, so the object may keep it.
         mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, and replace any
             existing one. `"a"`: append to the file, or create it if it does not exist. For an
             object, pass `"x"` or `"w"`, which then mean the same. Default: `"x"`.
         dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-            end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, it
-            is the dialect of the file, as `Reader` detects it.
+            end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, the
+            default is the dialect of the file, as detected by `Reader`.
         log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each
-            fragment carries it. You cannot append to a log with a number. Default: `None`: the
-            fragments carry no number and are laid out as in `"leveldb"`, even if the file's name
-            contains a number.
+            fragment carries this number. You cannot append to a log with a number. Default: `None`:
+            the fragments carry no number and are laid out as in `"leveldb"`, even if the file's
+            name contains a number.
         compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
             cannot append to a compressed log. Default: `None`: records are not compressed.
         flush: For a path: when to pass records to the operating system, which keeps them if this
@@ -855,39 +865,40 @@ class Writer:
             Default: `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
             long ago. Closing the writer syncs as well. Without an `append` there is no sync,
-            because no thread runs in the background. You cannot combine this with `sync`. Default:
-            `None`.
+            because no thread runs in the background. You cannot combine `sync_interval` with
+            `sync`. Default: `None`.
         on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
-            `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash can have left after the
-            last complete record. Other damage raises. Damage that one flipped bit explains also
-            raises, and so does a file without any valid fragment. `"pad"`: keep every byte, damaged
-            or not, and continue in the next block. Readers keep reporting the skipped bytes. A
-            damaged file without any valid fragment raises, unless you pass `dialect` and a crash
-            can have left the file in this state. Default: `"refuse"`.
+            `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash may have left after the
+            last complete record. Other damage raises. Damage that a single flipped bit can explain
+            also raises, and so does a file without any valid fragment. `"pad"`: keep every byte,
+            damaged or not, and continue in the next block. Readers keep reporting the skipped
+            bytes. A damaged file without any valid fragment raises, unless you pass `dialect` and a
+            crash may have left the file in this state. Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
             `durable_offset`. Everything before the checkpoint must be on the disk. To find the end
-            of the file, the writer reads it from the checkpoint. It then rewrites the bytes after
-            the checkpoint, so that the next sync covers them. If the checkpoint is greater than 0,
-            the file must exist. Default: `None`: the file is read from the start, and no byte is
-            rewritten unless a sync of this file has failed in this process.
-        segment_len: For `"a"`: the maximum length of a segment in bytes. Pass it to write a
-            segmented log, which is a directory of files. A segment is longer only if its first
-            record is. `sink` is the directory, which is created if it does not exist. All offsets,
-            including `checkpoint`, are log offsets: they keep rising from one segment to the next.
-            The dialect is `"leveldb"` or `"packed"`. Only the last segment is read. Default:
-            `None`: the log is one file.
+            of the log, the writer reads the file from the checkpoint on. The writer then rewrites
+            the bytes after the checkpoint, so that the next sync covers them. If the checkpoint is
+            greater than 0, the file must exist. Default: `None`: the file is read from the start,
+            and no byte is rewritten unless a sync of this file has failed in this process.
+        segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
+            write a segmented log, which is a directory of files. A segment can be longer than this
+            only if its first record is longer. `sink` is the directory, which is created if it does
+            not exist. All offsets, including `checkpoint`, are log offsets: they continue from one
+            segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
+            read. Default: `None`: the log is one file.
         retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
             time a segment is started, the oldest segments are removed as long as at least this many
-            bytes remain before the new one. Only closed and synced segments are removed, even if no
-            reader has read them. Default: `None`: all segments are kept.
+            bytes remain before the new segment. Only closed and synced segments are removed, even
+            if no reader has read them. Default: `None`: all segments are kept.
         retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
             segment is started, the oldest segments are removed if their files were last changed
-            longer ago than this. If a file's time is in the future by the system's clock, that
-            segment and all later ones are kept. Default: `None`: all segments are kept.
+            longer ago than this. If the time of a file's last change is in the future, that segment
+            and all later ones are kept. Default: `None`: all segments are kept.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
-            decompressed to find its end, by the rules for readers. Default: 1 GiB, as for `Reader`.
-            A `Reader` reads longer records only if its own `record_len_max` allows them.
+            decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
+            for `Reader`. To read records longer than the default, pass the `Reader` a
+            `record_len_max` that allows them.
 
     Raises:
         OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
@@ -951,10 +962,11 @@ class Writer:
                 the log. If only the sync failed, the record may be in the log.
             TypeError: `record` is not bytes-like.
             ClosedError: The writer is closed.
-            RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
-            MemoryError: There is not enough memory for the record, which is then not in the log. If
-                only the returned offset cannot be allocated, the record is in the log, and `tell()`
-                returns the offset after it.
+            RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
+                the log.
+            MemoryError: There is not enough memory for the record, and the record is not in the
+                log. If only the returned offset cannot be allocated, the record is in the log, and
+                `tell()` returns the offset after the record.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -966,9 +978,9 @@ class Writer:
         For a column of pyarrow, polars or another library, no Python object is created for each
         record.
 
-        If this raises, the records before the error are in the log. After a failed write, however,
-        the log lacks the records that had not reached the file, which may be all of them. `tell`
-        returns where the log ends.
+        If this raises, the records before the error have already been appended to the log. After a
+        failed write, however, the log lacks the records that had not reached the file, which may be
+        all of them. `tell` returns the offset where the log ends.
 
         Args:
             records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -982,7 +994,7 @@ class Writer:
             OSError: As for `append`, or the stream of a column failed.
             TypeError: A record is not bytes-like, or `records` is a single record, a string, a
                 table or a column of another type.
-            ValueError: A record of a column is null. The message states its index.
+            ValueError: A record of a column is null. The message contains the index of that record.
             ClosedError: The writer is closed.
             MemoryError: As for `append`.
 
@@ -1065,7 +1077,7 @@ class Writer:
         exist, but the remaining segments have no gap.
 
         Args:
-            offset: A log offset, in bytes. Records at or after it are kept.
+            offset: A log offset, in bytes. Records at or after this offset are kept.
 
         Returns:
             The new `first_offset`.
@@ -1086,14 +1098,15 @@ class Writer:
 
     @property
     def first_offset(self) -> int:
-        """The log offset of the first byte that is left. 0 if the log is not segmented."""
+        """The log offset of the first byte that still exists, or 0 if the log is not segmented."""
 
     def wait_durable(self, offset: int, /) -> None:
         """Waits until every byte before an offset is on the disk, without appending a record.
 
-        One thread can append, and another can wait for the offset that `tell()` returns after the
-        append. If a running sync of another thread covers the offset, this call waits for that
-        sync. Otherwise, this call syncs. Ctrl-C raises after the sync.
+        For example, one thread can append, and another thread can wait for the offset that `tell()`
+        returns after the append. If a running sync of another thread covers the offset, this call
+        waits for that sync. Otherwise, this call syncs. Ctrl-C raises `KeyboardInterrupt` only
+        after the sync.
 
         Args:
             offset: A file offset, in bytes. To wait for a record, pass the offset that `tell()`
@@ -1117,8 +1130,8 @@ class Writer:
     def durable_offset(self) -> int:
         """The file offset before which everything is on the disk and survives a crash of the machine.
 
-        Before the first sync of this writer, this is 0, or for a segmented log the offset at which
-        the last segment starts. You can still read this attribute after the writer is closed.
+        Before the first sync of this writer, this offset is 0, or the start of the last segment of
+        a segmented log. You can still read this attribute after the writer is closed.
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:
@@ -1131,7 +1144,7 @@ class Writer:
         """The dialect in which records are written, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, which each fragment carries, or `None` if the fragments carry none."""
+        """The log number that each fragment carries, or `None` if there is none."""
     @property
     def compression(self) -> CompressionName | None:
         """How each record is compressed: `"zstd"`, or `None` for no compression."""
@@ -1144,9 +1157,9 @@ class Writer:
     def close(self) -> None:
         """Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
 
-        If other threads are waiting for a sync, this call waits until the sync is done. Another
-        writer can then open the file. In a forked child, this only closes the child's copy of the
-        descriptor.
+        If other threads are waiting for a sync, this call waits until the sync is done. After this
+        call, another writer can open the file. In a forked child, this only closes the child's copy
+        of the descriptor.
 
         If the sink is an object, it is flushed but not closed.
 
@@ -1168,7 +1181,7 @@ class Writer:
 
 @final
 class WriteBatchOperations:
-    """An iterator over the operations of a write batch, decoded one by one.
+    """An iterator over the operations of a write batch, which decodes them one at a time.
 
     Args:
         record: The record.
@@ -1184,8 +1197,8 @@ class WriteBatchReader:
     """Checks the write batches of one log, and detects the engine that wrote them.
 
     Args:
-        dialect: The dialect of the log, or `None`. If RocksDB and Pebble share the dialect, the
-            batches show which engine it is.
+        dialect: The dialect of the log, or `None`. If both RocksDB and Pebble use the dialect, the
+            batches show which engine wrote the log.
     """
 
     def __new__(cls, dialect: str | None, /) -> Self: ...
@@ -1199,25 +1212,29 @@ class WriteBatchReader:
             `"rocksdb"` or `"pebble"`.
 
         Raises:
-            PayloadError: The record is not a batch, or is a damaged one.
+            PayloadError: The record is not a batch, or the batch is damaged.
         """
     @property
     def note(self) -> str | None:
-        """The uncertain point that the batches have shown so far, in words, or `None`."""
+        """A message if it is uncertain which engine wrote the log, otherwise `None`.
+
+        The engine is uncertain if RocksDB and Pebble read a batch differently and no earlier batch
+        shows which engine wrote the log.
+        """
 
 def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object, int] | None:
     """Decodes one field of a version edit.
 
-    Fields are decoded one at a time because a decoded field is many times larger than in the
-    record.
+    Fields are decoded one at a time, because a decoded field takes up much more memory than its
+    bytes in the record.
 
     Args:
         record: The record.
         offset: The offset of the field in the record, in bytes.
 
     Returns:
-        The name of its kind, its tag, its value, and the offset after it. `None` at the end of the
-        record.
+        The name of the field's kind, its tag, its value, and the offset after the field. `None` at
+        the end of the record.
 
     Raises:
         PayloadError: The bytes at the offset are not a field.
@@ -1231,8 +1248,8 @@ def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, i
         engine: `"rocksdb"` or `"pebble"`.
 
     Returns:
-        The record as `bytes`, the sequence number of the first operation, and the number of
-        operations that count.
+        The record as `bytes`, the sequence number of the first operation, and the number of counted
+        operations.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
@@ -1253,17 +1270,17 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
 
     Raises:
         PayloadError: The engine does not know one of the operations, or a part is too large.
-        TypeError: An item is not an `Operation`, lacks an attribute that its kind has, or has
-            another.
+        TypeError: An item is not an `Operation`, lacks an attribute of its kind, or has an
+            attribute that its kind does not have.
         ValueError: The engine or a kind of operation is unknown.
         OverflowError: A number is negative or has too many bits.
     """
 
 @final
 class VersionState:
-    """The state of a database after the edits in its MANIFEST.
+    """The state of a database after all edits in its MANIFEST.
 
-    It has the tables of the database and the last value of each number.
+    The state consists of the tables of the database and the last value of each numeric field.
     """
     def apply(self, record: ReadableBuffer, /) -> None:
         """Applies the edit in the next record.
@@ -1272,23 +1289,24 @@ class VersionState:
             record: `bytes` or any other buffer.
 
         Raises:
-            PayloadError: The record is not a version edit. The state is then unchanged.
+            PayloadError: The record is not a version edit. In this case, the state is unchanged.
             TypeError: `record` is not bytes-like.
         """
     def numbers(self) -> tuple[dict[str, int], dict[int, int], dict[int, int], bool]:
         """Returns the numbers that the edits state.
 
         Returns:
-            The last value of each field that is a number, by the name of the field; the smallest
-            log number that each column family needs; the synced length in bytes of each log that
-            RocksDB keeps track of; and whether LevelDB knows all fields.
+            A tuple of four items. The first is the last value of each numeric field, by the name of
+            the field. The second is the smallest log number that each column family still needs.
+            The third is the synced length in bytes of each log that RocksDB tracks. The fourth is
+            whether LevelDB knows all fields.
         """
     def tables(self) -> list[tuple[int, bytes | None, dict[str, Any]]]:
-        """Returns the tables, by column family, level and number.
+        """Returns the tables, sorted by column family, level and number.
 
         Returns:
-            For each table, the number of its column family, the name of that family if the MANIFEST
-            states it, and the parts of the table by their names.
+            For each table, the number of its column family, the name of the family if the MANIFEST
+            states it, and the parts of the table by name.
         """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:
@@ -1352,23 +1370,23 @@ def verify(
 ) -> Results[Report]:
     """Reads a log to its end, and reports its contents and its damage.
 
-    Damage is not an error here. It is handled as under the policy `"salvage"`, so the report covers
-    the damage itself and not the rest of its block. `Report.salvaged_count` is the number of
-    records that LevelDB and the policy `"skip"` would drop.
+    Damage is not an error for this function. The log is read under the policy `"salvage"`, so the
+    report covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the
+    number of records that LevelDB and the policy `"skip"` would drop.
 
     If damage is found in a log with a log number, the log is read a second time, provided that the
     source can seek. The report then describes the second reading. This matters while RocksDB or
-    Pebble writes a log over an older one. A reader may see bytes of the older log at a place where
-    a record is written a moment later.
+    Pebble overwrites an older log with a new one: the first reading may see bytes of the older log
+    in a place where a record is written a moment later.
 
     Args:
         source: As for `Reader`, or a `Split`. To pass many logs, use a directory, which means all
             logs in it and in its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
             URLs, directories, patterns and splits.
-        threads: The number of threads to read with, 1 to 256. The report does not depend on it.
-            Only one thread is used for an object with `read`, for a log with log numbers, and for a
-            file with less than about 2 MiB per thread. If there are many logs, several are read at
-            a time. Default: 1.
+        threads: The number of threads to read with, 1 to 256. The report does not depend on this
+            number. Only one thread is used for an object with `read`, for a log with log numbers,
+            and for a file with less than about 2 MiB per thread. If there are many logs, several
+            are read at a time. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1377,10 +1395,10 @@ def verify(
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         storage_options: As for `Reader`. Default: `None`.
-        progress: A function to call after each read. The thread that did the read calls it with the
-            number of bytes by which reading has advanced. The number is at most a few MiB, and 0 if
-            bytes were only read again. If the length of the source is known, the numbers add up to
-            at most that length. If the function raises, so does this function. Default: `None`.
+        progress: A function to call after each read. The thread that did the read calls the
+            function with the number of bytes by which reading has advanced: at most a few MiB, or 0
+            if the bytes had been read before. If the length of the source is known, the numbers add
+            up to at most that length. If `progress` raises, so does this function. Default: `None`.
 
     Returns:
         The report. `ok` is true if there is no damage. For many logs, the result is a `Results`,
@@ -1449,17 +1467,17 @@ def salvage(
 
     Args:
         source: As for `Reader`. You can also pass many logs, as for `verify`, but not splits.
-        destination: The path of the new log, which must not exist. For many logs, a directory,
-            which is created if it does not exist. Each log then keeps its path below the directory
-            or pattern that `source` names. The new log has the dialect, the log number and the
-            engine metadata of the source. RocksDB and Pebble take the number of a log from the name
-            of its file.
+        destination: The path of the new log, which must not exist. For many logs, this is a
+            directory, which is created if it does not exist. Each new log then has the same path
+            within this directory as the old log has below the directory or pattern in `source`. The
+            new log has the dialect, the log number and the engine metadata of the source. RocksDB
+            and Pebble take the log number from the name of the file.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        repair_bit_flips: Also write each record whose damage can be explained by one flipped bit,
-            with that bit flipped back. `repaired_count` of the report counts these records, and
+        repair_bit_flips: Also write each record whose damage one flipped bit can explain, with that
+            bit flipped back. The report's `repaired_count` is the number of these records, and its
             `repaired` lists the repaired fragments. If only one bit was flipped, the checksum of a
             repaired record confirms its contents. Default: `False`.
         storage_options: As for `Reader`. Default: `None`.
@@ -1470,12 +1488,12 @@ def salvage(
 
     Raises:
         DialectError: `source` is not a log.
-        FileExistsError: A file already exists at `destination`. It is not changed.
+        FileExistsError: A file already exists at `destination`. That file is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, `destination`
             has the name of a segment, or the number in its name differs from the number in the
             records.
-        OtherLogError: All of `source` belongs to another log than its name or `log_number` states.
-            No log is written.
+        OtherLogError: All of `source` belongs to a log with a number other than the one in its name
+            or in `log_number`. No log is written.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
@@ -1532,35 +1550,35 @@ class Scan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
 
-        These are the findings so far of the read that started last. The tuple is empty if no read
-        has started. For each source, the first 100,000 regions are listed.
+        The regions are those that the most recently started read has found so far. The outer tuple
+        is empty if no read has started. For each source, the first 100,000 regions are listed.
         """
 
     @property
     def ok(self) -> bool:
         """Whether no damage has been found in any source.
 
-        Damage is a region of severity `"corruption"`. This describes the findings so far of the
-        read that started last.
+        Only regions of severity `"corruption"` count as damage. If the table has been read several
+        times, only the read that started last counts.
         """
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """How reading each source ended, as an `Outcome` for each source, in order.
 
-        This describes the read that started last. The outcome is `"unfinished"` for a source whose
-        end has not been reached. The tuple is empty if no read has started.
+        The outcomes are those of the most recently started read. If the end of a source has not
+        been reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
         """
 
 @final
 class RecordIndex:
     """Reads the records of logs by index. `cordwood.index` returns this class.
 
-    `index[i]` is a record. Indices start at 0, and negative ones count from the end. `index[i:j]`
-    is a list of records. Any number of threads can use an index at the same time, and so can a
-    forked process. An index can be pickled. A restored index opens the files again by their
-    absolute paths. A log may grow after it was indexed. If the path names another log when its file
-    is opened again, reading raises `LogChangedError`. It also raises this error if a record no
+    `index[i]` is a record. Indices start at 0, and negative indices count from the end.
+    `index[i:j]` is a list of records. Any number of threads can use an index at the same time, and
+    a forked process can use it too. An index can be pickled. An unpickled index opens the files
+    again by their absolute paths. A log may grow after it was indexed. Reading raises
+    `LogChangedError` if a path names another log when its file is opened again, or if a record no
     longer starts at its old offset.
     """
 
@@ -1575,7 +1593,8 @@ class RecordIndex:
         Records that are near each other are read together.
 
         Args:
-            indices: The indices of the records, in any order. They may be negative and may repeat.
+            indices: The indices of the records, in any order. Indices may be negative and may
+                repeat.
 
         Returns:
             The records, in the order of `indices`.
@@ -1584,7 +1603,7 @@ class RecordIndex:
             ClosedError: The index is closed.
             CorruptionError: A record has been damaged since it was indexed, and `on_corruption` is
                 `"raise"`.
-            IndexError: There is no record with one of the indices.
+            IndexError: One of the indices is out of range.
             LogChangedError: A log has changed since it was indexed.
             OSError: A file cannot be opened or read.
 
@@ -1596,7 +1615,7 @@ class RecordIndex:
         """
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Does the same as `read`. PyTorch and other loaders call this method to get a batch."""
+        """Does the same as `read`. PyTorch and other data loaders call this method to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
         """Returns the log and the offset of a record. This reads the record.
 
@@ -1604,7 +1623,7 @@ class RecordIndex:
             index: The index of the record, which may be negative.
 
         Returns:
-            The path of the log, and the offset of the record in it, in bytes.
+            The path of the log, and the offset of the record in that log, in bytes.
 
         Raises:
             IndexError: There is no record with this index.
@@ -1619,8 +1638,8 @@ class RecordIndex:
     def close(self) -> None:
         """Closes the files.
 
-        A call that is running in another thread still returns its records. Later calls raise
-        `ClosedError`. Closing again has no effect.
+        Calls that are running in other threads still return their records. Later calls raise
+        `ClosedError`. Closing the index again has no effect.
         """
 
     def __enter__(self) -> Self: ...
@@ -1638,10 +1657,11 @@ def index(
 ) -> RecordIndex:
     """Indexes the records of one or more logs, so that you can read each record by its number.
 
-    The logs are read once. The index keeps 8 bytes for every 16 records, and 8 bytes for each
-    record near damage. It opens files when they are needed. At most 64 files stay open, each with
-    264 KiB of memory. To return a record, the index reads and checks the group of 16 records that
-    contains the record. In a packed log, it reads and checks a block of 32 KiB or more.
+    The logs are read once. The index takes 8 bytes of memory for every 16 records, plus 8 bytes for
+    each record near damage. Files are opened when they are needed. At most 64 files stay open, and
+    each takes 264 KiB of memory. To return a record, the index reads and checks the group of 16
+    records that contains the record. In a packed log, it reads and checks a block of 32 KiB or
+    more.
 
     If you read all records in order, a `Reader` is faster.
 
@@ -1657,7 +1677,7 @@ def index(
             counted. Default: `"raise"`.
 
     Returns:
-        A `RecordIndex`. Any number of threads can use it, and it can be pickled.
+        A `RecordIndex`. Any number of threads can use the index, and it can be pickled.
 
     Raises:
         CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.
@@ -1726,60 +1746,61 @@ def scan(
 
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
-    KiB. One batch is in memory at a time, unless the consumer keeps them. Before a consumer reads
-    the table, only the files in directories are opened, to see which are logs.
+    KiB. Only one batch is in memory at a time, unless the consumer keeps the batches. Before a
+    consumer reads the table, the only files opened are those in directories, to determine which of
+    them are logs.
 
-    The consumer raises errors as its own exceptions, with cordwood's message. After an error, a
-    stream returns no more batches.
+    If reading fails, the consumer raises its own exception with cordwood's message. After an error,
+    a stream returns no more batches.
 
     Args:
         sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
             `Split`; a directory, for all logs in it and in its subdirectories; a pattern, such as
-            `"*.log"`; or an iterable of these, which are read in its order. An object with `read`
-            must be able to seek if it is to be read twice. This function lists directories, and
-            leaves out their files that are not logs. If several names lead to the same file, such
-            as a link, the file is read once, under the first name. A URL that occurs more than once
-            is also read once.
+            `"*.log"`; or an iterable of these, which are read in the order of the iterable. An
+            object with `read` can be read twice only if it can seek. Files in a directory that are
+            not logs are left out. If several names lead to the same file, for example through a
+            link, the file is read once, under the first name. A URL that occurs more than once is
+            also read once.
         columns: The names of the columns, in order. `"offset"`: the file offset of the record,
-            `uint64`; `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after
-            it; `"length"`: its number of bytes; `"path"`: the path of its log, as a dictionary of
-            text, or null if the log has no path; `"salvaged"`: whether it starts after damage in
-            its block. Without `"record"`, records are checked but not copied. Default: `None`:
-            `"offset"` and `"record"`, and `"path"` if `sources` is a directory, a pattern or an
-            iterable.
-        decode: The kind of content in the records. This is a name that `cordwood convert --as`
+            `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
+            offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
+            path of the log, as a dictionary of text, or null if the log has no path; `"salvaged"`:
+            whether the record starts after damage in the same block. Without `"record"`, records
+            are checked but not copied. Default: `None`: `"offset"` and `"record"`, and `"path"` if
+            `sources` is a directory, a pattern or an iterable.
+        decode: The kind of content in the records. Pass a name that `cordwood convert --as`
             accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`.
             `cordwood.typing.DecoderName` lists the names. The rows and columns are the same as in
-            `convert`, and `columns` selects from them. This requires pyarrow and reads in one
-            thread. Entities, JSON and W&B histories are decoded in up to two threads. If the
-            columns can differ from log to log, all sources are first read once to determine them. A
-            record with any other content is an error. If that first read finds such a record, the
-            error is a `PayloadError`. Under a policy other than `"raise"`, the record is left out,
-            and `DecodedScan.left_out` lists it. Logs in directories are left out if their first
-            record is of another kind, as in `convert`. Default: `None`: the records are bytes.
+            `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
+            sources are read in one thread. Entities, JSON and W&B histories are decoded in up to
+            two threads. If the columns can differ from log to log, all sources are first read once
+            to determine the columns. A record with any other content is an error, which is a
+            `PayloadError` if it occurs during this first read. Under a policy other than `"raise"`,
+            such a record is left out, and `DecodedScan.left_out` lists it. Logs in directories are
+            left out if their first record is of another kind, as in `convert`. Default: `None`: the
+            records are bytes.
         schema: With `decode`: a `pyarrow.Schema`. With a schema, the sources are not read first to
-            determine the columns. Columns that the schema does not name are left out. Default:
-            `None`.
+            determine the columns. Columns that are not in the schema are left out. Default: `None`.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
         on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
-            other than `"raise"`, `Scan.skipped` lists the losses. Default: `"raise"`.
+            other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
         threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
             source that is not a path, or a source that `Reader.record_batches` reads in one thread.
-            A table without the column `"record"` or with `"salvaged"` is also read in one thread.
-            Default: 1.
+            A table without the column `"record"`, or with the column `"salvaged"`, is also read in
+            one thread. Default: 1.
         start: As for `Reader`, in each source that is not a `Split`.
         end: As for `Reader`, in each source that is not a `Split`.
         storage_options: As for `Reader`. Default: `None`.
 
     Returns:
         A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
-        `DecodedScan`, which also has them.
+        `DecodedScan`, which has both methods too.
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
-        OSError: A directory, or a file in it, cannot be read.
+        OSError: A directory, or a file in a directory, cannot be read.
         OverflowError: An integer is negative or too large for its option.
         TypeError: A source is none of the above, or is a text file.
         ValueError: An option has an invalid value, or a column is unknown or named twice.
@@ -1805,20 +1826,19 @@ def pack(
 ) -> Report:
     """Copies all records of a closed log to a new log, for example to a packed log or back.
 
-    The copy is strict: it contains all records, or no copy is made. Damage, an incomplete record at
-    the end, and zeros are errors, because a record may have been lost there. There is one
-    exception. If the file consists of whole blocks, zeros that fill the block of the last record
-    are treated as padding and left out.
+    The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
+    record at the end, and zeros are errors, because a record may have been lost in these places.
+    There is one exception: if the file consists of whole blocks, zeros that fill up the block of
+    the last record are treated as padding and left out.
 
     This function also unpacks a log. Copy a packed log to the dialect of the original log to get
     the same records back. If the original consisted of whole records only, the bytes are the same
-    too. Logs that could not be restored are refused. These are logs with a log number, with
-    compression of each record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of
-    `"swanlab"`.
+    too. Logs that could not be restored are refused: logs with a log number, with compression of
+    each record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of `"swanlab"`.
 
-    The source is not changed. The new log is written as by `salvage`: a file with the final name is
-    complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
-    database has to read.
+    The source is not changed. The new log is written in the same way as by `salvage`: a file with
+    the final name is complete and on the disk. Only cordwood can read a packed log, so never pack a
+    log that a database has to read.
 
     Args:
         source: As for `Reader`. The log should be closed. Records that are appended during the copy
@@ -1840,7 +1860,7 @@ def pack(
             than padding. No log is written.
         DialectError: `source` is not a log, or is a log that could not be restored from the new
             log.
-        FileExistsError: A file already exists at `destination`. It is not changed.
+        FileExistsError: A file already exists at `destination`. That file is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, or
             `destination` has the name of a segment.
         RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
@@ -1909,7 +1929,7 @@ def stat(
 ) -> Results[Stat]:
     """Reads a log to its end, and counts its contents.
 
-    Damage is not an error here. It is handled as in `verify`.
+    Damage is not an error for this function. Damage is handled as in `verify`.
 
     Args:
         source: As for `verify`.
@@ -1946,15 +1966,15 @@ def detect(source: Source, /) -> LogFormat | None:
     """Detects the format of a log from the start of the file.
 
     Args:
-        source: As for `Reader`. Only its first 96 KiB are read if they show that it is a log.
-            Otherwise, if the file is longer, its end and the starts of its blocks are read as well.
+        source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
+            Otherwise, the end of a longer file and the starts of its blocks are read as well.
 
     Returns:
-        A `LogFormat` with the dialect, the log number and the compression. The log number is set if
-        logs of that dialect have one. It is the number in the name of the file, or else the number
-        in the first fragment. The result is `None` if the format cannot be detected, because the
-        file is empty or its start contains no complete fragment with a valid checksum. `Reader`
-        then reads the file as `"leveldb"`.
+        A `LogFormat` with the dialect, the log number and the compression. For dialects with log
+        numbers, the log number is the number in the name of the file, or else the number in the
+        first fragment. The result is `None` if the format cannot be detected, because the file is
+        empty or its start contains no complete fragment with a valid checksum. `Reader` then reads
+        the file as `"leveldb"`.
 
     Raises:
         DialectError: The source is not a log.
@@ -1970,17 +1990,18 @@ def detect(source: Source, /) -> LogFormat | None:
 def segment_offset(name: str, /) -> int | None:
     """Returns the log offset at which the segment with this name starts.
 
-    The result is `None` if the name is not the name of a segment.
+    The result is `None` if `name` is not the name of a segment.
     """
 
 def marks_of(position: Position) -> tuple[list[tuple[int, int, int]], str | None]:
-    """Returns the marks of a position, for a log that is read by Python code.
+    """Returns the marks of a position in a log that Python code reads.
 
     Args:
         position: The position.
 
+    Returns:
         The start, the length and the checksum of each mark, and the version that the object store
-        has given to the log.
+        has assigned to the log.
     """
 
 def moved_to(position: Position, offset: int) -> Position:
@@ -2005,10 +2026,10 @@ def start_of(
 
     Args:
         start: The first block of the log, or the whole log if it is shorter.
-        dialect: As for `Reader`. If it is `None`, the start of the log is not compared.
+        dialect: As for `Reader`. With `None`, the start of the log is not compared.
         log_number: As for `Reader`.
         compression: As for `Reader`.
-        version: The version that the object store has given to the log.
+        version: The version that the object store has assigned to the log.
 
     Returns:
         A `Position` with the offset 0.
@@ -2036,7 +2057,7 @@ def start_at(
     """
 
 def is_log_name(path: str | PathLike[str], /) -> bool:
-    """Checks whether the name of a file is the name of a log, or of a copy of a log."""
+    """Checks whether a file has a name that logs or copies of logs have."""
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """Returns the CRC-32C of some bytes.
@@ -2044,7 +2065,7 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     Args:
         data: `bytes` or any other buffer.
         crc: The CRC-32C of the bytes before `data`. The result then covers those bytes as well.
-            Default: 0, which is the CRC-32C of no bytes.
+            Default: 0, the CRC-32C of an empty buffer.
 
     Returns:
         An unsigned 32-bit integer.
@@ -2060,7 +2081,7 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """
 
 def mask_crc(crc: int, /) -> int:
-    """Returns a CRC-32C as the format stores it: rotated right by 15 bits, plus a constant.
+    """Masks a CRC-32C as the format does: rotates it right by 15 bits and adds a constant.
 
     Args:
         crc: The CRC-32C, an unsigned 32-bit integer.
@@ -2094,7 +2115,7 @@ def unmask_crc(masked: int, /) -> int:
 def decode_entity(record: ReadableBuffer, /) -> Entity:
     """Decodes the entity in a record of a Datastore or Firestore export.
 
-    `cordwood.payload.entity.decode` returns this class.
+    `cordwood.payload.entity.decode` calls this function.
 
     Args:
         record: `bytes` or any other buffer.
@@ -2111,10 +2132,10 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 class Table:
     """Turns the records of logs into a table.
 
-    The columns are either known or learned. A table that learns them is opened once the first
-    records have shown some columns. From then on, it also writes its rows. If a later row needs
-    other columns, the table is no longer open. It then only learns from this row and all later
-    ones, and must be made again with all columns.
+    The columns are either known or learned. A table that learns its columns is opened once the
+    first records have shown some columns. From then on, the table also writes its rows. If a later
+    row needs another column, the table stops writing. The table then only learns from this row and
+    all later rows. In that case, you must make another table with all columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -2122,20 +2143,20 @@ class Table:
         columns: Pairs of a name and a type from `cordwood._tables.schema`, if the columns are
             known.
         always: The columns that a table has even if no row has a value in them.
-        wanted: The columns that are wanted, in their order, or `None` for all. `a.b` is the field
+        wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
             `b` of the column `a`.
         limit: The maximum number of rows.
         opens_early: Whether a table that learns its columns is opened with the columns of the first
             records.
-        bytes_as: How bytes become text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
+        bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
             `"utf-8"`, a row whose bytes are not UTF-8 is a fault.
         escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would read it as a
             formula.
-        column_count_max: The maximum number of columns, including fields in columns.
+        column_count_max: The maximum number of columns, including fields inside columns.
         field_count_max: The maximum number of fields in a column.
         level_count_max: The maximum number of levels of lists and structures in a column.
         row_count_max: The maximum number of rows in an Arrow batch.
-        cell_count_max: The maximum number of cells in an Arrow batch. One row may have more.
+        cell_count_max: The maximum number of cells in an Arrow batch. A single row may have more.
     """
     def __new__(
         cls,
@@ -2169,10 +2190,10 @@ class Table:
         Args:
             first: The names and texts of the cells that each row of the log starts with.
             dialect: The dialect of the log, if it is known.
-            families: The names of the column families of the log, by their numbers.
-            is_run: Whether the log is a run of Weights & Biases even if it has no record.
-            has_salvaged: Whether a row with the offset of its record also says whether the record
-                is salvaged.
+            families: The names of the log's column families, by number.
+            is_run: Whether to treat the log as a run of Weights & Biases even if it has no record.
+            has_salvaged: Whether rows that contain the offset of their record also say whether the
+                record is salvaged.
         """
     def take(
         self, source: RecordBatch | Sequence[Record], start: int, only: Sequence[int] | None = None, /
@@ -2182,38 +2203,39 @@ class Table:
         Args:
             source: A `RecordBatch`, or a list of `Record`.
             start: The index of the first record to take.
-            only: The indices of the records to take, in ascending order, or `None` for all. If it
-                is a list, `start` is an index in it.
+            only: The indices of the records to take, in ascending order, or `None` for all records.
+                If indices are given, `start` is a position in this list.
 
         Returns:
             A tuple of four items. The first is the index of the record to continue with. The second
-            is the output: `bytes`, or for Arrow the indices of the columns that have values, the
-            number of rows, and capsules of the Arrow C data interface. The third is the faults: for
-            each, the index of a record, the missing part (`"record"`, `"row"`, `"value"` or
-            `"rest"`), and a `PayloadError`. The last is the number of further faults.
+            is the output, which is `bytes`. For Arrow, the output is the indices of the columns
+            that have values, the number of rows, and capsules of the Arrow C data interface. The
+            third is the list of faults. Each fault has the index of a record, the missing part
+            (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`. The fourth is the
+            number of faults that are not in the list.
 
         Raises:
             MemoryError: There is not enough memory.
             TooManyColumnsError: There are too many columns.
-            HasFirstError: A row has a column of the same name as one that each row starts with.
-            MisfitError: A value does not fit its column, or belongs to no column.
+            HasFirstError: A row has a column with the name of a cell at the start of each row.
+            MisfitError: A value does not fit its column, or has no column.
         """
     def take_rest(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
-        """Takes the rows that are complete only at the end of a log.
+        """Takes the rows that are only complete at the end of a log.
 
         Returns:
-            Whether these are all rows, and the output and the faults, as for `take`. If these are
-            not all rows, call this again.
+            A tuple of four items. The first is whether all such rows have been taken. The other
+            items are as for `take`. If rows are left, call this again.
         """
     def take_held(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
-        """Takes the rows that are held back until all logs have been read.
+        """Takes the rows that the table holds back until all logs have been read.
 
         Returns:
             As for `take_rest`.
         """
     @property
     def columns(self) -> dict[str, ColumnType]:
-        """Returns the known or learned columns in their order, each with its type."""
+        """Returns the known or learned columns in order, each with its type."""
     def __arrow_c_schema__(self) -> object:
         """Returns the columns and their types as a capsule of the Arrow C schema interface.
 
@@ -2222,30 +2244,33 @@ class Table:
         """
     @property
     def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
-        """Returns the columns that became JSON.
+        """Returns the columns that were converted to JSON.
 
-        The first value has those with values of several types, and these types. The second has the
-        names of those that are too wide.
+        The first value maps each column that has values of several types to those types. The second
+        value lists the columns that are too wide.
 
-        `a.b` is a field of `a`, and `a[]` are its items.
+        `a.b` is a field of `a`, and `a[]` are the items of `a`.
         """
     @property
     def note(self) -> str | None:
-        """The uncertain point that the records of this log have shown so far, or `None`."""
+        """A message if the records so far can be read in more than one way, otherwise `None`."""
     @property
     def is_open(self) -> bool:
         """Whether the table writes its rows.
 
-        If it does not at the end, it must be made again with all columns.
+        If this is false at the end, you must make another table with all columns.
         """
     def only_learn(self) -> None:
-        """Makes the table only learn from later rows, as if the columns had grown."""
+        """Stops writing rows.
+
+        The table then only learns from later rows, as if a row had needed another column.
+        """
     @property
     def row_count(self) -> int:
         """The number of rows."""
     @property
     def is_full(self) -> bool:
-        """Whether the table has as many rows as are wanted."""
+        """Whether the table has reached its maximum number of rows."""
     @property
     def missing(self) -> tuple[list[str], list[str]]:
         """Returns the wanted columns that no row had, and the columns that rows had."""
@@ -2265,21 +2290,21 @@ class RecordDecoder:
 
         Args:
             record: `bytes` or any other buffer.
-            errors: A list. If a value cannot be read, it is left out and its error is appended to
-                this list. If the argument is `None`, the error is raised.
+            errors: The list to which the errors of unreadable values are appended. The row then
+                omits these values. If this is `None`, the first error is raised.
 
         Returns:
-            The values by their names, or `None` for a record that has no row.
+            The values by name, or `None` if the record has no row.
 
         Raises:
             PayloadError: The record cannot be decoded.
             TypeError: `record` is not bytes-like.
         """
     def rest(self) -> dict[str, Any] | None:
-        """Returns the row that is complete only after the last record.
+        """Returns the row that is only complete after the last record.
 
         Returns:
-            The values by their names, or `None` if there is no such row.
+            The values by name, or `None` if there is no such row.
         """
     def json(self, record: ReadableBuffer, /) -> str | None:
         """Returns the value of a record as JSON, on one line.
@@ -2288,7 +2313,7 @@ class RecordDecoder:
             record: `bytes` or any other buffer.
 
         Returns:
-            The text, or `None` for a record that the payload does not describe.
+            The text, or `None` if the payload does not describe this record.
 
         Raises:
             PayloadError: The record cannot be decoded.
@@ -2296,7 +2321,7 @@ class RecordDecoder:
         """
     @property
     def note(self) -> str | None:
-        """The uncertain point that the records have shown so far. `None` if there is none."""
+        """A message if the records so far can be read in more than one way, otherwise `None`."""
     def value(self, record: ReadableBuffer, /) -> Any:
         """Returns the value of a record.
 
@@ -2304,7 +2329,7 @@ class RecordDecoder:
             record: `bytes` or any other buffer.
 
         Returns:
-            The value, or `None` for a record that the payload does not describe.
+            The value, or `None` if the payload does not describe this record.
 
         Raises:
             PayloadError: The record cannot be decoded.
@@ -2312,15 +2337,15 @@ class RecordDecoder:
         """
 
 def is_decoded(payload: str, record: bytes, dialect: str | None, /) -> bool:
-    """Checks whether a whole record is of the kind that a payload describes.
+    """Checks whether an entire record can be decoded as this payload.
 
     Args:
         payload: The name of the payload.
         record: The record.
-        dialect: The dialect of its log, if it is known.
+        dialect: The dialect of the log, if it is known.
 
     Returns:
-        True if it can be decoded without a fault.
+        True if the record can be decoded without a fault.
     """
 
 def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[str | None, list[int]]], list[int]]:
@@ -2330,8 +2355,9 @@ def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[
         source: A `RecordBatch`, or a list of `Record`.
 
     Returns:
-        Each kind with the indices of its records, and the indices of the records that cannot be
-        read. The kind of entities without a key is `None`.
+        A pair. The first item has each kind of entity with the indices of the records of this kind.
+        The second item has the indices of the unreadable records. The kind of an entity without a
+        key is `None`.
     """
 
 @final
@@ -2343,15 +2369,15 @@ class Fragments:
     def next_run(self) -> tuple[int, int, str, str | None, str | None, int] | None:
         """Merges the next fragments that have the same kind and reason and are in the same block.
 
-        Use this method to draw pictures of long logs.
+        This method is for drawing pictures of long logs.
 
         Returns:
             A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
-            and the number of fragments. `None` at the end of the log.
+            and the number of fragments. At the end of the log, `None`.
         """
     @property
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
-        """Returns the findings in the log so far.
+        """Returns the findings so far.
 
         The result is a tuple: the dialect, the log number, the compression, the number of the other
         log if this whole log belongs to another log, and the number of records that start after
@@ -2367,17 +2393,17 @@ def fragments(
 ) -> Fragments:
     """Lists every fragment and every gap of a log.
 
-    Each one that is not part of a returned record has a reason.
+    Each fragment or gap that is not part of a returned record has a reason.
 
-    The fragments and gaps together cover the file. Each starts where the previous one ends, and
-    none crosses the end of a block. Damage is not an error here. The list matches the records and
-    regions of `Reader` under the policy `"salvage"`: each fragment in a skipped region has the
-    reason of that region. Memory use does not grow with the log.
+    The fragments and gaps together cover the file. Each fragment or gap starts where the previous
+    one ends, and none crosses the end of a block. Damage is not an error for this function. The
+    list matches the records and regions of `Reader` under the policy `"salvage"`: each fragment in
+    a skipped region has the reason of that region. Memory use does not grow with the log.
 
     Args:
-        source: As for `Reader`, but it must be possible to read the source twice. It can be the
-            path of a file, a URL or another source that is read in ranges, a buffer, or an object
-            with `read` and `seek`.
+        source: As for `Reader`, but it must be possible to read the source twice. Pass the path of
+            a file, a URL or another source that is read in ranges, a buffer, or an object with
+            `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -2413,7 +2439,7 @@ def leave_out_salvaged(reader: Reader, /) -> None:
     """
 
 def left_out(reader: Reader, /) -> tuple[int, dict[Reason, int]]:
-    """Returns how much a reader has left out.
+    """Returns how many records and bytes a reader has left out.
 
     Args:
         reader: The reader.
@@ -2451,8 +2477,8 @@ def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
 
     Args:
         reason: The reason.
-        region: The region. Its attributes are the details of the reason. Attributes that this
-            reason does not have are ignored.
+        region: The region. The attributes of the region are the details of the reason. Attributes
+            that do not apply to this reason are ignored.
 
     Returns:
         The text.
