@@ -80,7 +80,7 @@ def test_an_undetectable_new_file_uses_the_leveldb_dialect(path):
     [("leveldb", "wandb"), ("leveldb", "swanlab"), ("wandb", "leveldb"), ("wandb", "swanlab"), ("swanlab", "leveldb")],
 )
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
-def test_appending_in_the_wrong_dialect_names_the_right_one(path, dialect, named, records, on_torn_tail):
+def test_a_dialect_error_on_append_names_the_dialect_of_the_file(path, dialect, named, records, on_torn_tail):
     before = make(path, dialect, records)
     with pytest.raises(cordwood.DialectError, match=dialect) as caught:
         cordwood.open(path, "a", dialect=named, on_torn_tail=on_torn_tail).close()
@@ -104,7 +104,7 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("named", [False, True], ids=["not named", "named"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
-def test_logs_that_engines_never_append_to_are_refused(path, name, records, named, on_torn_tail):
+def test_append_mode_refuses_logs_that_engines_never_append_to(path, name, records, named, on_torn_tail):
     """It is refused, but not reported as damaged; no byte is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
@@ -114,7 +114,7 @@ def test_logs_that_engines_never_append_to_are_refused(path, name, records, name
 
 
 @pytest.mark.parametrize("dialect", [NUMBERED, COMPRESSED], ids=["log number", "zstd"])
-def test_a_refused_open_creates_no_file(path, dialect):
+def test_a_refused_open_does_not_create_a_file(path, dialect):
     with pytest.raises((cordwood.DialectError, ValueError), match="never appended to") as caught:
         cordwood.open(path, "a", **dialect).close()
     assert ("log number" in str(caught.value)) == (dialect == NUMBERED)
@@ -206,7 +206,7 @@ def numbered(path):
         yield f"{name}, zeros", whole + bytes(50_000)
 
 
-def test_appended_records_are_read(path):
+def test_a_reader_returns_the_appended_records(path):
     """For every file, a writer that opens it appends where readers look, and keeps every byte."""
     for name, before in [*contents().items(), *numbered(path)]:
         path.write_bytes(before)
@@ -223,7 +223,7 @@ def test_appended_records_are_read(path):
 
 @pytest.mark.parametrize("dialect", ["wandb", {"dialect": "pebble", "log_number": 3}], ids=["wandb", "pebble"])
 @pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
-def test_the_command_line_appends_by_the_same_rules(path, dialect, on_torn_tail):
+def test_the_write_command_follows_the_append_rules_of_the_library(path, dialect, on_torn_tail):
     before = make(path, dialect, WITH_ZEROS)
     command = [sys.executable, "-m", "cordwood", "write", "--append", "--on-torn-tail", on_torn_tail, path]
     done = subprocess.run(command, input=b"more\n", capture_output=True, check=False, timeout=120)
@@ -253,7 +253,7 @@ LAST_RECORDS = {
 
 
 @pytest.mark.parametrize("name", LAST_RECORDS)
-def test_a_flipped_bit_in_the_last_record_is_damage(path, name):
+def test_appending_treats_a_flipped_bit_in_the_last_record_as_damage(path, name):
     """It may have been synced. With any zeros in the record, no crash leaves it like this."""
     start = reference.encode([b"one", b"two", b"three"])
     whole = start + reference.encode([LAST_RECORDS[name]], len(start))
@@ -271,7 +271,7 @@ def test_a_flipped_bit_in_the_last_record_is_damage(path, name):
         assert path.read_bytes() == file, bit
 
 
-def test_an_unwritten_sector_is_not_a_flipped_bit(path):
+def test_appending_does_not_mistake_an_unwritten_sector_for_a_flipped_bit(path):
     whole = reference.encode([b"one", PAYLOAD[:5000]])
     file = bytearray(whole)
     file[1024:1536] = bytes(512)
@@ -312,7 +312,7 @@ for number in range(1000):
     assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
 
 
-def test_flush_close_buffers_records_until_close(path):
+def test_the_flush_value_close_buffers_records_until_close(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -324,7 +324,7 @@ def test_flush_close_buffers_records_until_close(path):
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "append"}])
-def test_flush_append_writes_each_record(path, options):
+def test_the_flush_value_append_writes_each_record_at_once(path, options):
     records = [b"one", b"", PAYLOAD[:100_000], bytes(BLOCK_LEN), b"two"]
     with cordwood.open(path, "w", **options) as writer:
         for count, record in enumerate(records, 1):
@@ -342,7 +342,7 @@ def test_an_unknown_flush_value_is_refused(path):
 
 @pytest.mark.parametrize("segment_len", [None, 1 << 20])
 @pytest.mark.parametrize("start", [b"torn by a crash"[:7], bytes(4_096)], ids=["torn mark", "zeros"])
-def test_a_packed_log_padded_from_its_start_reopens(tmp_path, start, segment_len):
+def test_a_packed_log_that_is_padded_from_its_start_can_be_reopened(tmp_path, start, segment_len):
     path = tmp_path / "some"
     file = path
     options = {"dialect": "packed", "on_torn_tail": "pad", "segment_len": segment_len}

@@ -89,14 +89,14 @@ COLUMNS = {
         tuple(COLUMNS),
     ],
 )
-def test_each_set_of_columns(path, columns, threads):
+def test_a_scan_returns_exactly_the_requested_columns(path, columns, threads):
     found = table(cordwood.scan([path], columns=columns, threads=threads))
     assert found.column_names == list(columns)
     expected = {**COLUMNS, "path": [str(path)] * len(RECORDS)}
     assert found.to_pydict() == {name: expected[name] for name in columns}
 
 
-def test_the_types(path):
+def test_a_scan_has_the_documented_arrow_types(path):
     assert pyarrow.schema(cordwood.scan(path)) == LARGE
     assert table(cordwood.scan(path)).schema == LARGE
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.utf8())
@@ -106,7 +106,7 @@ def test_the_types(path):
 
 
 @pytest.mark.parametrize("source", ALL)
-def test_each_file_of_another_engine(source):
+def test_a_scan_of_an_engine_log_matches_the_reader(source):
     with cordwood.open(source) as reader:
         records = [(record.offset, record.data, record.end_offset) for record in reader.records()]
         outcome, skipped = reader.outcome, reader.skipped
@@ -120,7 +120,7 @@ def test_each_file_of_another_engine(source):
     assert lengths == [len(data) for _, data, _ in records]
 
 
-def test_a_pickled_batch_has_only_the_path_of_its_own_log(tmp_path):
+def test_a_pickled_batch_contains_only_the_path_of_one_log(tmp_path):
     paths = [tmp_path / f"{number:03}.log" for number in range(200)]
     for path in paths:
         path.write_bytes(reference.encode([b"one", b"two"]))
@@ -130,7 +130,7 @@ def test_a_pickled_batch_has_only_the_path_of_its_own_log(tmp_path):
     assert {len(pickle.dumps(batch)) for batch in batches} == {len(pickle.dumps(alone))}
 
 
-def test_many_sources_in_their_order(path, tmp_path):
+def test_a_scan_reads_many_sources_in_the_given_order(path, tmp_path):
     other = tmp_path / "other.log"
     other.write_bytes(reference.encode([b"other"]))
     empty = tmp_path / "empty.log"
@@ -152,13 +152,13 @@ def test_many_sources_in_their_order(path, tmp_path):
     assert table(cordwood.scan([])).num_rows == 0
 
 
-def test_a_range(path):
+def test_a_scan_returns_only_the_records_of_its_range(path):
     start, end = OFFSETS[2], OFFSETS[10]
     assert table(cordwood.scan(path, start=start, end=end))["record"].to_pylist() == RECORDS[2:10]
     assert table(cordwood.scan(io.BytesIO(FILE), start=start, end=end))["record"].to_pylist() == RECORDS[2:10]
 
 
-def test_the_log_of_an_object_starts_at_its_position():
+def test_a_scan_reads_a_file_object_from_its_current_position():
     file = io.BytesIO(b"before" + FILE)
     file.seek(6)
     scan = cordwood.scan(file)
@@ -167,7 +167,7 @@ def test_the_log_of_an_object_starts_at_its_position():
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_reading_ahead_gives_the_same(tmp_path, threads):
+def test_a_scan_returns_the_same_table_with_and_without_reading_ahead(tmp_path, threads):
     path = tmp_path / "long.log"
     file = reference.encode(PAYLOAD[at : at + 99] for at in range(140_000))
     at = 5_000_000
@@ -202,20 +202,20 @@ def scan(request, path):
     return cordwood.scan({"path": path, "object": io.BytesIO(FILE), "content": FILE}[request.param])
 
 
-def test_pyarrow(scan):
+def test_pyarrow_reads_one_scan_twice(scan):
     for _ in range(2):
         found = table(scan)
         assert rows(found["offset"].to_pylist(), found["record"].to_pylist()) == EXPECTED
 
 
-def test_polars(scan):
+def test_polars_reads_one_scan_twice(scan):
     for _ in range(2):
         assert polars.DataFrame(scan).rows() == EXPECTED
     categories = polars.DataFrame(cordwood.scan([FILE, FILE], columns=["path", "length"]))
     assert categories["path"].null_count() == 2 * len(RECORDS)
 
 
-def test_duckdb_queries_one_relation_twice(scan):
+def test_duckdb_reads_one_relation_twice(scan):
     relation = duckdb.sql("select * from scan")
     assert relation.fetchall() == EXPECTED
     assert duckdb.sql("select count(*), sum(octet_length(record)) from relation").fetchall() == [
@@ -224,7 +224,7 @@ def test_duckdb_queries_one_relation_twice(scan):
     assert duckdb.sql("select sum(octet_length(record)) from scan").fetchall() == [(sum(map(len, RECORDS)),)]
 
 
-def test_duckdb_groups_by_path(path, tmp_path):
+def test_duckdb_can_group_records_by_path(path, tmp_path):
     other = tmp_path / "other.log"
     other.write_bytes(reference.encode([b"other"]))
     scan = cordwood.scan([path, other], columns=["path", "length"])  # noqa: F841 - DuckDB finds it
@@ -232,13 +232,13 @@ def test_duckdb_groups_by_path(path, tmp_path):
     assert found == [(str(other), 1, 5), (str(path), len(RECORDS), sum(map(len, RECORDS)))]
 
 
-def test_pandas(scan):
+def test_pandas_reads_one_scan_twice(scan):
     for _ in range(2):
         found = pandas.DataFrame.from_arrow(scan)
         assert rows(found["offset"], found["record"]) == EXPECTED
 
 
-def test_datafusion(scan):
+def test_datafusion_can_query_and_join_scans(scan):
     context = datafusion.SessionContext()
     for name in "ab":
         batches = context.from_arrow(scan, name).sort("offset").collect()
@@ -269,7 +269,7 @@ CONSUMERS = {
 
 @pytest.mark.parametrize("columns", [["record"], ["offset"], ["salvaged", "record"]])
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_arrow_consumers_raise_damage_with_our_message(path, consumer, columns):
+def test_arrow_consumers_raise_damage_with_the_message_of_cordwood(path, consumer, columns):
     read, error = CONSUMERS[consumer]
     at = OFFSETS[1000]
     path.write_bytes(flipped(FILE, at + 10))
@@ -279,7 +279,7 @@ def test_arrow_consumers_raise_damage_with_our_message(path, consumer, columns):
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_a_file_object_that_fails(consumer):
+def test_arrow_consumers_raise_the_error_of_a_failing_file_object(consumer):
     class Failing(io.BytesIO):
         def read(self, size):
             raise ValueError("the network is gone")
@@ -289,7 +289,7 @@ def test_a_file_object_that_fails(consumer):
         read(cordwood.scan(Failing(FILE)))
 
 
-def test_files_that_are_not_logs_or_do_not_exist(tmp_path):
+def test_a_scan_raises_an_error_for_a_missing_file_or_a_zip_archive(tmp_path):
     with pytest.raises(OSError, match=r"none\.log: No such file"):
         table(cordwood.scan(tmp_path / "none.log"))
     other = tmp_path / "some.zip"
@@ -335,7 +335,7 @@ def test_skipped_bytes_are_listed_and_logged(path, policy, columns, caplog):
     assert [record.getMessage() for record in caplog.records] == logged
 
 
-def test_the_outcome_while_it_is_read(path):
+def test_a_scan_lists_the_outcome_of_each_source_as_it_is_read(path):
     scan = cordwood.scan([FILE * 1, path])
     reader = pyarrow.RecordBatchReader.from_stream(scan)
     assert scan.outcomes == ()
@@ -347,7 +347,7 @@ def test_the_outcome_while_it_is_read(path):
 # Sources without a second reading ---------------------------------------------------------------
 
 
-def test_the_rest_of_a_reader_as_a_table(path):
+def test_a_scan_continues_where_a_reader_stopped(path):
     with cordwood.open(path) as reader:
         assert next(reader) == RECORDS[0]
         assert pyarrow.table(cordwood.scan(path, start=reader.tell()))["record"].to_pylist() == RECORDS[1:]
@@ -362,7 +362,7 @@ def test_an_object_that_cannot_seek_is_read_once():
         table(scan)
 
 
-def test_two_streams_of_one_object_are_not_mixed():
+def test_the_second_stream_of_a_file_object_invalidates_the_first():
     file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
     scan = cordwood.scan(io.BytesIO(file))
     first, second = (pyarrow.RecordBatchReader.from_stream(scan) for _ in range(2))
@@ -375,7 +375,7 @@ def test_two_streams_of_one_object_are_not_mixed():
 # Record batches --------------------------------------------------------------------------------
 
 
-def test_a_record_batch():
+def test_pyarrow_imports_a_record_batch_without_copying():
     [batch] = cordwood.open(FILE).record_batches()
     found = pyarrow.record_batch(batch)
     found.validate(full=True)
@@ -391,7 +391,7 @@ def address(view):
     return pyarrow.py_buffer(view).address
 
 
-def test_pyarrow_casts_to_the_schema_that_it_is_given(path):
+def test_pyarrow_casts_a_batch_to_the_requested_schema(path):
     [batch] = cordwood.open(FILE).record_batches()
     found = pyarrow.record_batch(batch, schema=BINARY)
     found.validate(full=True)
@@ -419,25 +419,25 @@ def test_pyarrow_casts_to_the_schema_that_it_is_given(path):
         ({"start": -1}, OverflowError, "while processing 'start'"),
     ],
 )
-def test_wrong_arguments(path, options, error, message):
+def test_a_scan_refuses_invalid_arguments(path, options, error, message):
     with pytest.raises(error, match=message):
         cordwood.scan(path, **options)
 
 
 @pytest.mark.parametrize("sources", [5, None, [5], ["some.log", None], io.StringIO("text"), [io.StringIO("text")]])
-def test_wrong_sources(sources):
+def test_a_scan_refuses_objects_that_are_not_sources(sources):
     with pytest.raises(TypeError, match=r"must be a path, a URL, bytes or another buffer|text file"):
         cordwood.scan(sources)
 
 
-def test_it_opens_its_sources_when_it_is_read(tmp_path):
+def test_a_scan_opens_its_sources_only_when_it_is_read(tmp_path):
     scan = cordwood.scan(tmp_path / "later.log")
     stream = scan.__arrow_c_stream__()
     (tmp_path / "later.log").write_bytes(FILE)
     assert pyarrow.RecordBatchReader._import_from_c_capsule(stream).read_all().num_rows == len(RECORDS)  # noqa: SLF001
 
 
-def test_a_scan_in_a_cycle_is_collected():
+def test_the_garbage_collector_frees_a_scan_in_a_reference_cycle():
     class Source(io.BytesIO):
         pass
 
@@ -466,7 +466,7 @@ class Gone:
 # The structures, by hand -----------------------------------------------------------------------
 
 
-def test_a_capsule_releases_an_untaken_structure():
+def test_a_capsule_releases_a_structure_that_was_not_taken():
     [batch] = cordwood.open(FILE).record_batches()
     calls = []
     schema, array = batch.__arrow_c_array__()
@@ -537,7 +537,7 @@ class Taken:
         return self.capsule
 
 
-def test_a_child_that_was_moved_out_outlives_its_parent():
+def test_an_arrow_child_that_was_moved_out_outlives_its_parent():
     [batch] = cordwood.open(FILE).record_batches()
     _, capsule = batch.__arrow_c_array__()
     del batch
@@ -557,7 +557,7 @@ def test_a_child_that_was_moved_out_outlives_its_parent():
     del others
 
 
-def test_batches_may_be_released_in_any_order_by_any_thread(path):
+def test_any_thread_can_release_batches_in_any_order(path):
     path.write_bytes(reference.encode(PAYLOAD[at : at + 999] for at in range(1_250)))
     reader = pyarrow.RecordBatchReader.from_stream(cordwood.scan(path))
     batches = list(reader)

@@ -58,7 +58,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_an_array_of_bytes_becomes_the_same_log_as_a_list(data_type):
+def test_an_array_of_bytes_produces_the_same_log_as_a_list(data_type):
     assert log_of(pyarrow.array(RECORDS, data_type)) == (reference.encode(RECORDS), len(RECORDS))
 
 
@@ -69,7 +69,7 @@ def test_text_is_appended_as_utf8(data_type):
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_a_part_of_an_array_is_only_its_own_records(data_type):
+def test_extending_with_an_array_slice_appends_only_the_records_of_the_slice(data_type):
     array = pyarrow.array(RECORDS, data_type)
     for start, end in [(0, 0), (1, 2), (3, 1_500), (len(RECORDS) - 1, len(RECORDS)), (len(RECORDS), len(RECORDS))]:
         assert log_of(array[start:end])[0] == reference.encode(RECORDS[start:end])
@@ -82,12 +82,12 @@ def test_a_column_of_several_arrays_is_appended_in_order(data_type):
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_an_empty_column_has_no_record(data_type):
+def test_extending_with_an_empty_column_does_not_append_records(data_type):
     assert log_of(pyarrow.array([], data_type)) == (b"", 0)
     assert log_of(pyarrow.chunked_array([], data_type)) == (b"", 0)
 
 
-def test_columns_of_other_libraries():
+def test_extend_accepts_columns_of_polars_pandas_and_pyarrow():
     for column in [
         polars.Series(RECORDS),
         pandas.Series(RECORDS, dtype=pandas.ArrowDtype(pyarrow.binary())),
@@ -96,7 +96,7 @@ def test_columns_of_other_libraries():
         assert log_of(column) == (reference.encode(RECORDS), len(RECORDS))
 
 
-def test_a_scan_gives_its_records_to_a_writer(tmp_path):
+def test_a_writer_appends_the_records_of_a_scan(tmp_path):
     path, copy = tmp_path / "some.log", tmp_path / "copy.log"
     path.write_bytes(reference.encode(RECORDS))
     with cordwood.open(copy, "w") as writer:
@@ -105,7 +105,7 @@ def test_a_scan_gives_its_records_to_a_writer(tmp_path):
     assert copy.read_bytes() == path.read_bytes()
 
 
-def test_readers_and_batches_are_appended_by_iteration():
+def test_extend_iterates_over_readers_and_batches():
     file = reference.encode(RECORDS)
     assert log_of(cordwood.open(file)) == (file, len(RECORDS))
     [batch] = cordwood.open(file).record_batches(target_len=1 << 30)
@@ -113,14 +113,14 @@ def test_readers_and_batches_are_appended_by_iteration():
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "close"}, {"sync_interval": 0}, {"dialect": "packed"}])
-def test_every_kind_of_file_has_the_records_of_a_column(tmp_path, options):
+def test_extend_appends_a_column_under_each_set_of_writer_options(tmp_path, options):
     path = tmp_path / "some.log"
     with cordwood.open(path, "w", **options) as writer:
         assert writer.extend(pyarrow.array(RECORDS)) == len(RECORDS)
     assert list(cordwood.open(path)) == RECORDS
 
 
-def test_a_segmented_log_has_the_records_of_a_column(tmp_path):
+def test_a_column_is_appended_to_a_segmented_log(tmp_path):
     with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
         writer.extend(pyarrow.array(RECORDS))
     assert len(list((tmp_path / "log").iterdir())) > 10
@@ -129,7 +129,7 @@ def test_a_segmented_log_has_the_records_of_a_column(tmp_path):
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
 @pytest.mark.parametrize("at", [0, 1, 7, 8, 2_500])
-def test_a_null_is_an_error_with_its_index_after_the_records_before_it(data_type, at):
+def test_a_null_raises_an_error_with_its_index_after_earlier_records_are_appended(data_type, at):
     records = [*RECORDS[:at], None, *RECORDS[at:]]
     for column in [
         pyarrow.array(records, data_type),
@@ -175,7 +175,7 @@ def test_a_closed_writer_refuses_a_column():
         writer.extend(pyarrow.array([], pyarrow.binary()))
 
 
-def test_a_record_that_is_too_long_ends_the_column(tmp_path):
+def test_appending_a_column_stops_at_a_record_that_is_too_long(tmp_path):
     with (
         cordwood.open(tmp_path / "some.log", "w", record_len_max=5) as writer,
         pytest.raises(cordwood.RecordTooLargeError),
@@ -221,7 +221,7 @@ def failing(name, errno, text):
     return change
 
 
-def test_a_stream_that_fails_raises_its_error_after_the_records_before_it():
+def test_a_failing_stream_raises_its_error_after_earlier_records_are_appended():
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer, pytest.raises(OSError, match="no more of it") as raised:
         writer.extend(Stream(failing("get_next", 5, b"no more of it")))
@@ -229,12 +229,12 @@ def test_a_stream_that_fails_raises_its_error_after_the_records_before_it():
     assert list(cordwood.open(sink.getvalue())) == [b"one", b"two"]
 
 
-def test_a_stream_that_fails_without_a_text_raises_an_error():
+def test_a_stream_that_fails_without_a_message_still_raises_an_error():
     with pytest.raises(OSError, match="the stream of records failed"):
         log_of(Stream(failing("get_schema", 22, None)))
 
 
-def test_a_stream_without_memory_is_a_memory_error():
+def test_a_stream_that_runs_out_of_memory_raises_a_memory_error():
     with pytest.raises(MemoryError):
         log_of(Stream(failing("get_next", 12, b"too large")))
 
@@ -282,7 +282,7 @@ def test_ctrl_c_interrupts_appending_a_long_column():
         writer.close()
 
 
-def test_an_exception_of_the_object_is_raised_unchanged():
+def test_an_exception_raised_by_the_column_object_is_raised_unchanged():
     class Failing:
         def __arrow_c_stream__(self, requested_schema=None):
             raise KeyError("mine")
@@ -299,7 +299,7 @@ def test_an_object_that_returns_no_capsule_is_refused():
         log_of(Exported(array, schema))
 
 
-def test_capsules_are_used_once():
+def test_a_consumed_capsule_is_refused():
     exported = Exported(*pyarrow.array([b"one"]).__arrow_c_array__())
     assert log_of(exported)[1] == 1
     with pytest.raises(ValueError, match="used before"):
@@ -351,7 +351,7 @@ def test_decreasing_or_out_of_range_offsets_are_refused(data_type, offsets, mess
         log_of(Broken(array, offsets_of(data_type, *offsets)))
 
 
-def test_records_need_not_start_at_the_start_of_the_data():
+def test_records_can_start_after_the_start_of_the_data():
     array = pyarrow.array([b"one", b"two", b""])
     assert list(cordwood.open(log_of(Broken(array, offsets_of(array.type, 1, 3, 5, 6)))[0])) == [b"ne", b"tw", b"o"]
 
@@ -362,7 +362,7 @@ def unaligned(array, schema):
     return kept
 
 
-def test_offsets_need_not_be_aligned():
+def test_offsets_do_not_have_to_be_aligned():
     array = pyarrow.array([b"one", b"two", b""])
     assert list(cordwood.open(log_of(Broken(array, unaligned))[0])) == [b"one", b"two", b""]
 
@@ -447,7 +447,7 @@ def test_views_outside_of_their_buffer_are_refused(bad):
     assert list(cordwood.open(sink.getvalue())) == [b"20 bytes in a buffer"]
 
 
-def test_random_offsets_append_records_of_the_data_or_raise():
+def test_random_offsets_append_records_of_the_data_or_raise_an_error():
     random_numbers = random.Random(1)
     data = PAYLOAD[:50]
     array = pyarrow.array([data[:10]] * 4 + [data[:10]])

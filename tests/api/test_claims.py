@@ -46,7 +46,7 @@ def read_in_parts(rng, ranges, open_range):
 @pytest.mark.cell("one-file packed", "beam")
 @pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_splitting_at_any_time_loses_and_repeats_nothing(dialect, on_corruption, no_log):
+def test_splitting_at_any_time_neither_loses_nor_repeats_a_record(dialect, on_corruption, no_log):
     cut_count = damaged_count = 0
     for seed in range(100):
         rng = seeded(dialect, on_corruption, seed)
@@ -115,7 +115,7 @@ def test_an_unsplittable_log_is_a_single_claim(dialect):
     [(7, [0, 4], [(0, 7)]), (5, [0, 4], [(0, 7)]), (4, [0], [(0, 7), (0, 4)])],
     ids=["not cut", "cut after the damage", "cut before damage"],
 )
-def test_only_ranges_split_before_damage_are_read_twice(stop, damaged_blocks, read_ranges, no_log):
+def test_a_range_is_read_twice_only_if_it_is_split_before_damage(stop, damaged_blocks, read_ranges, no_log):
     open_range = opens(log_damaged_in_blocks(0, 4), on_corruption="salvage")
     ranges = []
 

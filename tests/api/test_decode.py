@@ -51,7 +51,7 @@ def step(**values):
     return field(2, b"".join(field(1, field(2, k.encode()) + field(16, v.encode())) for k, v in values.items()))
 
 
-def test_entities_of_several_files(exports):
+def test_a_table_of_several_files_has_the_entities_of_each_file(exports):
     scan = cordwood.scan(exports, decode="entity")
     assert isinstance(scan, cordwood.DecodedScan)
     assert (scan.skipped, scan.outcomes, scan.left_out, scan.ok) == ((), (), (), True)
@@ -72,7 +72,7 @@ def test_entities_of_several_files(exports):
     assert pa.schema(scan).equals(table.schema)
 
 
-def test_all_kinds(tmp_path):
+def test_a_scan_decodes_each_kind_of_payload(tmp_path):
     wal = written(tmp_path / "wal", [bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64")])
     table = pa.table(cordwood.scan(wal, decode="write-batch"))
     assert table.select(["sequence", "kind", "key", "value"]).to_pylist() == [
@@ -94,7 +94,7 @@ def test_all_kinds(tmp_path):
     ]
 
 
-def test_a_directory_is_a_table_of_the_logs_of_one_kind(tmp_path):
+def test_a_decoded_scan_of_a_directory_reads_the_logs_of_one_kind(tmp_path):
     """The directory of a database has logs of two kinds, and a text with the name of a log."""
     directory = tmp_path / "database"
     directory.mkdir()
@@ -120,7 +120,7 @@ def test_a_directory_is_a_table_of_the_logs_of_one_kind(tmp_path):
     assert pa.table(cordwood.scan(directory, decode="raw", on_corruption="skip")).num_rows == 2
 
 
-def test_consumers(exports):
+def test_duckdb_and_polars_can_query_a_decoded_scan(exports):
     """DuckDB opens the stream several times for one query."""
     duckdb = pytest.importorskip("duckdb")
     polars = pytest.importorskip("polars")
@@ -134,7 +134,7 @@ def test_consumers(exports):
     assert frame["tags"].to_list() == [None, ["a"], None]
 
 
-def test_columns_and_schema(exports):
+def test_a_decoded_scan_has_the_columns_of_the_selection_or_schema(exports):
     scan = cordwood.scan(exports[0], decode="entity", columns=["n", "__path__"])
     assert pa.table(scan).to_pydict() == {"n": [1.0, 0.5], "__path__": ["Task/1", "Task/two"]}
     with pytest.raises(ValueError, match="there is no column 'm', only '__kind__'"):
@@ -210,7 +210,7 @@ def found_by(scan):
 
 @pytest.mark.parametrize("kept_len_max", [None, 0], ids=["kept", "too long"])
 @pytest.mark.parametrize("columns", [None, ["n", "__path__"]])
-def test_the_columns_are_found_once(columns, kept_len_max, exports, monkeypatch):
+def test_a_decoded_scan_reads_its_source_once_to_find_the_columns(columns, kept_len_max, exports, monkeypatch):
     """The first table of all columns is made meanwhile, if it is not too long."""
     if kept_len_max is not None:
         monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", kept_len_max)
@@ -235,7 +235,7 @@ def test_the_columns_are_found_once(columns, kept_len_max, exports, monkeypatch)
     ],
     ids=["value", "column", "field", "first columns"],
 )
-def test_a_table_whose_columns_grow_is_read_again(lines, rows, tmp_path, monkeypatch):
+def test_a_log_is_read_again_if_its_table_gains_columns(lines, rows, tmp_path, monkeypatch):
     """The batches that were made before lack them."""
     monkeypatch.setattr("cordwood._tables.scan._BATCH_LEN", 1)
     file = Counted(written(tmp_path / "log", lines).read_bytes())
@@ -256,7 +256,7 @@ def test_a_table_reflects_the_files_when_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("kept_len_max", [None, 0], ids=["kept", "too long"])
-def test_a_scan_counts_what_its_table_leaves_out(kept_len_max, tmp_path, monkeypatch):
+def test_a_scan_counts_the_rows_that_its_table_leaves_out(kept_len_max, tmp_path, monkeypatch):
     """Of one table, and not also of the reading that found the columns."""
     if kept_len_max is not None:
         monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", kept_len_max)
@@ -286,7 +286,7 @@ def test_a_source_that_cannot_seek_is_read_once(exports, tmp_path, monkeypatch):
         pa.table(cordwood.scan(Pipe(data), decode="entity"))
 
 
-def test_a_file_that_changes(exports):
+def test_a_decoded_scan_refuses_a_file_whose_columns_changed(exports):
     scan = cordwood.scan(exports[0], decode="entity")
     assert scan.columns[-1] == "tags"
     for values in {"new": 1}, {"n": "one"}:
@@ -322,7 +322,7 @@ CHANGED = "; the file has changed: make a new scan"
     ],
 )
 @pytest.mark.parametrize("decode", ["json", "entity"])
-def test_a_log_that_grows(decode, first, second, message, tmp_path):
+def test_a_later_value_that_does_not_fit_the_columns_raises_an_error(decode, first, second, message, tmp_path):
     """A value that does not fit the columns is an error that says where it is; no value is changed or left out."""
     if decode == "entity" and second == 1 << 63:
         pytest.skip("not an integer of Datastore")
@@ -344,7 +344,7 @@ def test_a_log_that_grows(decode, first, second, message, tmp_path):
     assert CHANGED in str(caught.value)
 
 
-def test_a_log_that_grows_by_each_fitting_length(tmp_path):
+def test_a_decoded_scan_includes_fitting_values_that_were_added_later(tmp_path):
     """A column of floating-point numbers also takes integers, and JSON text all values."""
     lines = [b'{"f": 0.5, "j": [1, {}]}', b'{"j": 1}']
     path = written(tmp_path / "log", lines)
@@ -387,7 +387,7 @@ ONE = pa.struct([("x", pa.int64())])
         (1, pa.null()),
     ],
 )
-def test_a_value_that_does_not_fit_the_schema(value, kind, tmp_path):
+def test_a_value_that_does_not_fit_the_schema_raises_an_error_with_its_offset(value, kind, tmp_path):
     path = written(tmp_path / "log", [b'{"a": null}', json.dumps({"a": value}).encode()])
     scan = cordwood.scan(path, decode="json", schema=pa.schema([("a", kind)]))
     with pytest.raises((OSError, ValueError), match=r"log: the record at offset 18: the column 'a.*' is .*; give the"):
@@ -416,7 +416,7 @@ def test_a_value_that_does_not_fit_the_schema(value, kind, tmp_path):
         ("text", pa.large_string()),
     ],
 )
-def test_a_value_that_fits_the_schema(value, kind, tmp_path):
+def test_a_value_that_fits_the_schema_is_returned_unchanged(value, kind, tmp_path):
     """Each fits between nulls as well."""
     lines = [json.dumps({"a": each}).encode() for each in (None, value, None, value)]
     schema = pa.schema([("a", kind)])
@@ -426,7 +426,7 @@ def test_a_value_that_fits_the_schema(value, kind, tmp_path):
     assert table["a"].to_pylist() == [None, value, None, value]
 
 
-def test_objects_as_maps(tmp_path):
+def test_a_schema_can_turn_json_objects_into_maps(tmp_path):
     path = written(tmp_path / "log", [b'{"a": {"k": 1, "l": null}}', b"{}", b'{"a": {}}'])
     schema = pa.schema([("a", pa.map_(pa.string(), pa.int64()))])
     table = pa.table(cordwood.scan(path, decode="json", schema=schema))
@@ -443,14 +443,14 @@ def test_objects_as_maps(tmp_path):
         (NOON, pa.int64()),
     ],
 )
-def test_a_value_of_an_entity_that_does_not_fit_the_schema(value, kind, tmp_path):
+def test_an_entity_value_that_does_not_fit_the_schema_raises_an_error(value, kind, tmp_path):
     path = written(tmp_path / "log", [entities.entity([("T", 1)], {"a": value})])
     scan = cordwood.scan(path, decode="entity", schema=pa.schema([("a", kind)]))
     with pytest.raises((OSError, ValueError), match=r"log: the record at offset 0: the column 'a' is .*; give the"):
         pa.table(scan)
 
 
-def test_a_column_without_nulls(tmp_path):
+def test_a_null_in_a_non_nullable_column_raises_an_error(tmp_path):
     """A null in it is an error, also where a record lacks the column; so is a column with the name of another."""
     field = pa.field("a", pa.int64(), nullable=False)
     path = written(tmp_path / "log", [b'{"a": 1}', b'{"a": null}'])
@@ -467,7 +467,7 @@ def test_a_column_without_nulls(tmp_path):
 
 @pytest.mark.parametrize("decode", ["json", "entity"])
 @pytest.mark.parametrize("policy", ["raise", "skip"])
-def test_two_streams_of_a_file_object(decode, policy, tmp_path):
+def test_the_second_stream_of_a_file_object_ends_the_first_with_an_error(decode, policy, tmp_path):
     """They would move each other's position: the one that has started first fails, as in a scan of bytes."""
     text = "x" * 10_000
     lines = [json.dumps({"i": i, "text": text}).encode() for i in range(600)]
@@ -493,7 +493,7 @@ def test_two_streams_of_a_file_object(decode, policy, tmp_path):
         assert [rows[0] + first.read_all().num_rows, rows[1] + second.read_all().num_rows] == [600, 600]
 
 
-def test_a_name_with_a_nul(tmp_path):
+def test_a_column_name_containing_nul_is_escaped(tmp_path):
     """Names in Arrow's C interface end there: it is escaped."""
     for line, column in (rb'{"a\u0000b":1,"a":2,"c":3}', r"a\x00b"), (rb'{"s":{"a\u0000b":1,"a":2},"c":3}', "s"):
         path = written(tmp_path / "log", [line])
@@ -515,7 +515,7 @@ def test_a_name_with_a_nul(tmp_path):
     [(rb"a\u0000b", r"a\x00b"), (rb"\ud800", r"\ud800"), (rb"\ud800\u0000", r"\ud800\x00")],
     ids=repr,
 )
-def test_the_columns_of_a_scan_choose_the_same_columns(name, column, tmp_path):
+def test_the_columns_of_a_scan_can_be_used_as_a_selection_or_schema(name, column, tmp_path):
     lines = [b'{"%s":1,"s":{"%s":2},"c":3}' % (name, name), b'{"c":4}', b'{"%s":5}' % name]
     path = written(tmp_path / "log", lines)
     whole = pa.table(cordwood.scan(path, decode="json"))
@@ -534,7 +534,7 @@ def test_the_columns_of_a_scan_choose_the_same_columns(name, column, tmp_path):
 
 
 @pytest.mark.parametrize("values", [(b"1", b"1"), (b"1", b"null"), (b"null", b"1"), (b"null", b"null")])
-def test_colliding_names_are_an_error_with_a_schema(values, tmp_path):
+def test_colliding_names_raise_an_error_if_a_schema_selects_them(values, tmp_path):
     row = rb'"a\u0000b":%s,"a\\x00b":%s' % values
     number = (r"a\x00b", pa.int64())
     fields = {"row": pa.schema([number]), "object": pa.schema([("s", pa.struct([number]))])}
@@ -568,7 +568,7 @@ def test_an_integer_of_thousands_of_digits_is_not_decoded(tmp_path):
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1E+309", "1" + "0" * 309 + ".0"])
-def test_a_number_beyond_the_range_of_a_double_is_not_decoded(tmp_path, number):
+def test_a_number_outside_the_range_of_a_double_is_not_decoded(tmp_path, number):
     """It would become infinity, which is another number."""
     lines = [b'{"a":1.5}', f'{{"a":[{number}]}}'.encode(), b'{"a":1e-400}', b'{"a":Infinity}']
     path = written(tmp_path / "log", lines)
@@ -592,7 +592,7 @@ def test_a_schema_with_an_impossible_column_is_refused(decode, tmp_path):
     assert pa.table(scan).schema.equals(names)
 
 
-def test_rows_without_columns(tmp_path):
+def test_a_table_without_columns_keeps_its_row_count(tmp_path):
     """The number of rows is that of the records, as in a table of several sources."""
     path = written(tmp_path / "log", [b"{}"] * 3)
     scan = cordwood.scan(path, decode="json")
@@ -602,7 +602,7 @@ def test_rows_without_columns(tmp_path):
     assert pa.table(cordwood.scan(written(tmp_path / "none", []), decode="json")).num_rows == 0
 
 
-def test_files_of_other_formats(exports, tmp_path):
+def test_a_record_of_another_format_raises_an_error_with_its_offset(exports, tmp_path):
     path = written(
         tmp_path / "mixed", [entities.entity([("T", 1)], {"n": 1}), b"junk", *[entities.entity([("T", 2)], {"n": 2})]]
     )
@@ -621,7 +621,7 @@ def test_files_of_other_formats(exports, tmp_path):
     assert isinstance(error, cordwood.errors.PayloadError)
 
 
-def test_a_value_that_cannot_be_read_is_left_out(tmp_path):
+def test_salvage_leaves_out_a_value_that_cannot_be_decoded(tmp_path):
     path = written(tmp_path / "run-a.wandb", [step(a="1", b="{")], dialect="wandb")
     with pytest.raises(cordwood.errors.PayloadError, match="the value of 'b' is not JSON"):
         pa.table(cordwood.scan(path, decode="wandb-history"))
@@ -635,7 +635,7 @@ def names_of(path):
     return list(zip(*(table.column(name).to_pylist() for name in ("key", "column_family_name")), strict=True))
 
 
-def test_the_names_of_column_families_are_those_of_rocksdb(tmp_path):
+def test_column_families_have_the_names_stored_by_rocksdb(tmp_path):
     rocksdict = pytest.importorskip("rocksdict")
     database = rocksdict.Rdict(str(tmp_path / "db"), rocksdict.Options(raw_mode=True))
     users, units = (
@@ -679,11 +679,11 @@ def test_the_names_of_column_families_are_read_once_for_many_logs(tmp_path, monk
     assert names_of(paths[0]) == [(b"k", b"people")]
 
 
-def test_a_database_of_leveldb_has_no_names_of_column_families():
+def test_a_leveldb_database_has_no_column_family_names():
     assert {name for _, name in names_of(VECTORS / "leveldb/plyvel/000003.log")} == {None}
 
 
-def test_the_operations_before_a_fault_are_rows(tmp_path):
+def test_operations_that_precede_a_fault_become_rows(tmp_path):
     put = b"\x01\x02k1\x01v"
     records = [
         struct.pack("<QI", 1, 2) + put + b"\x63",
@@ -704,7 +704,7 @@ def test_the_operations_before_a_fault_are_rows(tmp_path):
     assert str(raised.value).partition("Detail")[0].count("the record at offset 0") == 1
 
 
-def test_damage(exports):
+def test_a_decoded_scan_raises_or_skips_damage(exports):
     data = bytearray(exports[1].read_bytes())
     data[-1] ^= 1
     exports[1].write_bytes(data)
@@ -753,7 +753,7 @@ def test_a_scan_has_the_rows_and_columns_of_convert(name, exports, tmp_path):
         assert scan.ok
 
 
-def test_options(exports, tmp_path):
+def test_invalid_options_are_refused(exports, tmp_path):
     path = exports[0]
     with pytest.raises(ValueError, match=r"decode must be one of 'raw', .*, not 'entities'"):
         cordwood.scan(path, decode="entities")
@@ -784,7 +784,7 @@ def test_options(exports, tmp_path):
     )
 
 
-def test_pyarrow_is_not_imported_before_it_is_needed():
+def test_pyarrow_is_imported_only_when_a_table_is_made():
     script = "import cordwood, sys; assert not {'pyarrow', 'json'} & sys.modules.keys(), sys.modules.keys()"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
     script = (
@@ -803,7 +803,7 @@ def test_decoding_scans_refuse_invalid_sources(sources):
         cordwood.scan(sources, decode="json")
 
 
-def test_the_error_for_a_final_row_names_no_record():
+def test_the_error_for_a_final_row_does_not_name_a_record():
     path = VECTORS / "wandb/run/run-1.wandb"
     with pytest.raises(ValueError, match=r"run-1\.wandb: the column 'id' is int8, and cannot have"):
         pa.table(cordwood.scan(path, decode="wandb-run", schema=pa.schema([("id", pa.int8())])))

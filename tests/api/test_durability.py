@@ -58,12 +58,12 @@ def durable_offsets(path, lengths, **options):
         ({"sync_interval": float("inf")}, [0, 0, 0, 0], 428),
     ],
 )
-def test_when_records_are_synced(path, options, offsets, closed):
+def test_each_sync_policy_syncs_records_on_schedule(path, options, offsets, closed):
     assert durable_offsets(path, [100] * 4, **options) == (offsets, closed)
     assert path.read_bytes() == reference.encode([bytes(100)] * 4)
 
 
-def test_sync_of_one_append(path):
+def test_append_with_sync_syncs_the_record_and_all_earlier_records(path):
     with cordwood.Writer(path) as writer:
         assert writer.append(b"one") == 0
         assert writer.append(b"two", sync=True) == 10
@@ -74,7 +74,7 @@ def test_sync_of_one_append(path):
 
 
 @pytest.mark.parametrize("flush", ["append", "close"])
-def test_records_of_extend_before_one_that_is_too_long_are_synced(path, flush):
+def test_extend_syncs_the_records_that_precede_an_overlong_record(path, flush):
     with cordwood.Writer(path, sync="append", flush=flush, record_len_max=5) as writer:
         with pytest.raises(cordwood.RecordTooLargeError):
             writer.extend([b"one", b"two", b"longer"])
@@ -103,7 +103,7 @@ def test_existing_records_are_durable_after_the_first_sync(path):
     ],
     ids=str,
 )
-def test_options_that_make_no_sense(path, options):
+def test_invalid_option_values_are_refused_before_a_file_is_created(path, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         cordwood.Writer(path, **options)
     assert not path.exists()
@@ -116,7 +116,7 @@ def test_some_options_require_a_path(tmp_path, options):
 
 
 @pytest.mark.parametrize("kind", ["path", "object"])
-def test_threads_that_append_with_sync(path, kind):
+def test_records_that_threads_append_with_sync_are_written_exactly_once(path, kind):
     """Once its append returns, each record is in the log exactly once."""
     count = 50
     start = threading.Barrier(8)
@@ -156,7 +156,7 @@ def test_a_sync_does_not_block_other_threads(path):
     assert sum(record == b"plain" for record in cordwood.open(path)) == 20_000
 
 
-def test_wait_durable_syncs_and_appends_nothing(path):
+def test_wait_durable_syncs_without_appending(path):
     with cordwood.Writer(path, flush="close") as writer:
         writer.append(b"one")
         writer.wait_durable(writer.tell())
@@ -171,7 +171,7 @@ def test_wait_durable_syncs_and_appends_nothing(path):
         writer.wait_durable(10)
 
 
-def test_wait_durable_of_a_writer_to_an_object(path):
+def test_wait_durable_syncs_a_file_object_and_refuses_a_buffer(path):
     with path.open("wb") as file, cordwood.Writer(file) as writer:
         writer.append(b"one")
         writer.wait_durable(10)
@@ -278,7 +278,7 @@ def test_waiting_threads_do_not_keep_a_closed_log_locked(path):
             thread.result(120)
 
 
-def test_a_reader_is_not_locked_out(path):
+def test_a_reader_opens_a_log_that_a_writer_has_locked(path):
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
         writer.flush()
@@ -322,7 +322,7 @@ def test_a_write_that_does_not_fit_is_undone(path, length):
     assert list(cordwood.open(path)) == [b"before", PAYLOAD[:10_000], b"two", b"three"]
 
 
-def test_an_append_whose_write_failed_is_not_in_the_log(path):
+def test_a_record_whose_write_failed_is_not_in_the_log(path):
     """Records acknowledged earlier still are."""
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
@@ -345,7 +345,7 @@ def small_disk(tmp_path):
     assert run("umount", directory).returncode == 0
 
 
-def test_a_disk_that_is_full(small_disk):
+def test_appending_to_a_full_disk_raises_enospc(small_disk):
     path, ballast = small_disk / "some.log", small_disk / "ballast"
     ballast.write_bytes(bytes(128 << 10))
     acknowledged = []
@@ -363,7 +363,7 @@ def test_a_disk_that_is_full(small_disk):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_a_failed_sync_ends_all_work(tmp_path):
+def test_a_writer_refuses_every_call_after_a_failed_sync(tmp_path):
     """A pipe accepts writes but cannot be synced: the one way for a sync to fail without a broken disk."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -445,7 +445,7 @@ def test_a_new_process_rewrites_the_bytes_after_the_checkpoint(path):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_a_checkpoint(path, index):
+def test_a_writer_that_is_opened_at_a_checkpoint_checks_only_later_blocks(path, index):
     records = [b"one", PAYLOAD[:70_000], b"two", PAYLOAD[:40_000]]
     file = bytearray(reference.encode(records))
     offsets = reference.record_offsets(records)
@@ -459,7 +459,7 @@ def test_a_checkpoint(path, index):
 
 
 @pytest.mark.parametrize("offset", [1, 11, 21, 10_000])
-def test_a_checkpoint_where_no_record_starts_or_ends(path, offset):
+def test_a_checkpoint_inside_a_record_is_refused(path, offset):
     path.write_bytes(reference.encode([b"one", b"two"]))
     with pytest.raises(OSError, match="no record starts or ends at the checkpoint") as caught:
         cordwood.Writer(path, "a", checkpoint=offset)

@@ -170,7 +170,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_separate_path_message_and_hint(name, kind):
+def test_errors_contain_the_path_the_message_and_the_hint_separately(name, kind):
     content, use, class_, message, hint = KINDS[kind]
     Path(name).write_bytes(content)
     with pytest.raises(class_) as caught:
@@ -196,7 +196,7 @@ def test_errors_separate_path_message_and_hint(name, kind):
     assert str(type(error)(f"{error.args[0]} [step]", *error.args[1:])) == f"{error} [step]"
 
 
-def test_an_error_of_the_system_has_its_number_and_the_file(name):
+def test_an_operating_system_error_has_its_errno_and_file_name(name):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(name)
     assert str(caught.value) == f"[Errno {errno.ENOENT}] No such file or directory: {name!r}"
@@ -223,7 +223,7 @@ def test_a_failed_write_states_how_much_is_on_disk(name):
         writer.close()
 
 
-def test_arguments_unknown_to_the_dialect_get_a_hint(name):
+def test_the_error_for_arguments_unknown_to_the_dialect_contains_a_hint(name):
     with pytest.raises(ValueError, match="leveldb logs have no log number") as caught:
         cordwood.open(name, "w", dialect="leveldb", log_number=1)
     assert caught.value.hint == "omit_log_number"
@@ -247,7 +247,7 @@ def test_seek_advice_is_given_only_after_a_seek(name):
         assert (caught.value.offset, caught.value.hint) == (107, hint)
 
 
-def test_a_forked_child_is_an_os_error(name):
+def test_appending_in_a_forked_child_raises_an_os_error(name):
     code = """if True:
         import os, sys, cordwood
         writer = cordwood.open(sys.argv[1], "w")
@@ -264,7 +264,7 @@ def test_a_forked_child_is_an_os_error(name):
     assert subprocess.run([sys.executable, "-c", code, name], check=False).returncode == 7
 
 
-def test_a_truncated_log_is_an_error_for_its_follower(name):
+def test_a_follower_raises_an_error_for_a_truncated_log(name):
     Path(name).write_bytes(ONE * 2)
     with cordwood.follow(name, timeout=0) as follower:
         assert next(follower) == b"one"
@@ -299,7 +299,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-def test_the_command_words_the_hint_with_its_own_options(name, kind, capfd, monkeypatch):
+def test_the_command_names_its_own_options_in_hints(name, kind, capfd, monkeypatch):
     content, _, _, message, _ = KINDS[kind]
     arguments, status, hint = COMMANDS[kind]
     Path(name).write_bytes(content)
@@ -314,7 +314,7 @@ def test_the_command_words_the_hint_with_its_own_options(name, kind, capfd, monk
     assert len(advice) <= SENTENCE_LEN_MAX
 
 
-def test_each_hint_has_words_of_at_most_a_line():
+def test_each_hint_fits_on_one_line():
     for hint in cordwood.types.Hint:
         error = cordwood.CordwoodError("message", hint=hint)
         [note] = error.__notes__

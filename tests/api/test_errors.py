@@ -34,7 +34,7 @@ def path(tmp_path):
 # Files -----------------------------------------------------------------------------------------
 
 
-def test_a_missing_file(path):
+def test_opening_a_missing_file_raises_file_not_found(path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(path)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(path))
@@ -42,20 +42,20 @@ def test_a_missing_file(path):
 
 
 @pytest.mark.parametrize("mode", ["x", "w", "a"])
-def test_a_file_in_a_missing_directory(path, mode):
+def test_creating_a_file_in_a_missing_directory_raises_file_not_found(path, mode):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(path / "x.log", mode)
     assert caught.value.filename == str(path / "x.log")
 
 
 @pytest.mark.parametrize("mode", ["r", "w", "a"])
-def test_a_directory(tmp_path, mode):
+def test_opening_a_directory_raises_is_a_directory_error(tmp_path, mode):
     with pytest.raises(IsADirectoryError) as caught:
         cordwood.open(tmp_path, mode)
     assert caught.value.filename == str(tmp_path)
 
 
-def test_the_system_has_one_text_for_an_error(tmp_path):
+def test_errors_have_the_message_of_the_operating_system(tmp_path):
     """Rust has different texts, such as "entity already exists"."""
     (tmp_path / "there.log").write_bytes(FILE)
     for call, number in [
@@ -70,14 +70,14 @@ def test_the_system_has_one_text_for_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("call", [cordwood.open, cordwood.verify, cordwood.follow])
-def test_paths_resembling_urls_are_paths(call):
+def test_paths_that_resemble_urls_are_treated_as_paths(call):
     for name in "missing.log", "/a://b", "a b://c":
         with pytest.raises(FileNotFoundError) as caught:
             call(name)
         assert caught.value.strerror == os.strerror(errno.ENOENT)
 
 
-def test_options_of_a_writer_are_for_writing(path):
+def test_reading_refuses_writer_options(path):
     path.write_bytes(FILE)
     for options in ({"sync": "close"}, {"on_torn_tail": "pad"}):
         [name] = options
@@ -89,7 +89,7 @@ def test_options_of_a_writer_are_for_writing(path):
         )
 
 
-def test_options_of_a_reader_are_for_reading(path):
+def test_writing_refuses_reader_options(path):
     for mode in ("w", "ab"):
         for options in ({"start": 1}, {"end": 1}, {"on_corruption": "skip"}, {"verify_checksums": False}):
             [name] = options
@@ -99,7 +99,7 @@ def test_options_of_a_reader_are_for_reading(path):
 
 
 @pytest.mark.parametrize(("source", "kind"), [(b"a.log", "bytes"), (3, "int"), (None, "NoneType")])
-def test_an_item_that_is_not_a_path(source, kind):
+def test_plan_splits_refuses_an_item_that_is_not_a_path(source, kind):
     with pytest.raises(TypeError, match=rf"path must be str or os\.PathLike, not {kind}"):
         cordwood.plan_splits([source], 1)
 
@@ -119,13 +119,13 @@ def test_creating_an_existing_file_fails(path):
 
 
 @pytest.mark.parametrize("mode", ["r", "w"])
-def test_a_path_with_a_null(mode):
+def test_a_path_containing_a_null_character_is_refused(mode):
     with pytest.raises(ValueError, match=r"(?i)nul"):
         cordwood.open("a\0b", mode)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_disk_that_is_full():
+def test_appending_to_a_full_disk_raises_enospc():
     writer = cordwood.open("/dev/full", "w")
     with pytest.raises(OSError, match="No space left on device") as caught:
         writer.append(b"one")
@@ -152,7 +152,7 @@ def test_close_reports_a_full_disk():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_with_keeps_the_original_error():
+def test_leaving_a_with_block_raises_the_first_write_error():
     def write():
         with cordwood.open("/dev/full", "w") as writer:
             writer.append(b"one")
@@ -167,30 +167,30 @@ def test_with_keeps_the_original_error():
 
 
 @pytest.mark.parametrize("source", [None, 1, 1.5, [b"one"], object()])
-def test_objects_that_are_not_sources(source):
+def test_reading_refuses_objects_that_are_not_sources(source):
     with pytest.raises(TypeError, match="source must be a path"):
         cordwood.open(source)
 
 
 @pytest.mark.parametrize("sink", [None, 1, b"bytes", bytearray(), object()])
-def test_objects_that_are_not_sinks(sink):
+def test_writing_refuses_objects_that_are_not_sinks(sink):
     with pytest.raises(TypeError, match="sink must be a path"):
         cordwood.open(sink, "w")
 
 
-def test_a_text_file(path):
+def test_reading_refuses_a_text_file_object(path):
     path.write_text("text")
     for source in [io.StringIO("text"), path.open(encoding="utf-8")]:
         with source, pytest.raises(TypeError, match="binary"):
             cordwood.open(source)
 
 
-def test_a_text_file_to_write_to(path):
+def test_writing_refuses_a_text_file_object(path):
     with path.open("w", encoding="utf-8") as sink, pytest.raises(TypeError, match="binary"):
         cordwood.open(sink, "w")
 
 
-def test_modes_with_b_mean_the_same(path):
+def test_a_mode_that_ends_in_b_works_like_the_mode_without_b(path):
     for mode, records in ("xb", [b"one"]), ("ab", [b"one", b"two"]), ("wb", [b"new"]):
         with cordwood.open(path, mode) as writer:
             writer.append(records[-1])
@@ -201,28 +201,28 @@ def test_modes_with_b_mean_the_same(path):
 
 
 @pytest.mark.parametrize("mode", ["r+b", "br", "rbb", "rt", "r+", "b", "", "R"])
-def test_an_unknown_mode(path, mode):
+def test_an_unknown_mode_is_refused_and_no_file_is_created(path, mode):
     with pytest.raises(ValueError, match=f"mode must be 'r', 'w', 'x' or 'a', not '{re.escape(mode)}'"):
         cordwood.open(path, mode)
     assert not path.exists()
 
 
-def test_a_writer_has_no_mode_to_read(path):
+def test_a_writer_refuses_mode_r(path):
     with pytest.raises(ValueError, match=r"a writer has the modes 'w', 'x' and 'a': cordwood\.open\(path\)"):
         cordwood.Writer(path, "r")
 
 
-def test_an_unknown_policy():
+def test_an_unknown_on_corruption_policy_is_refused():
     with pytest.raises(ValueError, match="'raise', 'skip', 'stop' or 'salvage'"):
         cordwood.open(FILE, on_corruption="ignore")
 
 
-def test_an_object_cannot_be_appended_to():
+def test_opening_an_object_for_append_is_refused():
     with pytest.raises(ValueError, match="path"):
         cordwood.open(io.BytesIO(FILE), "a")
 
 
-def test_an_unknown_option(path):
+def test_an_unknown_option_is_refused_by_name(path):
     with pytest.raises(TypeError, match="encoding"):
         cordwood.open(FILE, encoding="utf-8")
     with pytest.raises(TypeError, match="encoding"):
@@ -232,13 +232,13 @@ def test_an_unknown_option(path):
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
-def test_numbers_beyond_any_file_overflow(option, number):
+def test_a_negative_or_65_bit_option_raises_an_overflow_error(option, number):
     with pytest.raises(OverflowError, match=f"(?m)^while processing '{option}'$"):
         cordwood.open(FILE, **{option: number})
 
 
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max", "log_number", "verify_checksums"])
-def test_options_that_are_not_numbers(option):
+def test_a_numeric_option_refuses_values_of_other_types(option):
     for value in "1", 1.5, [1]:
         with pytest.raises(TypeError, match=f"'{type(value).__name__}' object (?s:.*)while processing '{option}'$"):
             cordwood.open(FILE, **{option: value})
@@ -271,7 +271,7 @@ TIMES = {"timeout", "poll_interval", "sync_interval"}
 
 
 @pytest.mark.parametrize("option", OUT_OF_RANGE)
-def test_a_number_that_is_out_of_range(option):
+def test_an_option_value_out_of_range_is_refused(option):
     use = OUT_OF_RANGE[option]
     if option in {"threads", *TIMES}:
         with pytest.raises(ValueError, match=rf"^{option} must be .*, not -1(\.0)?$"):
@@ -294,7 +294,7 @@ def test_a_number_that_is_out_of_range(option):
         ("sync_interval", lambda value: cordwood.Writer("none/x.log", sync_interval=value)),
     ],
 )
-def test_a_time_that_is_not_a_number_of_seconds(option, use):
+def test_a_time_option_refuses_text_nan_and_negative_numbers(option, use):
     with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
         use("1")
     for value, text in [(float("nan"), "NaN"), (-1.5, "-1.5"), (-1e300, "-1e300")]:
@@ -304,7 +304,7 @@ def test_a_time_that_is_not_a_number_of_seconds(option, use):
 
 @pytest.mark.parametrize("source", [FILE, bytearray(FILE), io.BytesIO(FILE)], ids=["bytes", "bytearray", "BytesIO"])
 @pytest.mark.parametrize("number", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
-def test_a_range_far_after_the_end(source, number):
+def test_a_start_offset_far_past_the_end_raises_an_error(source, number):
     """The file was cut, or the offset belongs to another file: its records would be lost silently."""
     refused = () if isinstance(source, bytes | bytearray) else (OverflowError, OSError)
     with pytest.raises((cordwood.LogTruncatedError, *refused)) as raised, cordwood.open(source, start=number) as reader:
@@ -320,7 +320,7 @@ def test_a_range_far_after_the_end(source, number):
 
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
 @pytest.mark.parametrize("start", [len(FILE) + 1, reference.BLOCK_LEN, reference.BLOCK_LEN + 1])
-def test_a_range_after_the_end_of_a_file(path, start, dialect):
+def test_a_start_offset_past_the_end_of_a_file_raises_log_truncated(path, start, dialect):
     """A position was saved, and then the file was cut."""
     path.write_bytes(FILE)
     options = {"dialect": dialect, "on_corruption": "skip"}
@@ -355,7 +355,7 @@ def test_a_range_after_the_end_of_a_file(path, start, dialect):
         assert reader.outcome == cordwood.types.Outcome(kind="clean", offset=len(FILE))
 
 
-def test_a_range_far_past_the_end_of_an_object_at_an_offset():
+def test_an_offset_that_overflows_a_file_object_position_raises_overflow_error():
     source = io.BytesIO(b"other" + FILE)
     source.seek(5)
     with pytest.raises(OverflowError):
@@ -366,7 +366,7 @@ def test_a_range_far_past_the_end_of_an_object_at_an_offset():
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])
-def test_numbers_that_methods_refuse(path, number):
+def test_methods_refuse_negative_and_65_bit_numbers(path, number):
     with cordwood.open(FILE) as reader:
         for use in [
             lambda: reader.seek(number),
@@ -406,7 +406,7 @@ def test_an_unknown_value_of_an_option_is_refused(option, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("record", ["text", 1, None, 1.5, [1], memoryview(b"abcd")[::2]])
-def test_objects_that_are_not_records(record):
+def test_append_and_extend_refuse_objects_that_are_not_records(record):
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         writer.append(b"one")
@@ -418,13 +418,13 @@ def test_objects_that_are_not_records(record):
     assert sink.getvalue() == FILE
 
 
-def test_extend_with_an_object_that_is_not_iterable():
+def test_extend_refuses_an_object_that_is_not_iterable():
     with cordwood.open(io.BytesIO(), "w") as writer, pytest.raises(TypeError):
         writer.extend(1)
 
 
 @pytest.mark.parametrize("data", ["text", None, 1])
-def test_crc32c_of_objects_other_than_bytes(data):
+def test_crc32c_refuses_objects_that_are_not_bytes(data):
     with pytest.raises(TypeError):
         cordwood.crc32c(data)
 
@@ -435,7 +435,7 @@ def test_internal_classes_cannot_be_constructed():
             class_()
 
 
-def test_a_closed_reader():
+def test_a_closed_reader_refuses_every_call():
     reader = cordwood.open(FILE)
     records, packs = reader.records(), reader.record_batches()
     reader.close()
@@ -463,7 +463,7 @@ def test_a_closed_reader_still_has_its_outcome():
     assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
 
-def test_a_closed_writer(path):
+def test_a_closed_writer_refuses_every_call(path):
     writer = cordwood.open(path, "w")
     writer.close()
     for use in [
@@ -482,7 +482,7 @@ def test_a_closed_writer(path):
 
 
 @pytest.mark.parametrize("by_path", [True, False])
-def test_damage_is_raised_once_and_reading_continues_after_it(path, by_path):
+def test_damage_is_raised_once_and_reading_continues_after_the_damage(path, by_path):
     file = DAMAGED[:10].ljust(reference.BLOCK_LEN, b"x") + reference.encode([b"next block"])
     path.write_bytes(file)
     with cordwood.open(path if by_path else file) as reader:
@@ -501,7 +501,7 @@ def test_damage_is_raised_once_and_reading_continues_after_it(path, by_path):
         assert list(reader) == [b"next block"]
 
 
-def test_a_record_that_is_too_large():
+def test_a_record_longer_than_record_len_max_raises_an_error():
     with cordwood.open(FILE, record_len_max=4) as reader:
         assert [next(reader), next(reader)] == RECORDS[:2]
         with pytest.raises(cordwood.RecordTooLargeError, match="record_len_max") as caught:
@@ -512,7 +512,7 @@ def test_a_record_that_is_too_large():
 
 
 @pytest.mark.parametrize("length", [1, 5, 32_761, 32_762, 100_000])
-def test_a_record_of_exactly_the_allowed_length(length):
+def test_a_record_of_exactly_record_len_max_bytes_is_returned(length):
     file = reference.encode([b"", bytes(length), b""])
     with cordwood.open(file, record_len_max=length) as reader:
         assert [len(record) for record in reader] == [0, length, 0]
@@ -520,7 +520,7 @@ def test_a_record_of_exactly_the_allowed_length(length):
         assert list(reader) == [b"", b""]
 
 
-def test_a_limit_of_zero_lets_empty_records_pass():
+def test_a_limit_of_zero_still_accepts_empty_records():
     file = reference.encode([b"", b"x", b""])
     with cordwood.open(file, record_len_max=0, on_corruption="skip") as reader:
         assert list(reader) == [b"", b""]
@@ -591,7 +591,7 @@ class Answers:
     ],
     ids=repr,
 )
-def test_a_reader_continues_after_an_exception_of_read(error):
+def test_a_reader_continues_after_read_raises_an_exception(error):
     with cordwood.open(Answers(FILE[:15], error, FILE[15:])) as reader:
         assert next(reader) == b"one"
         with pytest.raises(type(error)) as caught:
@@ -602,7 +602,7 @@ def test_a_reader_continues_after_an_exception_of_read(error):
 
 
 @pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.record_batches])
-def test_an_exception_of_read_loses_no_record(take):
+def test_an_exception_raised_by_read_loses_no_record(take):
     with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
         found = [next(take(reader))]
         with pytest.raises(OSError, match="mine"):
@@ -627,7 +627,7 @@ def test_a_source_that_raises_stop_iteration_does_not_end_the_log(take, error):
 
 @pytest.mark.parametrize("method", ["seekable", "tell"])
 @pytest.mark.parametrize("function", [cordwood.open, cordwood.verify, cordwood.scan, cordwood.fragments])
-def test_an_object_that_raises_stop_iteration_when_it_is_opened(function, method):
+def test_stop_iteration_raised_while_opening_becomes_a_runtime_error(function, method):
     def stop():
         raise StopIteration
 
@@ -639,7 +639,7 @@ def test_an_object_that_raises_stop_iteration_when_it_is_opened(function, method
 
 
 @pytest.mark.parametrize("method", ["read", "seek"])
-def test_an_object_whose_method_raises_stop_iteration(method):
+def test_stop_iteration_raised_by_read_or_seek_becomes_a_runtime_error(method):
     class Source(io.BytesIO):
         pass
 
@@ -667,7 +667,7 @@ def test_a_log_handler_that_raises_stop_iteration_does_not_end_the_log(monkeypat
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
-def test_an_exception_of_a_signal_handler_loses_no_record(tmp_path):
+def test_an_exception_raised_by_a_signal_handler_loses_no_record(tmp_path):
     class AlarmError(Exception):
         pass
 
@@ -703,7 +703,7 @@ def test_an_exception_of_a_signal_handler_loses_no_record(tmp_path):
 
 
 @pytest.mark.parametrize("error", [MemoryError("mine"), OSError(errno.EIO, "mine"), KeyboardInterrupt()], ids=repr)
-def test_an_exception_of_write_comes_through(error):
+def test_append_raises_the_exception_of_the_sink_unchanged(error):
     class Failing:
         def write(self, data):
             raise error
@@ -717,7 +717,7 @@ def test_an_exception_of_write_comes_through(error):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket"])
-def test_a_raw_sink_that_would_block(kind):
+def test_a_write_to_a_non_blocking_sink_that_would_block_raises_an_error(kind):
     """It returns None if it has written no byte."""
     if kind == "pipe":
         start, end = os.pipe()
@@ -742,14 +742,14 @@ def test_read_must_return_bytes(answer):
         next(reader)
 
 
-def test_read_returning_none_is_an_error():
+def test_read_returning_none_raises_an_error():
     with cordwood.open(Answers(None, FILE)) as reader:
         with pytest.raises(BlockingIOError, match="None"):
             next(reader)
         assert list(reader) == RECORDS
 
 
-def test_read_returning_too_much_is_an_error():
+def test_read_returning_more_bytes_than_requested_raises_an_error():
     class Generous:
         def read(self, size):
             return bytes(size + 1)
@@ -761,7 +761,7 @@ def test_read_returning_too_much_is_an_error():
 @pytest.mark.parametrize(
     "use", [next, lambda reader: next(reader.record_batches()), cordwood.Reader.tell, cordwood.Reader.close]
 )
-def test_a_reader_is_not_used_by_its_own_source(use):
+def test_a_source_cannot_call_the_reader_that_reads_it(use):
     class Knot:
         def read(self, size):
             use(self.reader)
@@ -779,7 +779,7 @@ class Stream(io.BytesIO):
 
 
 @pytest.mark.parametrize("source", [Answers(FILE), Stream(FILE)], ids=["only read", "seekable() is False"])
-def test_seek_in_an_unseekable_source_is_an_error(source):
+def test_seeking_in_an_unseekable_source_raises_an_error(source):
     with cordwood.open(source) as reader:
         assert next(reader) == b"one"
         with pytest.raises(io.UnsupportedOperation):
@@ -805,7 +805,7 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
-def test_an_exception_of_write_ends_writing(error):
+def test_an_exception_raised_by_write_ends_writing(error):
     sink = FailsOnce(error)
     writer = cordwood.open(sink, "w")
     writer.append(b"one")
@@ -822,7 +822,7 @@ def test_an_exception_of_write_ends_writing(error):
 
 
 @pytest.mark.parametrize("method", ["write", "flush", "fileno"])
-def test_a_sink_that_raises_stop_iteration(method):
+def test_stop_iteration_raised_by_a_sink_becomes_a_runtime_error(method):
     """It would end an iteration that the writer is part of, as if everything had been written."""
 
     class Sink(io.BytesIO):
@@ -844,7 +844,7 @@ def test_a_sink_that_raises_stop_iteration(method):
 
 
 @pytest.mark.parametrize("answer", [-1, 0, 11, 1 << 70, "10", 1.5])
-def test_a_nonsensical_result_of_write_is_an_error(answer):
+def test_an_invalid_return_value_of_write_raises_an_error(answer):
     class Liar:
         def write(self, data):
             return answer
@@ -857,7 +857,7 @@ def test_a_nonsensical_result_of_write_is_an_error(answer):
         writer.close()
 
 
-def test_an_exception_of_flush_is_raised():
+def test_an_exception_raised_by_flush_reaches_the_caller():
     class Sink(io.BytesIO):
         def flush(self):
             raise OSError("mine")
@@ -869,7 +869,7 @@ def test_an_exception_of_flush_is_raised():
         writer.close()
 
 
-def test_sync_of_an_object_that_is_not_a_file():
+def test_sync_refuses_an_object_that_is_not_a_file():
     for sink in [io.BytesIO(), FailsOnce(None)]:
         with cordwood.open(sink, "w") as writer:
             writer.append(b"one")
@@ -888,7 +888,7 @@ def test_sync_of_an_object_that_is_not_a_file():
     ],
     ids=["flush", "append", "extend"],
 )
-def test_a_writer_is_not_used_by_its_own_sink(use):
+def test_a_sink_cannot_call_the_writer_that_writes_to_it(use):
     class Knot:
         def write(self, data):
             self.writer.append(data)
@@ -902,7 +902,7 @@ def test_a_writer_is_not_used_by_its_own_sink(use):
         sink.writer.close()
 
 
-def test_an_iterable_that_raises():
+def test_extend_appends_the_records_yielded_before_an_exception():
     def records():
         yield b"one"
         yield b"two"
@@ -924,7 +924,7 @@ def build(**attributes):
 
 
 @pytest.mark.parametrize(("name", "bits"), [("column_family", 32), ("write_unix_time", 64)])
-def test_an_operation_refuses_numbers_with_too_many_bits(name, bits):
+def test_a_batch_operation_refuses_numbers_with_too_many_bits(name, bits):
     for number in -1, 1 << bits:
         operation = payload.Operation("put", key=b"k", value=b"v", **{name: number})
         with pytest.raises(OverflowError, match=f"(?m)^while processing '{name}'$"):
@@ -947,7 +947,7 @@ BYTES_LIKE = {
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)
-def test_an_unreadable_buffer_is_explained(name, tmp_path):
+def test_the_error_explains_why_a_buffer_cannot_be_read(name, tmp_path):
     argument, use = BYTES_LIKE[name]
     released = memoryview(bytearray(8))
     released.release()
@@ -961,7 +961,7 @@ def test_an_unreadable_buffer_is_explained(name, tmp_path):
         assert caught.value.__cause__ is None
 
 
-def test_an_unreadable_source_is_explained():
+def test_the_error_explains_why_a_source_cannot_be_read():
     released = memoryview(bytearray(8))
     released.release()
     with pytest.raises(TypeError, match="not memoryview") as caught:
@@ -970,7 +970,7 @@ def test_an_unreadable_source_is_explained():
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)
-def test_an_object_that_is_not_a_record_is_refused_with_advice(name, tmp_path):
+def test_the_error_for_an_invalid_record_gives_advice(name, tmp_path):
     argument, use = BYTES_LIKE[name]
     with cordwood.open(tmp_path / "some.log", "w") as writer:
         for value, text in [

@@ -57,7 +57,7 @@ def delete(key, **fields):
     return "delete", {"key": key, **fields}
 
 
-def test_deleted_and_overwritten_keys_have_their_sequence_numbers(tmp_path):
+def test_evidence_states_sequence_numbers_of_deleted_and_overwritten_keys(tmp_path):
     path = tmp_path / "000003.log"
     first, second, third = log_of(
         path,
@@ -88,7 +88,7 @@ def test_column_families_have_separate_keys(tmp_path):
     assert [(change.column_family, change.old_sequence) for change in keys.deleted] == [(1, 2)]
 
 
-def test_evidence_finds_values_after_damage_but_not_in_it(tmp_path, capsys):
+def test_evidence_finds_values_after_damage_but_not_inside_damage(tmp_path, capsys):
     path = tmp_path / "000003.log"
     first, second, _ = log_of(path, [put(b"lost")], [put(b"kept")], [delete(b"lost"), delete(b"kept")])
     data = bytearray(path.read_bytes())
@@ -149,7 +149,7 @@ def test_a_value_before_an_interruption_is_uncertain(between, change, tmp_path):
     assert ("not in this log" in found.html, "not found: it may be lost" in found.html) == (is_certain, not is_certain)
 
 
-def test_a_record_that_is_no_batch_makes_values_uncertain(tmp_path):
+def test_a_record_that_is_not_a_write_batch_makes_values_uncertain(tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(reference.encode([batch_of(1, put(b"k")), b"no batch", batch_of(2, delete(b"k"))]))
     assert [change.is_certain for change in cordwood.evidence(path).logs[0].keys.deleted] == [False]
@@ -195,7 +195,7 @@ def test_a_log_without_write_batches_has_no_keys(tmp_path):
     assert "Deleted keys" not in found.html
 
 
-def test_a_record_that_is_no_batch_is_counted(tmp_path):
+def test_evidence_counts_records_that_are_not_write_batches(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a")])
     with cordwood.open(path, "a") as writer:
@@ -205,7 +205,7 @@ def test_a_record_that_is_no_batch_is_counted(tmp_path):
     assert "1 record could not be decoded as a write batch" in found.html
 
 
-def test_the_operations_of_a_batch_before_a_fault_are_kept(tmp_path):
+def test_operations_before_a_fault_in_a_batch_are_kept(tmp_path):
     path = tmp_path / "000003.log"
     batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
     with cordwood.open(path, "w") as writer:
@@ -225,12 +225,12 @@ def test_evidence_states_the_size_time_and_sha256_of_files(tmp_path):
     assert (log.modified, log.is_changed) == ("1970-01-12T13:46:40.123456Z", False)
 
 
-def test_a_time_outside_the_calendar_has_no_text(tmp_path):
+def test_a_timestamp_outside_the_calendar_is_formatted_as_none(tmp_path):
     assert reading.utc(1 << 70) is None
     assert reading.utc(-1) == "1969-12-31T23:59:59.999999Z"
 
 
-def test_the_page_says_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
+def test_the_evidence_page_states_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
     """Two pages that the same call makes in the same directory differ only in the time, if the logs are the same."""
     log_of(tmp_path / "000003.log", [put(b"k")])
     monkeypatch.chdir(tmp_path)
@@ -247,7 +247,7 @@ def test_the_page_says_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
     assert cordwood.evidence(tmp_path / "000003.log").directory is None
 
 
-def test_a_log_that_changes_while_it_is_read_is_marked(tmp_path):
+def test_evidence_marks_a_log_that_changes_during_reading(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"one"]))
 
@@ -261,7 +261,7 @@ def test_a_log_that_changes_while_it_is_read_is_marked(tmp_path):
     assert "The file changed while it was read" in cordwood.Evidence((log,)).html
 
 
-def test_damaged_logs_come_first_then_incomplete_ones(tmp_path):
+def test_evidence_lists_damaged_logs_before_incomplete_logs(tmp_path):
     data = reference.encode([b"one", b"two"])
     files = {"1": data, "2": data[:-1], "3": data[:17] + b"X" + data[18:], "4": b"a text of several lines\n" * 9}
     for name, content in files.items():
@@ -285,7 +285,7 @@ def test_a_region_is_described_in_full(tmp_path):
         assert part in text
 
 
-def test_json_says_the_same(tmp_path):
+def test_evidence_json_contains_the_facts_of_the_page(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"\xff")], [delete(b"\xff")])
     found = json.loads(cordwood.evidence(path, command="cordwood evidence").json)
@@ -318,7 +318,7 @@ HOSTILE = [
         (b"", "(empty)"),
     ],
 )
-def test_a_key_that_is_not_text_is_shown_as_bytes(key, shown, tmp_path):
+def test_evidence_shows_a_binary_key_as_bytes(key, shown, tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [delete(key)])
     html = cordwood.evidence(path).html
@@ -349,7 +349,7 @@ def test_keys_and_names_are_escaped_in_the_page(tmp_path):
     assert "99,744 more bytes" in page.text
 
 
-def test_a_name_that_is_not_text(tmp_path):
+def test_a_file_name_that_is_not_utf8_is_escaped(tmp_path):
     path = os.fsencode(tmp_path) + b"/\xff.log"
     with open(path, "wb") as file:  # noqa: PTH123
         file.write(reference.encode([b"one"]))
@@ -358,7 +358,7 @@ def test_a_name_that_is_not_text(tmp_path):
     assert json.loads(found.json.encode())["logs"][0]["source"] == os.fsdecode(path)
 
 
-def test_a_url(tmp_path):
+def test_evidence_reads_a_log_from_a_url(tmp_path):
     fsspec = pytest.importorskip("fsspec")
     log_of(tmp_path / "log", [put(b"a")], [delete(b"a")])
     data = bytearray((tmp_path / "log").read_bytes())
@@ -371,7 +371,7 @@ def test_a_url(tmp_path):
     assert "not computed" in cordwood.Evidence((log,)).html
 
 
-def test_the_page_says_when_lists_are_shortened(tmp_path):
+def test_the_evidence_page_mentions_shortened_lists(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, *([put(b"%d" % number), put(b"%d" % number), delete(b"%d" % number)] for number in range(1100)))
     data = bytearray(path.read_bytes() + bytes(-path.stat().st_size % 32768))
@@ -427,7 +427,7 @@ def test_evidence_judges_databases_in_directories(tmp_path, capsys):
     assert json.loads(found.json)["databases"][0]["ok"] is False
 
 
-def test_files_that_are_no_logs_are_counted_by_kind(tmp_path):
+def test_evidence_counts_files_that_are_not_logs_by_kind(tmp_path):
     (tmp_path / "000003.log").write_bytes(reference.encode([b"one"]))
     for name in "ab":
         (tmp_path / name).write_bytes(b"")
@@ -435,7 +435,7 @@ def test_files_that_are_no_logs_are_counted_by_kind(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["missing", "text"])
-def test_a_page_without_logs(name, tmp_path):
+def test_evidence_without_logs_makes_a_page_with_the_failures(name, tmp_path):
     (tmp_path / "text").write_bytes(b"a text of several lines\n" * 9)
     found = cordwood.evidence(tmp_path / name)
     assert (found.logs, len(found.failed)) == ((), 1)

@@ -191,7 +191,7 @@ def run_program(script, directory, *flags):
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_a_writer_of_a_daemon_thread_is_closed_at_exit(name, tmp_path):
+def test_the_writer_of_a_daemon_thread_is_closed_at_exit(name, tmp_path):
     done = run_program(HELD.replace("OPEN", OPEN[name]), tmp_path, "-W", "always::ResourceWarning")
     assert done.returncode == 0
     assert "ResourceWarning: unclosed writer" in done.stderr
@@ -224,7 +224,7 @@ is_started.wait()
 
 
 @pytest.mark.parametrize("name", ["a buffered log", "a packed log", "a segmented log", "a file object"])
-def test_records_of_a_daemon_thread_are_in_the_log_at_exit(name, tmp_path):
+def test_records_from_a_daemon_thread_are_in_the_log_at_exit(name, tmp_path):
     done = run_program(APPENDS.replace("OPEN", OPEN[name]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     acknowledged = (tmp_path / "acknowledged").read_bytes().split()
@@ -296,7 +296,7 @@ def test_a_forked_child_closes_only_its_own_logs(name, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_forked_during_a_write_exits(tmp_path):
+def test_a_child_that_is_forked_during_a_write_can_exit(tmp_path):
     forks = """
 import os, sys
 child = os.fork()

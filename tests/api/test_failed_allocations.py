@@ -162,7 +162,7 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize("name", ITERATORS)
-def test_an_allocation_that_fails_loses_no_record(name, tmp_path):
+def test_a_failed_allocation_does_not_lose_records(name, tmp_path):
     run(tmp_path / "some.log", name)
 
 
@@ -172,7 +172,7 @@ def test_a_record_is_kept_if_its_offset_cannot_be_allocated(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", OBJECTS)
-def test_an_allocation_that_fails_within_an_object_loses_no_record(name, tmp_path):
+def test_a_failed_allocation_within_an_object_does_not_lose_records(name, tmp_path):
     run(tmp_path / "some.log", name, "object")
 
 

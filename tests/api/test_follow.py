@@ -67,7 +67,7 @@ def start_writer(live, records, seed, *, ahead):
 
 @pytest.mark.parametrize("ahead", [0, 300_000], ids=["plain", "preallocated"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_another_process_writes_at_random_chunk_sizes(live, seed, ahead):
+def test_a_follower_reads_chunks_that_another_process_writes(live, seed, ahead):
     records = random_records(seed)
     with (
         start_writer(live, records, seed, ahead=ahead),
@@ -80,7 +80,7 @@ def test_another_process_writes_at_random_chunk_sizes(live, seed, ahead):
     assert follower.closed
 
 
-def test_async_for_over_the_records_of_another_process(live):
+def test_an_async_for_loop_returns_the_records_of_another_process(live):
     records = random_records(3)
 
     async def read():
@@ -98,7 +98,7 @@ def test_async_for_over_the_records_of_another_process(live):
     assert found == list(cordwood.open(live).records())
 
 
-def test_resume_from_a_kept_offset(live):
+def test_a_follower_resumes_from_a_saved_offset(live):
     records = random_records(4, 20)
     write(live, records)
     offsets = [record.offset for record in cordwood.open(live).records()]
@@ -110,7 +110,7 @@ def test_resume_from_a_kept_offset(live):
         assert list(again) == []
 
 
-def test_the_timeout_ends_the_iteration_and_a_new_one_continues(live):
+def test_a_new_iteration_continues_after_a_follower_timed_out(live):
     follower = cordwood.follow(live, timeout=0.15)
     start = time.monotonic()
     assert list(follower) == []
@@ -129,7 +129,7 @@ def test_the_timeout_ends_the_iteration_and_a_new_one_continues(live):
     assert 0.15 <= time.monotonic() - start < HANG
 
 
-def test_a_wait_in_an_event_loop_is_at_most_the_rest_of_the_timeout(live):
+def test_a_wait_in_an_event_loop_lasts_at_most_the_rest_of_the_timeout(live):
     async def collect():
         return [record async for record in cordwood.follow(live, timeout=0.1, poll_interval=2 * HANG)]
 
@@ -152,7 +152,7 @@ def test_a_follower_waits_for_a_recycled_file_to_be_reused(tmp_path):
         assert follower.waiting.reason == "idle"
 
 
-def test_a_follower_tells_idle_from_incomplete(live):
+def test_a_follower_distinguishes_an_idle_log_from_an_incomplete_record(live):
     write(live, [b"one", b"two"])
     whole = live.read_bytes()
     live.write_bytes(whole[:15])
@@ -174,7 +174,7 @@ def damaged(live):
     live.write_bytes(data)
 
 
-def test_damage_with_a_valid_block_after_it_is_raised_at_once(live):
+def test_a_follower_raises_damage_at_once_if_a_valid_block_comes_next(live):
     write(live, [b"one", b"x" * 32_751, b"three"])
     data = bytearray(live.read_bytes())
     data[18] ^= 1
@@ -189,7 +189,7 @@ def test_damage_with_a_valid_block_after_it_is_raised_at_once(live):
     assert [region.reason for region in follower.skipped] == ["checksum_mismatch"]
 
 
-def test_damage_at_the_end_is_raised_once_and_within_its_time(live):
+def test_damage_at_the_end_is_raised_once_and_in_time(live):
     write(live, [b"one", b"two"])
     data = bytearray(live.read_bytes())
     data[-1] ^= 1
@@ -210,7 +210,7 @@ def test_damage_at_the_end_is_raised_once_and_within_its_time(live):
     assert (region.offset, region.end_offset, region.severity) == (10, 32_768, "corruption")
 
 
-def test_the_policies_skip_and_stop(live, caplog):
+def test_a_follower_applies_the_policies_skip_and_stop(live, caplog):
     damaged(live)
     follower = cordwood.follow(live, on_corruption="skip", timeout=0)
     reader = cordwood.open(live, on_corruption="skip")
@@ -231,7 +231,7 @@ def test_the_policies_skip_and_stop(live, caplog):
     assert asyncio.run(collect()) == [b"one"]
 
 
-def test_truncation_and_rotation_are_raised(live):
+def test_a_follower_raises_errors_for_truncation_and_rotation(live):
     write(live, [b"one", b"two"])
     follower = cordwood.follow(live, timeout=0)
     list(follower)
@@ -281,7 +281,7 @@ def test_reopen_continues_with_the_next_file(live, leave):
         assert list(follower) == [b"five", b"six"]
 
 
-def test_reopen_of_a_file_that_is_replaced(live):
+def test_reopen_follows_the_file_that_replaces_the_old_file(live):
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         assert list(follower) == [b"one"]
@@ -291,7 +291,7 @@ def test_reopen_of_a_file_that_is_replaced(live):
         assert [(record.offset, record.data) for record in follower.records()] == [(0, b"two"), (10, b"three")]
 
 
-def test_reopen_misses_no_record_written_to_the_old_file_late(live):
+def test_reopen_misses_no_record_that_is_written_late_to_the_old_file(live):
     """The writer renames its file, continues writing to it, and only then creates the next one."""
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
@@ -302,7 +302,7 @@ def test_reopen_misses_no_record_written_to_the_old_file_late(live):
         assert list(follower) == [b"late", b"two"]
 
 
-def test_reopen_of_a_file_that_ends_in_many_zeros(live):
+def test_reopen_returns_a_late_record_after_a_long_run_of_zeros(live):
     """The rest of the old file is searched in parts: the result of a step does not depend on that."""
     write(live, [b"one"])
     os.truncate(live, 64 << 20)
@@ -318,7 +318,7 @@ def test_reopen_of_a_file_that_ends_in_many_zeros(live):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such timers here")
-def test_ctrl_c_ends_the_search_of_a_file_that_was_replaced(live):
+def test_ctrl_c_interrupts_the_search_of_a_replaced_file(live):
     write(live, [b"one"])
     # The search takes minutes, the file hardly any space.
     os.truncate(live, 8 << 40)
@@ -329,7 +329,7 @@ def test_ctrl_c_ends_the_search_of_a_file_that_was_replaced(live):
             next(follower)
 
 
-def test_reopen_starts_at_the_start_and_keeps_the_options(live, caplog, monkeypatch, tmp_path):
+def test_reopen_reads_the_new_file_from_its_start_with_the_same_options(live, caplog, monkeypatch, tmp_path):
     write(live, [b"one", b"two"])
     monkeypatch.chdir(live.parent)
     with cordwood.follow(live.name, timeout=0, start=10, on_corruption="skip", on_rotation="reopen") as follower:
@@ -355,7 +355,7 @@ def test_reopen_starts_at_the_start_and_keeps_the_options(live, caplog, monkeypa
     assert all("skipped" in message for message in caplog.messages[1:])
 
 
-def test_reopen_of_a_path_that_is_not_a_file(live):
+def test_reopen_raises_an_error_if_a_directory_replaces_the_file(live):
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         rename(live)
@@ -370,7 +370,7 @@ def test_reopen_of_a_path_that_is_not_a_file(live):
 
 
 @pytest.mark.parametrize(("tail", "kind"), [(b"", "clean"), (b"torn", "torn_tail")])
-def test_stop_ends_the_iteration(live, tail, kind, caplog):
+def test_on_rotation_with_the_value_stop_ends_the_iteration(live, tail, kind, caplog):
     write(live, [b"one", b"two"])
     follower = cordwood.follow(live, on_rotation="stop", timeout=HANG)
     assert next(follower) == b"one"
@@ -433,7 +433,7 @@ def test_reopen_waits_for_the_next_file(live):
     assert asyncio.run(collect()) == (b"4", b"last")
 
 
-def test_the_values_of_on_rotation(live):
+def test_on_rotation_refuses_unknown_values(live):
     write(live, [b"one"])
     with pytest.raises(ValueError, match="on_rotation must be 'raise', 'reopen' or 'stop', not 'none'"):
         cordwood.follow(live, on_rotation="none")
@@ -442,7 +442,7 @@ def test_the_values_of_on_rotation(live):
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="a signal cannot be sent to a thread here")
-def test_ctrl_c_and_other_threads(live):
+def test_ctrl_c_interrupts_a_waiting_follower_that_other_threads_use(live):
     follower = cordwood.follow(live, poll_interval=2 * HANG)
     looks = []
 
@@ -458,7 +458,7 @@ def test_ctrl_c_and_other_threads(live):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("take", [iter, cordwood.Follower.records])
-def test_ctrl_c_while_records_keep_coming(live, take):
+def test_ctrl_c_interrupts_a_follower_with_a_backlog(live, take):
     """No code of Python runs between the records."""
     write_long_log(live)
     with cordwood.follow(live, timeout=0) as follower:
@@ -498,7 +498,7 @@ def test_closing_ends_a_wait_long_before_the_next_poll(live, timeout):
         asyncio.run(read())
 
 
-def test_async_with_closes_a_follower(live):
+def test_leaving_an_async_with_block_closes_the_follower(live):
     live.write_bytes(encode([b"one", b"two"]))
 
     async def read(follower):
@@ -561,7 +561,7 @@ def test_a_cancelled_task_loses_no_record(live):
     assert asyncio.run(read()) == records
 
 
-def test_a_task_cancelled_at_any_turn_loses_no_record(live):
+def test_a_task_that_is_cancelled_at_any_turn_loses_no_record(live):
     records = [b"%d" % number for number in range(40)]
     write(live, records)
 
@@ -581,7 +581,7 @@ def test_a_task_cancelled_at_any_turn_loses_no_record(live):
     assert asyncio.run(read()) == records
 
 
-def test_the_event_loop_runs_beside_a_backlog(live):
+def test_the_event_loop_keeps_running_during_a_backlog(live):
     write(live, [b"x"] * 20_000)
 
     async def read():
@@ -629,12 +629,12 @@ def test_the_event_loop_runs_without_a_poll_interval(live):
         ({"on_corruption": "hope"}, "on_corruption must be"),
     ],
 )
-def test_wrong_options(live, options, error):
+def test_a_follower_refuses_invalid_options(live, options, error):
     with pytest.raises(ValueError, match=error):
         cordwood.follow(live, **options)
 
 
-def test_paths_that_cannot_be_followed(tmp_path):
+def test_following_refuses_missing_files_directories_and_devices(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.follow(tmp_path / "none")
     assert caught.value.filename == str(tmp_path / "none")
@@ -646,14 +646,14 @@ def test_paths_that_cannot_be_followed(tmp_path):
         cordwood.follow(b"content")
 
 
-def test_a_timeout_may_be_infinite(live):
+def test_a_follower_accepts_an_infinite_timeout(live):
     write(live, [b"one"])
     follower = cordwood.follow(live, timeout=float("inf"), poll_interval=float("inf"))
     assert next(follower) == b"one"
     assert (follower.timeout, follower.delay) == (float("inf"), float("inf"))
 
 
-def test_a_relative_path_stays_the_same_file(tmp_path, monkeypatch):
+def test_a_relative_path_refers_to_the_same_file_after_chdir(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     with cordwood.open("live.log", "w") as writer, cordwood.follow("live.log", timeout=0) as follower:
@@ -688,7 +688,7 @@ TABLE_FOOTER = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"
         (b"\xaa" * 100 + TABLE_FOOTER, "LevelDB table"),
     ],
 )
-def test_a_file_with_a_known_signature_is_not_a_log(tmp_path, file, name):
+def test_following_a_file_with_a_known_signature_is_refused(tmp_path, file, name):
     path = tmp_path / "file"
     path.write_bytes(file)
     with cordwood.follow(path, timeout=0) as follower:
@@ -701,7 +701,7 @@ def test_a_file_with_a_known_signature_is_not_a_log(tmp_path, file, name):
 @pytest.mark.parametrize(
     "file", [b"plain text, no log\n", b'{"key": 1}\n' * 5_000, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06"]
 )
-def test_a_file_without_a_signature_may_become_a_log(tmp_path, file):
+def test_a_file_without_a_signature_can_still_become_a_log(tmp_path, file):
     """A log's first record may appear as soon as a writer continues the file or starts it over."""
     path = tmp_path / "file"
     path.write_bytes(file)

@@ -110,7 +110,7 @@ def test_fragments_match_the_python_reference(lens, damages):
 
 @settings(max_examples=50, deadline=None)
 @given(lens, damages)
-def test_runs_are_fragments_put_together(lens, damages):
+def test_runs_merge_adjacent_fragments_of_the_same_kind(lens, damages):
     file = damaged(reference.encode(bytes([index]) * length for index, length in enumerate(lens)), damages)
     expected = []
     for fragment in cordwood.fragments(file, dialect="leveldb"):
@@ -124,7 +124,7 @@ def test_runs_are_fragments_put_together(lens, damages):
     ]
 
 
-def test_the_example_of_the_format_page():
+def test_fragments_of_the_example_match_the_format_page():
     file = reference.encode([b"a" * 1000, b"b" * 97_270, b"c" * 8000])
     assert [(f.offset, f.kind, f.payload_len, f.stored_crc) for f in cordwood.fragments(file)] == [
         (0, "full", 1000, 0xAE2E7AAD),
@@ -144,7 +144,7 @@ def dumped(file, dialect):
     ]
 
 
-def test_other_dialects():
+def test_the_fragments_function_lists_fragments_of_other_dialects():
     # Golden vectors of RocksDB, Pebble and W&B.
     recyclable = bytes.fromhex("45b71d100300057b000000") + b"foo"
     compression = bytes.fromhex("e12c08f804000907000000")
@@ -168,7 +168,7 @@ def test_other_dialects():
     assert fragment.stored_crc == fragment.computed_crc == zlib.crc32(b"\x01foo")
 
 
-def test_faults_are_reported():
+def test_the_fragments_function_reports_the_reason_of_each_fault():
     foo = reference.fragment(1, b"foo")
     cases = {
         b"": [],
@@ -231,13 +231,13 @@ def test_a_pipe_is_refused_at_once(tmp_path):
     writer.join()
 
 
-def test_a_file_that_is_not_a_log_raises_on_the_first_step():
+def test_the_fragments_function_refuses_other_files_on_its_first_step():
     fragments = cordwood.fragments(b"\x1f\x8b\x08\0" + bytes(100))
     with pytest.raises(cordwood.DialectError, match="gzip"):
         next(fragments)
 
 
-def test_fragments_may_be_retried_after_a_source_error():
+def test_the_fragments_function_can_be_retried_after_a_source_error():
     class Failing(io.BytesIO):
         fails = True
 
@@ -296,7 +296,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path):
     assert grown < 48 << 10
 
 
-def test_two_threads_share_an_iterator():
+def test_two_threads_share_an_iterator_without_repeating_a_fragment():
     fragments = cordwood.fragments(reference.encode([b"record"] * 50_000))
     found = [[], []]
     threads = [threading.Thread(target=lambda into=into: into.extend(fragments)) for into in found]

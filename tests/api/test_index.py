@@ -97,7 +97,7 @@ def test_directories_patterns_and_lists_are_indexed_in_order(tmp_path):
     check(cordwood.index([]), [])
 
 
-def test_place_gives_the_log_and_offset_of_a_record(tmp_path):
+def test_the_place_method_returns_the_log_and_offset_of_a_record(tmp_path):
     logs = [str(written(tmp_path / f"{number}.log", numbered(100 + number))) for number in range(2)]
     with cordwood.open(tmp_path / "segments", "a", segment_len=9_000) as log:
         log.extend(numbered(100))
@@ -113,7 +113,7 @@ def test_place_gives_the_log_and_offset_of_a_record(tmp_path):
     assert next(iter(cordwood.open(path, start=offset))) == index[150]
 
 
-def test_an_index_that_was_saved_is_loaded_without_its_logs(tmp_path):
+def test_a_pickled_index_can_be_loaded_after_its_logs_are_removed(tmp_path):
     path = written(tmp_path / "a.log", numbered(300))
     saved = pickle.dumps(cordwood.index(path))
     path.rename(tmp_path / "b.log")
@@ -125,7 +125,7 @@ def test_an_index_that_was_saved_is_loaded_without_its_logs(tmp_path):
     check(index, numbered(300))
 
 
-def test_a_segmented_log_is_one_log(tmp_path):
+def test_an_index_treats_a_segmented_log_as_one_log(tmp_path):
     records = numbered(300)
     with cordwood.open(tmp_path, "a", segment_len=9_000) as log:
         for record in records:
@@ -137,7 +137,7 @@ def test_a_segmented_log_is_one_log(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", reference.encode([b"torn"])[:-1]])
-def test_a_log_without_records_is_empty(tmp_path, content):
+def test_the_index_of_a_log_without_records_is_empty(tmp_path, content):
     path = tmp_path / "empty.log"
     path.write_bytes(content)
     index = cordwood.index(path)
@@ -148,7 +148,7 @@ def test_a_log_without_records_is_empty(tmp_path, content):
 
 
 @pytest.mark.parametrize("at", [3, -4, 1 << 63, -(1 << 63), 1 << 100])
-def test_an_index_that_is_out_of_range_is_an_index_error(tmp_path, at):
+def test_a_subscript_out_of_range_raises_an_index_error(tmp_path, at):
     index = cordwood.index(written(tmp_path / "a.log", [b"one", b"two", b"three"]))
     with pytest.raises(IndexError, match="is out of range: there are 3 records"):
         index[at]
@@ -157,7 +157,7 @@ def test_an_index_that_is_out_of_range_is_an_index_error(tmp_path, at):
     assert index[at:at] == []
 
 
-def test_an_index_is_an_integer(tmp_path):
+def test_an_index_refuses_subscripts_that_are_not_integers(tmp_path):
     index = cordwood.index(written(tmp_path / "a.log", [b"one", b"two"]))
     for wrong in ("0", 0.0, None):
         with pytest.raises(TypeError):
@@ -188,7 +188,7 @@ def test_an_index_refuses_sources_that_are_not_files(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
-def test_a_pipe_is_refused(tmp_path):
+def test_an_index_refuses_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b""))
     writer.start()
@@ -197,7 +197,7 @@ def test_a_pipe_is_refused(tmp_path):
     writer.join()
 
 
-def test_damage_is_treated_by_the_policy(tmp_path):
+def test_an_index_treats_damage_according_to_the_policy(tmp_path):
     path = written(tmp_path / "a.log", numbered(2000))
     content = bytearray(path.read_bytes())
     content[40_000] ^= 1
@@ -208,7 +208,7 @@ def test_damage_is_treated_by_the_policy(tmp_path):
         check(cordwood.index(path, on_corruption=policy), list(cordwood.open(path, on_corruption=policy)))
 
 
-def test_a_record_that_is_damaged_later_is_an_error(tmp_path):
+def test_reading_an_indexed_record_that_was_damaged_later_raises_an_error(tmp_path):
     path = written(tmp_path / "a.log", [b"%05d" % number for number in range(100)])
     index, skipping = cordwood.index(path), cordwood.index(path, on_corruption="skip")
     with path.open("r+b") as file:
@@ -231,7 +231,7 @@ def test_a_record_that_is_damaged_later_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 1 << 20])
-def test_a_pickled_index_refuses_a_file_that_was_cut(tmp_path, cut):
+def test_a_pickled_index_refuses_a_truncated_file(tmp_path, cut):
     path = written(tmp_path / "a.log", numbered(100))
     pickled = pickle.dumps(cordwood.index(path))
     content = path.read_bytes()
@@ -247,7 +247,7 @@ def test_a_pickled_index_refuses_a_file_that_was_cut(tmp_path, cut):
         pickle.loads(pickled).read([0])  # noqa: S301
 
 
-def test_a_pickled_index_has_eight_bytes_for_16_records(tmp_path):
+def test_a_pickled_index_uses_eight_bytes_for_16_records(tmp_path):
     path = written(tmp_path / "a.log", [b"x"] * 100_000)
     before, after = (len(pickle.dumps(cordwood.index(path))) for path in (written(tmp_path / "b.log", [b"x"]), path))
     assert after - before < 100_000 // 16 * 8 + 100
@@ -258,7 +258,7 @@ def test_a_pickled_index_has_eight_bytes_for_16_records(tmp_path):
     assert len(index) == 100_000
 
 
-def test_an_invalid_pickle_is_an_error(tmp_path):
+def test_loading_an_invalid_pickle_raises_an_error(tmp_path):
     path = str(written(tmp_path / "a.log", numbered(100)))
     (logs, *options) = cordwood.index(path).__reduce__()[1]
     ((_, length, count, offsets, *none),) = logs
@@ -342,7 +342,7 @@ def test_a_forked_child_reads_while_threads_of_the_parent_read(tmp_path):
             thread.join()
 
 
-def test_a_closed_index_is_closed(tmp_path):
+def test_a_closed_index_refuses_every_call(tmp_path):
     path = written(tmp_path / "a.log", [b"one", b"two"])
     with cordwood.index(path) as index:
         assert index[1] == b"two"
@@ -356,7 +356,7 @@ def test_a_closed_index_is_closed(tmp_path):
 
 
 @pytest.mark.skipif(not DESCRIPTORS.exists(), reason="the system does not show open files here")
-def test_at_most_64_files_stay_open_and_none_after_close(tmp_path):
+def test_at_most_64_files_stay_open_and_none_remain_open_after_close(tmp_path):
     def count():
         return sum(os.path.realpath(name).startswith(str(tmp_path)) for name in DESCRIPTORS.iterdir())
 
@@ -381,7 +381,7 @@ def test_ctrl_c_ends_a_long_call(tmp_path):
     assert index[1999] == b"x"
 
 
-def test_an_index_of_a_salvaged_log_with_a_number_has_the_records_of_iteration(tmp_path):
+def test_an_index_of_a_salvaged_numbered_log_matches_iteration(tmp_path):
     log = recycled_logs.Log(9, "recyclable")
 
     def fill(end, word):

@@ -161,7 +161,7 @@ def test_an_interrupted_pipe_read_is_retried(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are missing here")
 @pytest.mark.parametrize("error", [InterruptedError, FileExistsError])
-def test_any_exception_of_a_signal_handler_is_raised(tmp_path, error):
+def test_any_exception_raised_by_a_signal_handler_reaches_the_caller(tmp_path, error):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR)
@@ -177,7 +177,7 @@ def test_any_exception_of_a_signal_handler_is_raised(tmp_path, error):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("error", [InterruptedError, FileExistsError])
-def test_any_exception_of_a_signal_handler_ends_opening_for_append(hole, error):
+def test_any_exception_raised_by_a_signal_handler_ends_opening_for_append(hole, error):
     errors = iter([error("of the handler")])
 
     def handler():
@@ -208,7 +208,7 @@ def test_a_signal_handler_that_raises_stop_iteration_does_not_end_an_iteration(h
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-def test_an_exception_of_the_progress_function_ends_all_threads(hole, function):
+def test_an_exception_raised_by_the_progress_function_ends_all_threads(hole, function):
     def progress(length):
         raise RuntimeError("enough")
 
@@ -245,7 +245,7 @@ ITERATIONS = {
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("after", ITERATIONS)
-def test_an_interrupt_inside_of_a_batch_is_raised_at_once(after, error):
+def test_an_interrupt_inside_a_batch_is_raised_at_once(after, error):
     reader = cordwood.Reader(Interrupted(error))
     with pytest.raises(error):
         next(reader.record_batches(target_len=1 << 30))
@@ -254,7 +254,7 @@ def test_an_interrupt_inside_of_a_batch_is_raised_at_once(after, error):
     assert reader.tell() == len(LOG)
 
 
-def test_records_read_before_an_interrupt_are_returned():
+def test_records_that_are_read_before_an_interrupt_are_returned():
     reader = cordwood.Reader(Interrupted(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         next(reader.record_batches(target_len=1 << 30))
@@ -282,7 +282,7 @@ def test_the_end_of_a_record_excludes_the_block_trailer():
     assert [(record.offset, record.end_offset) for record in reader.records()] == expected
 
 
-def test_a_source_error_comes_after_earlier_records():
+def test_a_source_error_is_raised_after_earlier_records_are_returned():
     reader = cordwood.Reader(Interrupted(TimeoutError()))
     records = ITERATIONS["record_batches"](reader)
     assert [next(records) for _ in range(30)] == RECORDS[:30]
@@ -291,7 +291,7 @@ def test_a_source_error_comes_after_earlier_records():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe has no path here")
-def test_ctrl_c_inside_of_a_batch_from_a_pipe():
+def test_ctrl_c_inside_a_batch_from_a_pipe_loses_no_record():
     receive, send = os.pipe()
     with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
         sink.write(LOG[:500])
@@ -306,7 +306,7 @@ def test_ctrl_c_inside_of_a_batch_from_a_pipe():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
-def test_a_signal_handler_can_close_a_follower_that_c_code_iterates(tmp_path):
+def test_a_signal_handler_can_close_a_follower_during_iteration_in_c_code(tmp_path):
     path = tmp_path / "log"
     write_long_log(path)
     follower = cordwood.follow(path)

@@ -40,7 +40,7 @@ def directory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["data", Path("data"), "data/", "dat?", ["data"], iter(["data"])])
-def test_a_directory_a_pattern_and_a_list_are_many_logs(source, directory):
+def test_a_directory_a_pattern_and_a_list_can_each_name_many_logs(source, directory):
     reports = cordwood.verify(source)
     names = [os.path.normpath(name) for name in reports]
     assert names == ["data/000001.log", "data/sub/000002.log"]
@@ -52,7 +52,7 @@ def test_a_directory_a_pattern_and_a_list_are_many_logs(source, directory):
     assert (reports.ok, reports.errors) == (False, {})
 
 
-def test_one_log_has_one_report(directory):
+def test_verifying_one_log_returns_one_report(directory):
     assert cordwood.verify("data/000001.log") == cordwood.verify(Path("data/000001.log"))
     assert cordwood.verify("data/000001.log").record_count == 3
     assert cordwood.stat(LOG).record_count == 3
@@ -72,27 +72,27 @@ def test_an_unreadable_file_does_not_hide_other_reports(directory):
     assert not reports.ok
 
 
-def test_no_log_at_all_is_not_ok(tmp_path):
+def test_a_result_without_logs_is_not_ok(tmp_path):
     assert not cordwood.verify(tmp_path).ok
     assert list(cordwood.verify(str(tmp_path / "*.log")).errors) == [str(tmp_path / "*.log")]
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.evidence])
 @pytest.mark.parametrize("threads", [0, -3, 257])
-def test_a_wrong_number_of_threads_is_refused(function, threads, directory):
+def test_an_invalid_number_of_threads_is_refused(function, threads, directory):
     for source in ([directory / "000001.log"], directory, directory / "000001.log"):
         with pytest.raises(ValueError, match=f"from 1 to 256, not {threads}"):
             function(source, threads=threads)
 
 
-def test_wrong_options_raise_for_many_logs(directory):
+def test_wrong_options_raise_an_error_for_many_logs(directory):
     with pytest.raises(ValueError, match=r"the length of data/000001.log is negative: -5"):
         cordwood.plan_splits([(directory / "000001.log", -5)], BLOCK_LEN)
     with pytest.raises(TypeError, match="not bytes"):
         cordwood.verify([LOG])
 
 
-def test_the_other_functions_take_many_logs_too(directory):
+def test_stat_and_map_accept_many_logs(directory):
     stats, pictures = cordwood.stat(directory), cordwood.map(directory)
     assert [stat.record_count for stat in stats.values()] == [3, 2]
     assert [picture.damaged_len > 0 for picture in pictures.values()] == [False, True]
@@ -153,13 +153,13 @@ def deep(directory):
 
 
 @pytest.mark.parametrize("source", ["data", "data/**/*.log"])
-def test_a_log_is_found_at_any_depth(source, deep):
+def test_a_directory_is_searched_for_logs_at_any_depth(source, deep):
     reports = cordwood.verify(source)
     assert reports[str(deep)].record_count == 3
     assert (len(reports), reports.errors) == (3, {})
 
 
-def test_salvage_of_no_log_leaves_no_directory(directory):
+def test_salvage_creates_no_directory_if_no_log_is_found(directory):
     shutil.rmtree("data/sub")
     Path("data/000001.log").unlink()
     assert cordwood.salvage(directory, "new").others == {"data/notes": "text", "data/nothing": "empty"}
@@ -191,7 +191,7 @@ def test_splits_cover_the_logs_in_a_directory(directory):
     assert [split.end for split in cordwood.plan_splits([("data/000001.log", 7)], 1)] == [7]
 
 
-def test_each_split_is_read_by_itself(directory):
+def test_verify_and_stat_read_each_split_separately(directory):
     splits = cordwood.plan_splits("data/000001.log", 1)
     # The second record starts in the first block, and the third after the second.
     assert [cordwood.verify(split).record_count for split in splits] == [2, 1]
@@ -204,7 +204,7 @@ def test_each_split_is_read_by_itself(directory):
         cordwood.salvage(splits[0], "new")
 
 
-def test_a_group_of_splits_is_one_table(directory):
+def test_a_scan_reads_a_group_of_splits_into_one_table(directory):
     pa = pytest.importorskip("pyarrow")
     splits = cordwood.plan_splits("data/000001.log", 1)
     offsets = [pa.table(cordwood.scan(source))["offset"].to_pylist() for source in (splits[0], splits[1:], splits)]
@@ -257,7 +257,7 @@ def planned(sources):
 
 
 @pytest.mark.parametrize(("module", "records_in"), [("_many", scanned), ("_splits", planned)])
-def test_a_log_renamed_during_listing_is_found(module, records_in, tmp_path, monkeypatch):
+def test_a_log_that_is_renamed_during_listing_is_found(module, records_in, tmp_path, monkeypatch):
     """A live database starts a log and removes the one before."""
     for name in ("000003", "000004"):
         (tmp_path / f"{name}.log").write_bytes(reference.encode([name.encode()]))
@@ -304,7 +304,7 @@ def test_the_command_and_the_library_give_the_same_answers(directory, capsys):
         assert list(pictures) == list(reports)
 
 
-def test_salvage_of_the_command_and_the_library_write_the_same_files(directory, capsys):
+def test_salvage_writes_the_same_files_from_the_command_and_the_library(directory, capsys):
     reports = cordwood.salvage(directory, "by-library")
     assert main(["salvage", str(directory), "by-command"]) == 3
     files = [
@@ -316,7 +316,7 @@ def test_salvage_of_the_command_and_the_library_write_the_same_files(directory, 
     assert "DAMAGED" in capsys.readouterr().out
 
 
-def test_a_log_with_only_records_of_another_log_is_not_ok(tmp_path, capsys):
+def test_a_log_is_not_ok_if_all_its_records_have_another_number(tmp_path, capsys):
     """For the library as for the verbs."""
     with cordwood.open(tmp_path / "000006.log", "w", dialect="recyclable", log_number=6) as writer:
         writer.append(bytes(40_000))
@@ -340,7 +340,7 @@ def test_a_log_with_only_records_of_another_log_is_not_ok(tmp_path, capsys):
     assert [cordwood.verify([part]).ok for part in parts] == [False, True]
 
 
-def test_a_directory_without_a_log_is_not_ok(tmp_path):
+def test_a_directory_without_logs_is_not_ok(tmp_path):
     (tmp_path / "notes").write_text("This is a text. It is no log.")
     for source in tmp_path, []:
         found = cordwood.verify(source), cordwood.info(source), cordwood.evidence(source)
@@ -348,7 +348,7 @@ def test_a_directory_without_a_log_is_not_ok(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError("full"), cordwood.CordwoodError("mine"), KeyError("key")])
-def test_an_exception_of_the_callers_progress_is_raised(error, directory):
+def test_an_exception_raised_by_the_progress_callback_is_raised(error, directory):
     def progress(_):
         raise error
 
@@ -367,7 +367,7 @@ def test_an_exception_of_the_callers_progress_is_raised(error, directory):
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100_000)])
-def test_a_split_without_a_dialect_uses_the_given_one(content, tmp_path):
+def test_a_split_without_a_dialect_uses_the_dialect_option(content, tmp_path):
     (tmp_path / "log").write_bytes(content or LOG)
     [split, *_] = cordwood.plan_splits(tmp_path / "log", BLOCK_LEN)
     split = split._replace(dialect=None)
@@ -394,7 +394,7 @@ class Removes:
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_file_that_is_removed_from_a_listed_directory_is_no_error(function, threads, tmp_path):
+def test_removing_a_file_from_a_listed_directory_causes_no_error(function, threads, tmp_path):
     """As by a live database. The files that have come instead are read."""
     for name in ("1.log", "2.log", "below/3.log"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -404,7 +404,7 @@ def test_a_file_that_is_removed_from_a_listed_directory_is_no_error(function, th
     assert (results.ok, results.errors, results.others) == (True, {}, {})
 
 
-def test_a_named_file_that_is_removed_is_an_error(tmp_path):
+def test_removing_a_named_file_causes_an_error(tmp_path):
     for name in ("1.log", "2.log"):
         (tmp_path / name).write_bytes(reference.encode([b"one"]))
     results = cordwood.verify([tmp_path / "1.log", tmp_path / "2.log"], progress=Removes(tmp_path))
@@ -431,7 +431,7 @@ def test_listing_ends_even_if_files_keep_disappearing(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["verify", "info", "stat", "evidence"])
-def test_no_verb_fails_when_a_listed_file_disappears(verb, tmp_path, monkeypatch, capsys):
+def test_commands_succeed_if_a_listed_file_disappears(verb, tmp_path, monkeypatch, capsys):
     for name in ("1.log", "2.log"):
         (tmp_path / name).write_bytes(reference.encode([b"one"]))
     result_of = each.result_of
@@ -446,7 +446,7 @@ def test_no_verb_fails_when_a_listed_file_disappears(verb, tmp_path, monkeypatch
     assert "2.log" not in printed.out + printed.err
 
 
-def test_the_repr_of_many_reports_names_damaged_logs(tmp_path):
+def test_the_repr_of_several_reports_lists_the_damaged_logs(tmp_path):
     whole = reference.encode([b"one", b"two"])
     damaged = whole[:-1] + b"x"
     for index in range(30):
@@ -467,7 +467,7 @@ def test_the_repr_of_many_reports_names_damaged_logs(tmp_path):
     assert len(repr(evidence.logs[0])) < 500
 
 
-def test_a_pattern_in_place_of_a_log_gets_a_hint(tmp_path):
+def test_the_error_for_a_pattern_in_place_of_a_log_contains_a_hint(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "*.log")
     assert caught.value.hint == cordwood.types.Hint.READ_DIRECTORY

@@ -24,7 +24,7 @@ def path(tmp_path):
     return path
 
 
-def test_its_text_and_its_repr(path):
+def test_a_map_has_damage_counts_and_an_svg(path):
     made = cordwood.map(path)
     assert made[:5] == (str(path), "leveldb", 36, 10, 4)
     root = ElementTree.fromstring(made.svg)  # noqa: S314 - our own file
@@ -33,7 +33,7 @@ def test_its_text_and_its_repr(path):
     assert "10 bytes damaged, 4 bytes of a torn tail" in made.svg
 
 
-def test_its_repr_is_short(path):
+def test_the_repr_of_a_map_abbreviates_the_svg(path):
     made = cordwood.map(path)
     assert repr(made) == (
         f"LogMap(path={str(path)!r}, dialect='leveldb', file_len=36, damaged_len=10, torn_len=4, "
@@ -47,7 +47,7 @@ def test_a_map_matches_the_output_of_the_command(path):
     assert cordwood.map(path).svg == new.read_text(encoding="utf-8")
 
 
-def test_a_log_without_a_path(path):
+def test_a_map_of_a_buffer_has_no_path(path):
     made = cordwood.map(bytes(FILE))
     assert made.path is None
     assert made.svg == cordwood.map(path).svg.replace("some.log", "log")
@@ -55,7 +55,7 @@ def test_a_log_without_a_path(path):
         assert cordwood.map(mapped) == made
 
 
-def test_a_file_in_a_store():
+def test_a_map_shows_a_log_in_an_object_store():
     class Stored:
         name = "store/some.log"
 
@@ -68,7 +68,7 @@ def test_a_file_in_a_store():
     assert cordwood.map(Stored()).svg.count("some.log") == 3
 
 
-def test_map_takes_the_options_of_a_reader():
+def test_map_accepts_the_options_of_a_reader():
     with pytest.raises(cordwood.DialectError):
         cordwood.map(TEXT)
     assert cordwood.map(TEXT, dialect="leveldb").file_len == len(TEXT)

@@ -167,7 +167,7 @@ with tempfile.TemporaryDirectory() as directory:
 """
 
 
-def test_writers_that_are_closed_keep_no_memory():
+def test_closed_writers_keep_no_memory():
     assert run(CLOSED)["growth"] < 16 * MIB
 
 
@@ -184,7 +184,7 @@ print(json.dumps({"growth": peak_len() - before}))
 """
 
 
-def test_readers_that_are_closed_keep_no_memory():
+def test_closed_readers_keep_no_memory():
     assert run(OPENED)["growth"] < MIB
 
 
@@ -206,7 +206,7 @@ print(json.dumps({"count": count, "growth": peak_len() - before}))
 """
 
 
-def test_a_file_full_of_damage_takes_little_memory():
+def test_reading_a_file_full_of_damage_takes_little_memory():
     result = run(DAMAGED)
     assert result["count"] == 1 << 15
     assert result["growth"] < 32 * MIB
@@ -227,7 +227,7 @@ print(json.dumps(peak_len() - before))
 """
 
 
-def test_append_mode_ignores_the_length_a_frame_states(tmp_path):
+def test_append_mode_ignores_the_length_that_a_frame_states(tmp_path):
     assert run(APPEND, tmp_path / "some.log") < 64 * MIB
 
 
@@ -246,7 +246,7 @@ print(json.dumps({"rows": len(table), "growth": peak_len() - before}))
 """
 
 
-def test_a_table_of_many_short_logs_takes_little_memory(tmp_path, capsys):
+def test_making_a_table_of_many_short_logs_takes_little_memory(tmp_path, capsys):
     """And not for the block that each batch has room for, which would be 200 MiB."""
     pytest.importorskip("pyarrow")
     result = run(MANY, tmp_path)

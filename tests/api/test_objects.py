@@ -150,7 +150,7 @@ def run_to_its_end(path, script):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stderr
 
 
-def test_a_writer_in_a_cycle_at_the_end_of_the_program(tmp_path):
+def test_a_writer_in_a_reference_cycle_writes_its_records_at_exit(tmp_path):
     path = tmp_path / "example.log"
     make = """
 fd, write = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), os.write
@@ -176,7 +176,7 @@ log.file = file
 # Weak references -------------------------------------------------------------------------------
 
 
-def test_weak_references(tmp_path):
+def test_writers_support_weak_references(tmp_path):
     path = tmp_path / "example.log"
     with cordwood.open(path, "w") as writer:
         writer.append(b"one")
@@ -237,7 +237,7 @@ def test_a_source_that_holds_its_reader_is_freed(name, is_started):
     assert [is_alive() for is_alive in are_alive] == [None] * 4
 
 
-def test_objects_that_cannot_be_freed_yet_are_kept():
+def test_the_garbage_collector_keeps_objects_that_are_still_referenced():
     source = Source(cordwood.Reader)
     held = source.held
     del source
@@ -245,7 +245,7 @@ def test_objects_that_cannot_be_freed_yet_are_kept():
     assert list(held) == [b"one"] * 3
 
 
-def test_weak_references_to_readers(tmp_path):
+def test_readers_and_followers_support_weak_references(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(ONE)
     reader = cordwood.Reader(path)

@@ -48,7 +48,7 @@ def change_directory(directory):
 
 @pytest.mark.parametrize("happens", [replace, unlink, change_directory])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_batches_come_from_the_file_that_was_opened(directory, monkeypatch, happens, threads):
+def test_batches_are_read_from_the_opened_file_even_after_a_rename(directory, monkeypatch, happens, threads):
     monkeypatch.chdir(directory)
     with cordwood.Reader("a") as reader:
         packs = reader.record_batches(threads=threads)
@@ -135,7 +135,7 @@ def test_a_forked_process_does_not_move_the_reader(directory):
 
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").exists(), reason="the system does not show cursors here")
 @pytest.mark.parametrize("opened", [cordwood.Reader, functools.partial(cordwood.follow, timeout=0)])
-def test_the_cursor_of_the_file_stays_where_it_is(directory, opened):
+def test_reading_does_not_move_the_file_cursor(directory, opened):
     """A fork shares the cursor, so a process that reads at it reads where the other one has moved it to."""
     path = directory / "a"
     with opened(path) as reader:
@@ -145,7 +145,7 @@ def test_the_cursor_of_the_file_stays_where_it_is(directory, opened):
         assert int(fields["pos"]) == 0
 
 
-def test_truncating_a_log_while_threads_read_is_an_error(tmp_path):
+def test_truncating_a_log_while_threads_read_it_raises_an_error(tmp_path):
     path = tmp_path / "cut.log"
     path.write_bytes(reference.encode([b"x" * MIB] * COUNT))
     with cordwood.Reader(path) as reader:
@@ -160,7 +160,7 @@ def test_truncating_a_log_while_threads_read_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("start", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
-def test_a_range_after_the_end_of_the_file(tmp_path, threads, start):
+def test_reading_from_past_the_end_of_the_file_raises_log_truncated(tmp_path, threads, start):
     path = tmp_path / "short.log"
     path.write_bytes(reference.encode([b"one"]))
     with cordwood.Reader(path, start=start) as reader:

@@ -109,7 +109,7 @@ def run(path, script, room, kind="plain"):
 
 @pytest.mark.parametrize("room", [SMALL, LARGE])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_long_record(log, step, room):
+def test_running_out_of_memory_for_a_long_record_raises_memory_error(log, step, room):
     if (step, room) == ("packs, 2 threads", LARGE):
         pytest.skip("with so much memory threads read it")
     run(log, READ.replace("{}", STEPS[step]), room)
@@ -117,13 +117,13 @@ def test_a_long_record(log, step, room):
 
 @pytest.mark.parametrize("room", [SMALL, LARGE])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_compressed_record(bomb, step, room):
+def test_running_out_of_memory_for_a_compressed_record_raises_memory_error(bomb, step, room):
     run(bomb, READ.replace("{}", STEPS[step]), room, "zstd")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("function", ["verify", "stat"])
-def test_verify_and_stat_of_a_compressed_record(bomb, function, threads):
+def test_verify_and_stat_of_a_compressed_record_raise_memory_error(bomb, function, threads):
     script = f"""
 refused(lambda: cordwood.{function}(path, threads={threads}))
 assert cordwood.{function}(path, threads={threads}).record_count == 3
@@ -141,7 +141,7 @@ HOLD_NOTHING = {
 
 
 @pytest.mark.parametrize("call", HOLD_NOTHING)
-def test_a_reader_without_records_holds_none(log, call):
+def test_calls_that_return_no_records_hold_no_record_in_memory(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 
@@ -179,7 +179,7 @@ del kept[next(places):]
 
 
 @pytest.mark.parametrize("room", [TIGHT, TIGHT + 100_000, TIGHT + 200_000])
-def test_batches_that_are_kept(many, room):
+def test_batches_that_are_kept_before_memory_runs_out_stay_intact(many, room):
     script = """
 records = [record for batch in kept for record in batch]
 assert records == list(cordwood.open(path))
@@ -188,7 +188,7 @@ assert records == list(cordwood.open(path))
 
 
 @pytest.mark.parametrize("room", [2 * MIB, 2 * MIB + 20_000, 2 * MIB + 40_000])
-def test_fragments_that_are_kept(many, room):
+def test_fragments_that_are_kept_before_memory_runs_out_stay_intact(many, room):
     script = "assert kept == list(cordwood.fragments(path))"
     run(many, KEEP.replace("STEPS", "cordwood.fragments(path)") + script, room)
 
@@ -247,17 +247,17 @@ def test_handles_cannot_be_copied(call, tmp_path):
 
 
 @pytest.mark.parametrize("call", COPY_TWICE)
-def test_a_second_copy_of_large_data_runs_out_of_memory(call, tmp_path):
+def test_copying_large_data_twice_runs_out_of_memory(call, tmp_path):
     run(tmp_path, MAKE.format(COPY_TWICE[call]), LARGE)
 
 
-def test_salvage_holds_a_record_once(log, tmp_path):
+def test_salvage_holds_one_copy_of_a_record_in_memory(log, tmp_path):
     script = f"limit(room)\nassert cordwood.salvage(path, {str(tmp_path / 'clean.log')!r}).record_count == 3"
     run(log, script, LARGE)
     assert (tmp_path / "clean.log").read_bytes() == log.read_bytes()
 
 
-def test_salvage_of_a_compressed_record(bomb, tmp_path):
+def test_salvage_raises_memory_error_for_a_large_compressed_record(bomb, tmp_path):
     clean = str(tmp_path / "clean.log")
     script = f"""
 refused(lambda: cordwood.salvage(path, {clean!r}))
@@ -269,7 +269,7 @@ assert list(map(len, cordwood.open({clean!r}))) == [5, RECORD_LEN, 4]
 
 
 @pytest.mark.parametrize("room", [SMALL, LARGE])
-def test_a_follower(log, room):
+def test_a_follower_raises_memory_error_for_a_long_record(log, room):
     script = """
 follower = cordwood.follow(path, timeout=0)
 assert next(follower) == b"first"
@@ -281,7 +281,7 @@ assert [len(record) for record in follower] == [RECORD_LEN, 4]
     run(log, script, room)
 
 
-def test_appending_a_compressed_record(tmp_path):
+def test_appending_a_large_compressed_record_raises_memory_error(tmp_path):
     script = """
 writer = cordwood.Writer(path, "w", dialect="rocksdb", compression="zstd", flush="close")
 writer.append(b"first")
@@ -314,12 +314,12 @@ def nested(path, counts):
     return path
 
 
-def test_one_record_of_very_many_cells(tmp_path):
+def test_a_record_with_too_many_cells_raises_memory_error(tmp_path):
     script = "refused(lambda: list(pyarrow.RecordBatchReader.from_stream(table)))"
     run(nested(tmp_path / "one.log", [400_000]), NESTED + script, LARGE)
 
 
-def test_records_of_very_many_cells_together_are_several_batches(tmp_path):
+def test_records_with_many_cells_are_split_into_several_batches(tmp_path):
     script = """
 limit(room)
 assert [batch.num_rows for batch in pyarrow.RecordBatchReader.from_stream(table)] == [3] + [2] * 19

@@ -58,7 +58,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("path", ALL)
-def test_real_logs_survive_pack_and_unpack(path, compression, tmp_path):
+def test_packing_and_unpacking_real_logs_restores_them(path, compression, tmp_path):
     refused = REFUSED.get("/".join(path.parts[-3:]))
     if refused:
         with pytest.raises(cordwood.CordwoodError, match=refused):
@@ -78,7 +78,7 @@ def test_real_logs_survive_pack_and_unpack(path, compression, tmp_path):
     assert (again == path.read_bytes()) == (skipped <= {"file_header"})
 
 
-def test_records_that_compress_to_less_than_a_byte(tmp_path):
+def test_pack_keeps_records_that_compress_to_less_than_a_byte_each(tmp_path):
     """Each needs a byte of its container for its offset, and pyarrow reads the frames that are lengthened for that."""
     records = [b'{"step": %d, "loss": 0.25}' % step for step in range(5000)]
     cordwood.pack(reference.encode(records), tmp_path / "packed")
@@ -111,14 +111,14 @@ def test_pack_refuses_regions_that_may_have_been_records(file, place, tmp_path):
         assert (error.offset, error.length, error.reason, error.hint) == (*place, "salvage")
 
 
-def test_padding_is_left_out(tmp_path):
+def test_pack_leaves_out_padding(tmp_path):
     file = written([b"one"])
     report = cordwood.pack(file.ljust(BLOCK_LEN, b"\0"), tmp_path / "a", dialect="leveldb")
     assert (tmp_path / "a").read_bytes() == file
     assert report.outcome.zeros_offset == 10
 
 
-def test_a_log_that_unpack_could_not_restore_is_refused(tmp_path):
+def test_pack_refuses_a_log_that_unpack_could_not_restore(tmp_path):
     sink = io.BytesIO()
     with cordwood.open(sink, "w", dialect="pebble", log_number=6) as writer:
         writer.append(b"one")
@@ -130,7 +130,7 @@ def test_a_log_that_unpack_could_not_restore_is_refused(tmp_path):
     assert (error.format, error.offset) == ("leveldb", 10)
 
 
-def test_options(tmp_path):
+def test_invalid_options_are_refused(tmp_path):
     file = written([b"one"])
     for dialect in ("rocksdb", "pebble", "recyclable", "wandb_old"):
         assert "pack writes packed, leveldb" in str(refused(file, tmp_path, ValueError, dialect=dialect))
@@ -153,7 +153,7 @@ def test_options(tmp_path):
     assert cordwood.detect(tmp_path / "default").compression == "zstd"
 
 
-def test_no_file_is_replaced(tmp_path):
+def test_pack_and_unpack_never_replace_a_file(tmp_path):
     source, other = tmp_path / "a.log", tmp_path / "other"
     source.write_bytes(written([b"one"]))
     other.write_bytes(b"precious")
@@ -170,7 +170,7 @@ def test_no_file_is_replaced(tmp_path):
         cordwood.pack(source, io.BytesIO())
 
 
-def test_progress_is_reported_and_may_raise(tmp_path):
+def test_pack_reports_progress_and_raises_the_exception_of_the_callback(tmp_path):
     file = written([PAYLOAD] * 40)
     lens = []
     report = cordwood.pack(file, tmp_path / "packed", progress=lens.append)

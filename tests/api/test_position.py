@@ -109,7 +109,7 @@ def test_the_table_covers_every_change_and_consumer():
 
 @pytest.mark.cell("one-file segmented remote", "follow-growing range splits index spark")
 @pytest.mark.parametrize(("change", "consumer", "cell"), list(table()))
-def test_each_cell_of_the_table(change, consumer, cell, tmp_path):
+def test_each_change_and_consumer_has_the_documented_outcome(change, consumer, cell, tmp_path):
     path = tmp_path / "logs" / "a.log"
     path.parent.mkdir()
     if change.startswith("is segmented"):

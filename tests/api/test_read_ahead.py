@@ -109,7 +109,7 @@ def everything(source, threads, **options):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_any_number_of_threads_finds_the_same(logs, dialect, seed):
+def test_any_number_of_threads_finds_the_same_records_and_damage(logs, dialect, seed):
     file, offsets = logs[dialect]
     random_ = random.Random(f"{dialect} {seed}")
     options = {
@@ -145,7 +145,7 @@ def test_reading_ahead_continues_after_an_oversized_record(rest):
         assert everything(file, threads, **options) == expected
 
 
-def test_the_records_are_those_that_were_written(logs):
+def test_threads_return_the_written_records(logs):
     file, offsets = logs["leveldb"]
     with cordwood.open(file) as reader:
         found = [record for batch in reader.record_batches(threads=3) for record in batch]
@@ -177,7 +177,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="co
 @pytest.mark.parametrize(
     "end", ["close", "drop the iterator", "drop both", "another iterator", "read on in another way"]
 )
-def test_no_thread_is_left_running(path, end):
+def test_closing_or_dropping_a_reader_stops_its_threads(path, end):
     reader = cordwood.open(path)
     batches = reader.record_batches(threads=3)
     next(batches)
@@ -206,7 +206,7 @@ def test_no_thread_is_left_running(path, end):
 
 
 @needs_proc
-def test_no_thread_is_left_running_at_the_end(path):
+def test_threads_stop_after_the_last_batch_is_returned(path):
     with cordwood.open(path) as reader:
         for _ in reader.record_batches(threads=3):
             pass
@@ -240,7 +240,7 @@ kept = start()
 
 
 @needs_proc
-def test_a_cycle_with_the_source_is_collected(logs):
+def test_a_reader_in_a_cycle_with_its_source_is_collected(logs):
     class Bytes(bytearray):
         pass
 
@@ -253,7 +253,7 @@ def test_a_cycle_with_the_source_is_collected(logs):
     assert comes_to(0)
 
 
-def test_reading_ahead_mixes_with_other_reads(logs):
+def test_reading_ahead_can_be_mixed_with_other_reads(logs):
     """Each continues where the last one stopped."""
     file, _ = logs["leveldb"]
     expected = list(records(0))
@@ -275,7 +275,7 @@ def test_reading_ahead_mixes_with_other_reads(logs):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_continues_reading_on_its_own(path):
+def test_a_forked_process_continues_reading_independently(path):
     """The child does not inherit the threads: it starts its own, and the parent's continue."""
     program = """
 import os, sys, cordwood
@@ -303,7 +303,7 @@ with cordwood.open(sys.argv[1]) as reader:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_file_that_is_cut_while_it_is_read_is_an_error(path, tmp_path, threads):
+def test_truncating_a_file_during_reading_raises_an_error(path, tmp_path, threads):
     """The rest of it is returned first. The error is raised again, not taken for the end."""
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
@@ -352,7 +352,7 @@ def test_replacing_a_file_does_not_affect_an_open_reader(path, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
-def test_ctrl_c_while_threads_read(tmp_path):
+def test_ctrl_c_interrupts_threads_that_read(tmp_path):
     """The zeros of a sparse file keep the threads busy for minutes."""
     hole = tmp_path / "hole.log"
     with cordwood.open(hole, "x") as writer:

@@ -31,7 +31,7 @@ def test_an_exhausted_reader_stays_exhausted():
         assert next(reader, None) is None
 
 
-def test_records_come_with_their_offsets():
+def test_the_records_method_returns_offset_and_data_of_each_record():
     with cordwood.open(FILE) as reader:
         records = list(reader.records())
     assert [record.data for record in records] == RECORDS
@@ -40,7 +40,7 @@ def test_records_come_with_their_offsets():
     assert records[-1].end_offset == len(FILE)
 
 
-def test_records_of_lengths_around_the_copy_size():
+def test_records_of_lengths_near_the_copy_size_are_read_unchanged():
     lengths = [piece * 2048 + more for piece in range(20) for more in (-1, 0, 1) if piece * 2048 + more >= 0]
     records = [PAYLOAD[length : 2 * length] for length in lengths]
     assert list(cordwood.open(reference.encode(records))) == records
@@ -78,7 +78,7 @@ def test_a_batch_before_damage_is_returned_first(before):
 # Position --------------------------------------------------------------------------------------
 
 
-def test_tell_is_after_the_returned_records():
+def test_tell_returns_the_end_of_the_last_returned_record():
     with cordwood.open(FILE) as reader:
         assert reader.tell() == 0
         for record in reader.records():
@@ -86,7 +86,7 @@ def test_tell_is_after_the_returned_records():
         assert reader.tell() == len(FILE)
 
 
-def test_tell_is_after_the_damage_that_was_raised():
+def test_tell_returns_the_end_of_the_raised_damage():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file) as reader:
         with pytest.raises(cordwood.CorruptionError):
@@ -95,7 +95,7 @@ def test_tell_is_after_the_damage_that_was_raised():
 
 
 @pytest.mark.parametrize("index", range(len(RECORDS)))
-def test_another_reader_resumes_from_a_position(index):
+def test_another_reader_resumes_at_the_position_of_the_first(index):
     with cordwood.open(FILE) as reader:
         for _ in range(index):
             next(reader)
@@ -109,7 +109,7 @@ def test_another_reader_resumes_from_a_position(index):
         assert list(reader) == RECORDS[index:]
 
 
-def test_seek_resets_skipped_and_outcome():
+def test_seek_resets_the_skipped_regions_and_the_outcome():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file, on_corruption="skip") as reader:
         list(reader)
@@ -132,14 +132,14 @@ def test_seek_discards_the_event_after_the_last_batch(ends_with):
         assert list(next(reader.record_batches())) == [b"one", b"two"]
 
 
-def test_seek_back_before_the_start():
+def test_a_reader_can_seek_to_an_offset_before_its_start():
     with cordwood.open(FILE, start=OFFSETS[2]) as reader:
         assert next(reader) == RECORDS[2]
         reader.seek(0)
         assert list(reader) == RECORDS
 
 
-def test_seek_into_the_middle_of_a_record_is_damage():
+def test_seeking_into_the_middle_of_a_record_reports_damage():
     with cordwood.open(FILE, on_corruption="skip") as reader:
         reader.seek(BLOCK_LEN)
         assert list(reader) == RECORDS[2:]
@@ -153,7 +153,7 @@ def test_seek_into_the_middle_of_a_record_is_damage():
         pytest.param(lambda reader: next(reader.record_batches()), id="record_batches"),
     ],
 )
-def test_damage_at_a_seek_target_has_a_caveat(step, tmp_path):
+def test_the_error_for_damage_at_a_seek_target_warns_of_a_wrong_offset(step, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     text = "if no record starts at this offset, this is not damage"
@@ -190,7 +190,7 @@ def test_a_reader_reads_records_added_later(tmp_path):
 # Ranges ----------------------------------------------------------------------------------------
 
 
-def test_a_range_holds_the_records_that_start_in_it():
+def test_a_range_contains_the_records_that_start_in_the_range():
     for first in range(len(RECORDS)):
         for last in range(first, len(RECORDS)):
             for start in {max(0, OFFSETS[first] - 1), OFFSETS[first]} - {0 if first else -1}:
@@ -199,14 +199,14 @@ def test_a_range_holds_the_records_that_start_in_it():
                     assert reader.skipped == ()
 
 
-def test_a_range_that_ends_at_a_record_does_not_hold_it():
+def test_a_range_excludes_the_record_at_its_end():
     with cordwood.open(FILE, end=OFFSETS[2]) as reader:
         assert list(reader) == RECORDS[:2]
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", OFFSETS[2])
 
 
 @pytest.mark.parametrize("file_range", [(0, 0), (5, 5), (20, 10), (len(FILE), None)])
-def test_an_empty_range(file_range):
+def test_an_empty_range_has_no_records_and_no_damage(file_range):
     start, end = file_range
     with cordwood.open(FILE, start=start, end=end) as reader:
         assert list(reader) == []
@@ -260,7 +260,7 @@ def in_next_block(file):
         (fragment(FIRST, b"abc") + bytes(6), {}, [(0, 16, "torn_tail")]),
     ],
 )
-def test_skipped_regions(file, options, regions):
+def test_a_reader_lists_the_skipped_regions_with_reasons(file, options, regions):
     with cordwood.open(file, on_corruption="skip", **options) as reader:
         assert list(reader) == ([b"later"] if LATER in file else [])
         assert [(region.offset, region.end_offset, region.reason) for region in reader.skipped] == regions
@@ -277,7 +277,7 @@ SEVERITIES = {
 }
 
 
-def test_there_is_a_word_for_each_reason():
+def test_the_enums_list_every_reason_and_severity():
     assert {str(reason) for reason in cordwood.types.Reason} == set(SEVERITIES)
     assert {str(severity) for severity in cordwood.types.Severity} == set(SEVERITIES.values())
 
@@ -329,7 +329,7 @@ def test_a_torn_tail_is_not_an_error():
 
 
 @pytest.mark.parametrize("source", [bytes, io.BytesIO], ids=["of a known length", "of unknown length"])
-def test_stop_treats_damage_as_the_end(source):
+def test_the_policy_stop_treats_damage_as_the_end(source):
     file = SHORT + wrong(LATER).ljust(BLOCK_LEN - len(SHORT), b"x") + LATER
     with cordwood.open(source(file), on_corruption="stop") as reader:
         assert list(reader) == [b"one", b"two"]
@@ -367,7 +367,7 @@ def test_raised_damage_is_not_logged(caplog):
 # Closing ---------------------------------------------------------------------------------------
 
 
-def test_with_closes(tmp_path):
+def test_leaving_a_with_block_closes_the_reader(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     with cordwood.open(path) as reader:
@@ -377,7 +377,7 @@ def test_with_closes(tmp_path):
     assert reader.path == str(path)
 
 
-def test_with_lets_exceptions_through():
+def test_a_with_block_closes_the_reader_and_raises_the_exception():
     with pytest.raises(KeyError), cordwood.open(FILE) as reader:
         raise KeyError
     assert reader.closed
@@ -397,7 +397,7 @@ def values():
         return next(reader.records()), (list(reader), reader.skipped[0])[1], reader.outcome
 
 
-def test_repr():
+def test_the_repr_shows_the_type_and_its_fields():
     record, region, end = values()
     assert repr(record) == "Record(offset=10, end_offset=20, data=b'one')"
     assert repr(region) == "SkippedRegion(offset=0, end_offset=10, reason='unknown_kind', type_byte=80)"
@@ -408,14 +408,14 @@ def test_repr():
     )
 
 
-def test_repr_of_a_reader(tmp_path):
+def test_the_repr_of_a_reader_contains_its_path(tmp_path):
     assert "Reader" in repr(cordwood.open(b""))
     path = tmp_path / "example.log"
     path.touch()
     assert str(path) in repr(cordwood.open(path))
 
 
-def test_equal_values_are_equal_and_have_one_hash():
+def test_values_with_equal_fields_are_equal_and_share_a_hash():
     for one, other in zip(values(), values(), strict=True):
         assert one is not other
         assert one == other
@@ -423,7 +423,7 @@ def test_equal_values_are_equal_and_have_one_hash():
         assert len({one, other}) == 1
 
 
-def test_other_values_are_not_equal():
+def test_records_with_different_offsets_or_data_are_not_equal():
     with cordwood.open(SHORT) as reader:
         one, two = reader.records()
     assert one != two
@@ -436,14 +436,14 @@ def test_other_values_are_not_equal():
         assert value is not None
 
 
-def test_values_do_not_change():
+def test_attributes_of_values_cannot_be_set():
     for value in values():
         for name in type(value).__match_args__:
             with pytest.raises(AttributeError):
                 setattr(value, name, 0)
 
 
-def test_the_length_of_a_region():
+def test_a_region_has_a_length():
     _, region, _ = values()
     assert region.length == 10
 
@@ -456,7 +456,7 @@ def test_attributes_are_enum_members():
     assert (region.stored_crc, region.computed_crc) == (None, None)
 
 
-def test_match():
+def test_records_regions_and_outcomes_support_positional_patterns():
     seen = []
     for value in values():
         match value:

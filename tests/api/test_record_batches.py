@@ -21,7 +21,7 @@ FILE = reference.encode(RECORDS)
 OFFSETS = reference.record_offsets(RECORDS)
 
 
-def test_the_buffers():
+def test_a_record_batch_exposes_data_and_offset_buffers():
     [pack] = cordwood.open(FILE).record_batches()
     assert pack.data == b"".join(RECORDS)
     assert (pack.offsets.format, pack.offsets.itemsize) == ("q", 8)
@@ -61,7 +61,7 @@ def test_a_batch_ends_with_the_record_that_reaches_its_length(len_max, lengths):
         assert [len(pack) for pack in reader.record_batches(target_len=len_max)] == lengths
 
 
-def test_batches_and_records_share_one_position():
+def test_record_batches_and_records_share_one_position():
     with cordwood.open(reference.encode([b"a", b"b", b"c", b"d", b"e"])) as reader:
         assert next(reader) == b"a"
         packs = reader.record_batches(target_len=1)
@@ -146,7 +146,7 @@ def test_damage_is_raised_between_batches():
         assert next(packs, None) is None
 
 
-def test_batches_span_damage_that_is_only_counted():
+def test_a_batch_spans_damage_that_is_counted_but_not_logged():
     # Every second record is damaged. The first ten regions are logged, and each ends a pack.
     records = [b"%093d" % index for index in range(3_000)]
     offsets = reference.record_offsets(records)
@@ -236,7 +236,7 @@ def test_an_interrupt_does_not_change_salvaged_marks(at, read_on):
     assert list(reader.records()) == expected[count:]
 
 
-def test_the_position_is_after_regions_after_the_last_record():
+def test_the_position_follows_regions_that_come_after_the_last_record():
     """Half of the blocks are damaged at their start, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):
@@ -252,7 +252,7 @@ def test_the_position_is_after_regions_after_the_last_record():
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "salvage", "stop"])
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_return_the_same_as_one_thread(long_file, policy, threads):
+def test_threads_return_the_same_batches_as_one_thread(long_file, policy, threads):
     with cordwood.open(long_file, on_corruption=policy) as one, cordwood.open(long_file, on_corruption=policy) as many:
         expected = list(take(one.record_batches()))
         assert list(take(many.record_batches(threads=threads))) == expected
@@ -261,7 +261,7 @@ def test_threads_return_the_same_as_one_thread(long_file, policy, threads):
         assert policy == "stop" or len(one.skipped) > 5
 
 
-def test_batches_of_threads_share_one_position(long_file):
+def test_batches_read_by_threads_share_one_position(long_file):
     with cordwood.open(long_file, on_corruption="skip") as reader:
         expected = list(reader.records())
     with cordwood.open(long_file, on_corruption="skip") as reader:
@@ -293,7 +293,7 @@ def test_a_source_that_cannot_be_read_twice_is_read_by_one_thread():
         assert [list(pack) for pack in reader.record_batches(threads=4)] == [RECORDS]
 
 
-def test_no_threads():
+def test_record_batches_refuses_zero_threads():
     with pytest.raises(ValueError, match="threads"):
         cordwood.open(FILE).record_batches(threads=0)
 

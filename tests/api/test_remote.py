@@ -207,7 +207,7 @@ def short_ranges(monkeypatch):
 
 @pytest.mark.cell("remote", "whole")
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_source_gives_the_records(kind, tmp_path, short_ranges):
+def test_every_source_returns_the_records(kind, tmp_path, short_ranges):
     file, offsets = log_of("leveldb", 1)
     path = tmp_path / "example.log"
     path.write_bytes(file)
@@ -224,7 +224,7 @@ def test_every_source_gives_the_records(kind, tmp_path, short_ranges):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_function_takes_every_source(kind, tmp_path, short_ranges):
+def test_every_function_accepts_every_source(kind, tmp_path, short_ranges):
     file, offsets = log_of("leveldb", 3)
     file = bytearray(file)
     file[offsets[5] + 7] ^= 1
@@ -255,7 +255,7 @@ def test_every_function_takes_every_source(kind, tmp_path, short_ranges):
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_dialects_and_policies(dialect, seed, tmp_path, short_ranges, no_log):
+def test_remote_reading_matches_local_reading_in_every_dialect(dialect, seed, tmp_path, short_ranges, no_log):
     file, offsets = log_of(dialect, seed, 500_000)
     random_ = random.Random(f"{dialect} {seed}")
     file = damaged(file, random_) if seed else file
@@ -271,7 +271,7 @@ def test_dialects_and_policies(dialect, seed, tmp_path, short_ranges, no_log):
     assert everything(Ranges(file, "memory://bucket/000007.log"), **options) == everything(path, **options)
 
 
-def test_the_log_number_is_taken_from_the_url():
+def test_the_log_number_is_read_from_the_url():
     file, _ = log_of("rocksdb", 1, 1_000)
     with cordwood.open(in_memory(file, "000007.log")) as reader:
         assert reader.log_number == 7
@@ -280,7 +280,7 @@ def test_the_log_number_is_taken_from_the_url():
 
 
 @pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
-def test_files_that_are_not_logs(file, tmp_path):
+def test_a_remote_file_that_is_not_a_log_fails_like_a_local_file(file, tmp_path):
     """Like a file object, it is identified from its start only."""
 
     def outcome(source):
@@ -293,7 +293,7 @@ def test_files_that_are_not_logs(file, tmp_path):
 
 
 @pytest.mark.cell("remote", "splits")
-def test_splits_of_a_url():
+def test_splits_of_a_url_cover_the_log():
     file, _ = log_of("leveldb", 4, 300_000)
     url = in_memory(file)
     splits = cordwood.plan_splits([url], 65_536)
@@ -325,14 +325,14 @@ def counted():
         (["counted://logs/sub/", "counted://logs/1.log"], ["sub/3.log", "1.log"]),
     ],
 )
-def test_a_directory_and_a_pattern_in_a_store(url, names, counted):
+def test_a_directory_and_a_pattern_in_a_store_can_each_name_many_logs(url, names, counted):
     reports = cordwood.verify(url)
     assert [name.partition("logs/")[2] for name in reports] == names
     assert reports.ok
     assert {split.path.partition("logs/")[2] for split in cordwood.plan_splits(url, 1 << 20)} == set(names)
 
 
-def test_salvage_of_a_store_keeps_paths_and_stays_inside(counted, tmp_path):
+def test_salvage_of_a_store_keeps_paths_and_stays_in_its_directory(counted, tmp_path):
     fsspec.filesystem("counted").pipe_file("counted://logs/../../out.log", counted)
     for url, names in (
         ("counted://logs/", ["1.log", "2.log", "out.log", "sub/3.log"]),
@@ -379,7 +379,7 @@ def test_salvaged_logs_keep_paths_below_the_fixed_prefix(pattern, relatives, tmp
         ("simplecache::file://{}/b/", ["simplecache::file://{}/b/4.log"]),
     ],
 )
-def test_matches_keep_the_archive_and_cache_of_a_pattern(url, names, tmp_path):
+def test_the_matches_of_a_chained_url_pattern_keep_its_archive_and_cache(url, names, tmp_path):
     import zipfile
 
     log = reference.encode([b"one"])
@@ -393,13 +393,13 @@ def test_matches_keep_the_archive_and_cache_of_a_pattern(url, names, tmp_path):
     assert list(reports) == [name.format(tmp_path) for name in names]
 
 
-def test_a_pattern_in_a_store_that_matches_no_file(counted):
+def test_a_store_pattern_without_matches_is_reported_as_an_error(counted):
     reports = cordwood.verify("counted://logs/*.wandb")
     assert [type(error) for error in reports.errors.values()] == [FileNotFoundError]
     assert not reports.ok
 
 
-def test_planning_asks_for_each_length_once(counted):
+def test_plan_splits_requests_each_length_once(counted):
     urls = [f"counted://logs/{number}.log" for number in (1, 2)]
     splits = cordwood.plan_splits(urls, 1 << 20)
     assert sorted(CountingFileSystem.infos) == ["/logs/1.log", "/logs/2.log"]
@@ -419,7 +419,7 @@ def test_planning_asks_for_each_length_once(counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.scan])
-def test_the_lengths_of_a_listing_are_not_asked_for_again(function, counted):
+def test_lengths_that_a_listing_provides_are_not_requested_again(function, counted):
     function("counted://logs/")
     assert CountingFileSystem.infos == []
 
@@ -439,7 +439,7 @@ class Private(CountingFileSystem):
         return super()._strip_protocol(path.replace("private://", "memory://"))
 
 
-def test_store_options_may_come_from_the_fsspec_config(counted, monkeypatch):
+def test_store_options_can_come_from_the_fsspec_configuration(counted, monkeypatch):
     fsspec.register_implementation("private", Private, clobber=True)
     calls = cordwood.verify, cordwood.stat, cordwood.info, lambda url: cordwood.plan_splits(url, MIB)
     assert all(not call("private://logs/").ok for call in calls[:1])
@@ -487,7 +487,7 @@ COUNTS = {
     ids=["directory", "pattern", "list"],
 )
 @pytest.mark.parametrize("function", COUNTS)
-def test_storage_options_are_those_of_the_file_system_of_each_url(function, sources, counted, tmp_path, monkeypatch):
+def test_storage_options_reach_the_file_system_of_each_url(function, sources, counted, tmp_path, monkeypatch):
     fsspec.register_implementation("private", Private, clobber=True)
     monkeypatch.chdir(tmp_path)
     record_count = 3 * len(log_of("leveldb", 4, 100_000)[1])
@@ -497,7 +497,7 @@ def test_storage_options_are_those_of_the_file_system_of_each_url(function, sour
         assert not COUNTS[function](sources, storage_options={"user": "wrong"})
 
 
-def test_storage_options_of_one_url(counted):
+def test_every_function_passes_on_the_storage_options_of_one_url(counted):
     fsspec.register_implementation("private", Private, clobber=True)
     url, options = "private://logs/1.log", {"user": "right"}
     records = list(cordwood.open(counted))
@@ -531,7 +531,7 @@ def test_info_requests_a_length_and_a_start_once(counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-def test_a_named_dialect_costs_no_request(function, counted):
+def test_naming_the_dialect_costs_no_additional_request(function, counted):
     function("counted://logs/")
     without = len(CountingFileSystem.requests)
     assert without == 3
@@ -582,7 +582,7 @@ def test_small_files_in_a_store_are_read_by_several_threads(function, of, monkey
     assert not together.broken
 
 
-def test_splits_of_objects_in_stores(counted):
+def test_plan_splits_accepts_objects_in_stores(counted):
     store = MemoryStore()
     obstore.put(store, "a.log", counted)
     file = fsspec.open("counted://logs/1.log")
@@ -609,7 +609,7 @@ def test_splits_of_objects_in_stores(counted):
             cordwood.plan_splits([wrong], BLOCK_LEN)
 
 
-def test_a_list_of_objects_in_stores(counted):
+def test_a_list_can_mix_store_objects_and_urls(counted):
     store = MemoryStore()
     obstore.put(store, "a.log", counted)
     pair, file = (store, "a.log"), fsspec.open("counted://logs/1.log")
@@ -626,7 +626,7 @@ def test_a_list_of_objects_in_stores(counted):
 
 
 @pytest.mark.parametrize("most", [0, 1, 5])
-def test_a_system_without_more_threads_is_an_error_of_the_source(most, monkeypatch):
+def test_a_failure_to_start_threads_is_reported_for_the_source(most, monkeypatch):
     file = reference.encode([b"one"])
     urls = [in_memory(file, f"{number}.log") for number in range(9)]
     start, started = threading.Thread.start, []
@@ -647,7 +647,7 @@ def test_a_system_without_more_threads_is_an_error_of_the_source(most, monkeypat
     assert {type(error) for error in cordwood.verify(urls).errors.values()} == {BlockingIOError}
 
 
-def test_planning_asks_for_several_lengths_at_a_time(counted, monkeypatch):
+def test_plan_splits_requests_several_lengths_at_once(counted, monkeypatch):
     together = threading.Barrier(2)
 
     def info(self, path, **options):
@@ -668,7 +668,7 @@ def test_the_last_split_includes_the_block_of_its_last_record():
     assert len(source.requests) == 2
 
 
-def test_less_is_read_ahead_after_set_read_ahead():
+def test_set_read_ahead_limits_the_requested_ranges():
     file, _ = log_of("leveldb", 6, 3_000_000)
     cordwood.set_read_ahead(256 << 10)
     try:
@@ -683,7 +683,7 @@ def test_less_is_read_ahead_after_set_read_ahead():
         cordwood.set_read_ahead(131_071)
 
 
-def test_a_tuple_of_paths_is_several_sources(tmp_path):
+def test_a_tuple_of_paths_names_several_sources(tmp_path):
     paths = tmp_path / "a.log", tmp_path / "b.log"
     for path in paths:
         path.write_bytes(log_of("leveldb", 5, 1_000)[0])
@@ -706,7 +706,7 @@ def long_log():
 
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
 @pytest.mark.parametrize("kind", ["URL", "store and path", "own ranges"])
-def test_a_range_transfers_little_more_than_itself(kind, dialect, long_log):
+def test_reading_a_range_transfers_little_more_than_the_range(kind, dialect, long_log):
     file, offsets = long_log
     if kind == "URL":
         fsspec.filesystem("counted").pipe_file("/bucket/long.log", file)
@@ -741,7 +741,7 @@ def test_every_byte_is_requested_once(long_log):
         assert requests[-1][1] == len(file)
 
 
-def test_a_split_of_64_mib_costs_at_most_eight_requests():
+def test_reading_a_split_of_64_mib_takes_at_most_eight_requests():
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend([bytes(100_000)] * 2_000)
     fsspec.filesystem("counted").pipe_file("/bucket/long.log", file.getvalue())
@@ -756,7 +756,7 @@ def test_a_split_of_64_mib_costs_at_most_eight_requests():
         assert len(CountingFileSystem.infos) == info_count
 
 
-def test_a_look_at_the_start_costs_little(long_log):
+def test_reading_the_first_record_requests_few_bytes(long_log):
     file, _ = long_log
     source = Ranges(file)
     with cordwood.open(source) as reader:
@@ -816,7 +816,7 @@ def fail(error):
     ids=["short", "empty", "long", "foreign error", "dropped", "bug"],
 )
 @pytest.mark.parametrize("how", ["iterate", "batches", "verify", "scan", "fragments"])
-def test_an_incomplete_response_body_is_an_error(fault, message, how, short_ranges):
+def test_an_incomplete_response_body_raises_an_error(fault, message, how, short_ranges):
     """It is an error, never an end; the next step requests it again."""
     file, _ = log_of("leveldb", 7)
     is_broken = True
@@ -872,7 +872,7 @@ class StoreError(OSError):
     ],
     ids=repr,
 )
-def test_an_error_of_the_system_keeps_its_class_and_names_the_source(error, text, method):
+def test_an_os_error_keeps_its_class_and_names_the_source(error, text, method):
     source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
     setattr(source, method, lambda *_: fail(error))
     with pytest.raises(OSError, match=text) as caught:
@@ -883,7 +883,7 @@ def test_an_error_of_the_system_keeps_its_class_and_names_the_source(error, text
 
 @pytest.mark.parametrize("method", ["size", "read_range"])
 @pytest.mark.parametrize("error", [StoreError(503), io.UnsupportedOperation("mine")], ids=repr)
-def test_an_error_of_a_client_comes_through(error, method):
+def test_an_exception_of_the_store_client_is_raised_unchanged(error, method):
     source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
     setattr(source, method, lambda *_: fail(error))
     with pytest.raises(OSError, match=re.escape(str(error))) as caught:
@@ -891,7 +891,7 @@ def test_an_error_of_a_client_comes_through(error, method):
     assert caught.value is error
 
 
-def test_a_file_object_that_ends_before_its_size():
+def test_a_file_object_that_ends_before_its_size_raises_an_error():
     """As obstore's file object does if a server sends an empty body."""
 
     class Cut(io.BytesIO):
@@ -909,7 +909,7 @@ def test_a_file_object_that_ends_before_its_size():
 
 
 @pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "store and path"])
-def test_missing_packages(kind):
+def test_a_missing_object_in_a_store_raises_file_not_found(kind):
     source = SOURCES[kind](b"")
     if kind == "store and path":
         source[0].delete(source[1])
@@ -961,7 +961,7 @@ ODD_URLS = {
 }
 
 
-def test_a_missing_library_is_reported_in_one_sentence(monkeypatch):
+def test_the_error_for_a_missing_library_is_one_sentence(monkeypatch):
     """pyarrow lists each place in which it has looked for libjvm, for `hdfs://`."""
 
     def load(*_, **__):
@@ -975,7 +975,7 @@ def test_a_missing_library_is_reported_in_one_sentence(monkeypatch):
 
 
 @pytest.mark.parametrize("url", ODD_URLS)
-def test_every_exception_of_a_file_system_is_an_error_that_names_the_url(url, tmp_path):
+def test_the_error_for_any_file_system_exception_names_the_url(url, tmp_path):
     for name in "not-a-zip", "not-a-tar":
         (tmp_path / name).write_bytes(b"not an archive" * 100)
     url, expected = url.format(directory=tmp_path), ODD_URLS[url]
@@ -988,7 +988,7 @@ def test_every_exception_of_a_file_system_is_an_error_that_names_the_url(url, tm
         assert caught.value.filename == url
 
 
-def test_a_file_that_was_cut_meanwhile(long_log):
+def test_a_remote_file_that_is_truncated_during_reading_raises_an_error(long_log):
     file, _ = long_log
     url = in_memory(file)
     with cordwood.open(url) as reader:
@@ -998,7 +998,7 @@ def test_a_file_that_was_cut_meanwhile(long_log):
             list(reader)
 
 
-def test_a_remote_file_of_unknown_length_is_an_error():
+def test_a_remote_file_of_unknown_length_raises_an_error():
     class NoLength(CountingFileSystem):
         def info(self, path, **options):
             return {**super().info(path, **options), "size": None}
@@ -1030,7 +1030,7 @@ class Held(Ranges):
 
 
 @pytest.mark.parametrize("end", ["close", "collect", "cycle", "fragments", "error", "scan"])
-def test_no_thread_and_no_request_is_left(end, short_ranges):
+def test_closing_a_reader_leaves_no_thread_and_no_request(end, short_ranges):
     file, _ = log_of("leveldb", 8)
     source = Held(file)
     gc.collect()
@@ -1096,7 +1096,7 @@ def test_a_forked_process_does_not_wait_for_parent_threads(short_ranges):
     wait_for_no_threads()
 
 
-def test_ctrl_c_while_waiting_for_a_range(short_ranges):
+def test_ctrl_c_interrupts_waiting_for_a_range_without_losing_a_record(short_ranges):
     """It takes effect at once, and no record is lost."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
@@ -1122,7 +1122,7 @@ def run(code):
     return done.stdout
 
 
-def test_modules_are_imported_when_they_are_needed(tmp_path):
+def test_remote_modules_are_imported_only_when_a_remote_source_is_used(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(log_of("leveldb", 1, 1_000)[0])
     assert (
@@ -1140,7 +1140,7 @@ print(sorted(names & set(sys.modules)))
     )
 
 
-def test_without_fsspec():
+def test_a_missing_fsspec_package_is_named_in_the_error():
     """The import is blocked, so that the test works even if fsspec is installed."""
     text = run("""
 import sys
@@ -1161,7 +1161,7 @@ for url in "s3://b/a.log", "simplecache::gs://b/a.log", "other://a":
     ]
 
 
-def test_without_the_package_of_a_file_system(monkeypatch):
+def test_a_missing_file_system_package_is_named_in_the_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     with pytest.raises(ModuleNotFoundError, match=r"^gs://b/a.log: .*: pip install fsspec gcsfs$"):
         cordwood.open("gs://b/a.log")
@@ -1172,7 +1172,7 @@ def test_without_the_package_of_a_file_system(monkeypatch):
 # Other sources -------------------------------------------------------------------------------
 
 
-def test_a_path_with_slashes(tmp_path, monkeypatch):
+def test_a_path_containing_a_url_like_prefix_is_a_local_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in "c://x", "a b://c", "./memory://x", "/memory://x":
         with pytest.raises(FileNotFoundError) as caught:
@@ -1195,12 +1195,12 @@ def test_a_path_with_slashes(tmp_path, monkeypatch):
     ],
     ids=["open", "Writer", "append", "follow", "salvage"],
 )
-def test_a_url_is_only_read(call, why):
+def test_writing_to_a_url_or_following_it_is_refused(call, why):
     with pytest.raises(ValueError, match=f"^memory://bucket/new.log is a URL, and {re.escape(why)}$"):
         call("memory://bucket/new.log")
 
 
-def test_an_open_file_that_decompresses(tmp_path):
+def test_a_decompressing_open_file_is_refused(tmp_path):
     file, _ = log_of("leveldb", 1, 10_000)
     url = in_memory(b"", "example.log.gz")
     with fsspec.open(url, "wb", compression="gzip") as compressed:
@@ -1211,7 +1211,7 @@ def test_an_open_file_that_decompresses(tmp_path):
         assert list(cordwood.open(source)) == list(cordwood.open(file))
 
 
-def test_members_of_archives(tmp_path):
+def test_a_reader_reads_the_members_of_archives(tmp_path):
     import tarfile
     import zipfile
 
@@ -1229,7 +1229,7 @@ def test_members_of_archives(tmp_path):
         assert list(cordwood.open(member)) == expected
 
 
-def test_each_member_of_an_archive_is_a_log_of_its_own(tmp_path):
+def test_each_member_of_an_archive_is_read_as_a_separate_log(tmp_path):
     import zipfile
 
     logs = {"1.log": b"one", "2.log": b"two"}
@@ -1255,19 +1255,19 @@ def test_a_cached_url_counts_as_the_same_file(tmp_path):
     assert log.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_file_of_fsspec_can_be_written():
+def test_a_writer_writes_to_an_fsspec_file():
     with fsspec.open("memory://bucket/new.log", "wb") as file, cordwood.open(file, "w") as writer:
         writer.extend([b"one", b"two"])
     assert list(cordwood.open("memory://bucket/new.log")) == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("source", [5, None, object(), MemoryStore(), (1, "a")])
-def test_other_objects(source):
+def test_open_refuses_objects_of_other_types(source):
     with pytest.raises(TypeError, match=r"must be a path, a URL, bytes or another buffer, or an object with read"):
         cordwood.open(source)
 
 
-def test_an_object_that_is_replaced_while_it_is_read_is_an_error():
+def test_replacing_an_object_during_reading_raises_an_error():
     store = MemoryStore()
     old, new = (reference.encode([letter * 1_000] * 12_000) for letter in (b"A", b"B"))
     obstore.put(store, "some.log", old)
@@ -1296,7 +1296,7 @@ def copied_to_store(directory, protocol="memory"):
 
 
 @pytest.mark.parametrize("damage", ["none", "missing", "empty", "short"])
-def test_an_export_is_judged_alike_in_a_store_and_on_disk(damage, tmp_path, capsys):
+def test_verify_judges_an_export_in_a_store_like_an_export_on_disk(damage, tmp_path, capsys):
     directory = tmp_path / "export"
     (directory / "kind").mkdir(parents=True)
     for name in ("output-0", "output-1"):
@@ -1348,7 +1348,7 @@ def test_a_database_in_a_store_is_not_judged(names, tmp_path, capsys):
     assert main(["cat", url]) == 0
 
 
-def test_a_segmented_log_in_a_store_is_an_error(tmp_path, capsys):
+def test_opening_a_segmented_log_in_a_store_raises_an_error(tmp_path, capsys):
     directory = tmp_path / "directory"
     directory.mkdir()
     for name in SEGMENTS:

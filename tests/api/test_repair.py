@@ -90,7 +90,7 @@ def test_repair_restores_a_log_with_one_flipped_bit(tmp_path, dialect):
 
 
 @pytest.mark.parametrize("number", [None, 9], ids=["plain", "recycled"])
-def test_a_flipped_bit_of_metadata_is_flipped_back(tmp_path, number):
+def test_repair_undoes_a_flipped_bit_in_metadata(tmp_path, number):
     piece = {} if number is None else {"log_number": number}
     of_form = 0 if number is None else 1
     timestamps = fragment(10 + of_form, b"\1\0\0\0\x08\0", piece)
@@ -123,7 +123,7 @@ def test_records_are_repaired_only_on_request(tmp_path):
         cordwood.open(data, repair_bit_flips=True)
 
 
-def test_two_flipped_bits_of_one_fragment_are_not_flipped_back(tmp_path):
+def test_two_flipped_bits_in_one_fragment_are_not_repaired(tmp_path):
     data = flipped(flipped(written([b"one", b"two", b"three"]), 17, 5), 18, 0)
     report = cordwood.salvage(data, tmp_path / "new.log", dialect="leveldb", repair_bit_flips=True)
     assert (report.record_count, report.repaired_count, report.repaired) == (2, 0, ())

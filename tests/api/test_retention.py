@@ -31,7 +31,7 @@ def set_ages(directory, ages):
         os.utime(directory / f"{start:020}.log", (now - age, now - age))
 
 
-def test_a_new_segment_removes_the_oldest_while_enough_bytes_are_left(directory):
+def test_starting_a_segment_removes_the_oldest_segments_past_retention_bytes(directory):
     with opened(directory, retention_bytes=150) as writer:
         writer.extend(NUMBERS[:35])
         assert starts(directory) == [100, 200, 300]
@@ -44,7 +44,7 @@ def test_a_new_segment_removes_the_oldest_while_enough_bytes_are_left(directory)
     assert list(cordwood.open(directory)) == NUMBERS[30:45]
 
 
-def test_a_new_segment_removes_those_that_are_too_old(directory):
+def test_starting_a_segment_removes_expired_segments(directory):
     with opened(directory, retention_time=3600) as writer:
         writer.extend(NUMBERS[:35])
         set_ages(directory, {0: 7200, 100: 7200, 200: 60, 300: 7200})
@@ -53,7 +53,7 @@ def test_a_new_segment_removes_those_that_are_too_old(directory):
         assert starts(directory) == [200, 300, 350]
 
 
-def test_segments_of_an_earlier_process_are_removed_when_one_is_started(directory):
+def test_starting_a_segment_removes_segments_of_an_earlier_process(directory):
     with opened(directory) as writer:
         writer.extend(NUMBERS[:35])
     set_ages(directory, dict.fromkeys((0, 100, 200, 300), 7200))
@@ -63,7 +63,7 @@ def test_segments_of_an_earlier_process_are_removed_when_one_is_started(director
         assert starts(directory) == [350]
 
 
-def test_nothing_is_removed_after_the_clock_went_back(directory):
+def test_setting_the_clock_back_removes_no_segments(directory):
     """The first segment was written before that: by the new time, it is of the future."""
     with opened(directory, retention_time=3600) as writer:
         writer.extend(NUMBERS[:35])
@@ -72,7 +72,7 @@ def test_nothing_is_removed_after_the_clock_went_back(directory):
         assert starts(directory) == [0, 100, 200, 300, 350]
 
 
-def test_either_limit_removes_a_segment(directory):
+def test_a_segment_is_removed_once_it_exceeds_either_limit(directory):
     with opened(directory, retention_bytes=1000, retention_time=3600) as writer:
         writer.extend(NUMBERS[:35])
         set_ages(directory, {0: 7200})
@@ -84,7 +84,7 @@ def test_either_limit_removes_a_segment(directory):
         assert starts(directory) == [360]
 
 
-def test_a_follower_whose_place_was_removed_gets_the_first_offset(directory):
+def test_the_error_for_a_follower_overtaken_by_retention_states_the_first_offset(directory):
     with opened(directory, retention_bytes=0) as writer, cordwood.follow(directory, timeout=0) as follower:
         writer.extend(NUMBERS[:5])
         assert list(follower) == NUMBERS[:5]
@@ -116,7 +116,7 @@ KINDS = {
 
 @pytest.mark.cell("*", "retention")
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_a_log_in_segments_has_a_retention(directory, kind):
+def test_retention_is_refused_for_a_log_that_is_not_segmented(directory, kind):
     options, refused = KINDS[kind]
     sink = "memory://orders" if kind == "remote" else directory
     if refused:
@@ -133,7 +133,7 @@ def test_only_a_log_in_segments_has_a_retention(directory, kind):
     assert kept == NUMBERS[-len(kept) :]
 
 
-def test_options_that_make_no_sense(directory):
+def test_invalid_option_values_are_refused_before_a_file_is_created(directory):
     for options in ({"retention_bytes": 1}, {"retention_time": 1}):
         with pytest.raises(ValueError, match="for a segmented log: pass segment_len"):
             cordwood.open(directory, "a", **options)

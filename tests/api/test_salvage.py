@@ -36,7 +36,7 @@ def test_salvage_returns_the_records_of_the_reference(file, options):
 
 
 @given(files_with_ranges(), options)
-def test_ranges_are_salvaged_as_by_the_reference(file_with_range, options):
+def test_salvaging_a_range_matches_the_reference(file_with_range, options):
     file, file_range = file_with_range
     options |= file_range
     *expected, end = reference.events(file, salvage=True, **options)
@@ -46,7 +46,7 @@ def test_ranges_are_salvaged_as_by_the_reference(file_with_range, options):
 
 
 @given(st.one_of(smashed_logs(), files), st.data())
-def test_adjacent_ranges_give_the_whole(file, data):
+def test_adjacent_ranges_together_return_the_whole_log(file, data):
     cuts = data.draw(st.lists(st.integers(0, len(file)), max_size=5))
     parts = []
     for start, end in pairwise([0, *sorted(cuts), None]):
@@ -67,7 +67,7 @@ def test_salvage_returns_at_least_the_records_of_skip(file):
 # The mark --------------------------------------------------------------------------------------
 
 
-def test_records_after_damage_in_the_same_block_are_marked():
+def test_salvage_marks_records_after_damage_in_the_same_block():
     file = bytearray(written([b"one", b"two", b"three", PAYLOAD[:BLOCK_LEN], b"four"]))
     file[18] ^= 4
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -82,7 +82,7 @@ def test_records_after_damage_in_the_same_block_are_marked():
         assert region.bit_flip is None, "only verify and salvage look for it"
 
 
-def test_salvaged_is_part_of_repr_and_equality():
+def test_the_salvaged_mark_is_part_of_repr_and_equality():
     file = bytearray(written([b"one", b"two"]))
     with cordwood.open(file, dialect="leveldb") as reader:
         _, sound = reader.records()
@@ -95,7 +95,7 @@ def test_salvaged_is_part_of_repr_and_equality():
     assert repr(sound) == "Record(offset=10, end_offset=20, data=b'two')"
 
 
-def test_each_batch_has_salvaged_records_too():
+def test_record_batches_contain_salvaged_records():
     file = bytearray(written([b"one", b"two", b"three"]))
     file[8] ^= 1
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -142,7 +142,7 @@ def test_a_report_agrees_with_a_reader_for_any_number_of_threads(file_with_range
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_the_numbers_say_how_many_records_leveldbs_rule_drops(file):
+def test_verify_counts_the_records_that_the_leveldb_rule_drops(file):
     """In one reading."""
     *by_rule, _ = reference.events(file)
     count = sum(isinstance(event, reference.Record) for event in by_rule)
@@ -174,7 +174,7 @@ def test_each_kind_of_source_gives_the_same_report(tmp_path):
     ("offset", "part"), [(0, "checksum"), (3, "checksum"), (4, "length"), (5, "length"), (6, "kind"), (7, "payload")]
 )
 @pytest.mark.parametrize("bit", range(8))
-def test_a_flipped_bit_is_found(offset, part, bit):
+def test_verify_locates_a_flipped_bit(offset, part, bit):
     file = bytearray(written([PAYLOAD[:70], b"next", PAYLOAD[:BLOCK_LEN]]))
     file[offset] ^= 1 << bit
     report = cordwood.verify(file, dialect="leveldb")
@@ -188,7 +188,7 @@ def test_a_flipped_bit_is_found(offset, part, bit):
     assert cordwood.verify(file, dialect="leveldb").skipped[0].bit_flip is None or offset == 20
 
 
-def test_a_good_log_and_one_that_is_torn_are_ok():
+def test_verify_accepts_an_intact_log_and_a_torn_tail():
     file = written([b"one", b"two"])
     report = cordwood.verify(file, dialect="leveldb")
     assert (report.ok, report.skipped, report.len_by_reason, report.len_by_severity) == (True, (), {}, {})
@@ -211,7 +211,7 @@ def test_an_undetectable_dialect_stays_unknown_with_any_number_of_threads(thread
     assert cordwood.verify(path, threads=threads, dialect="leveldb").dialect_known
 
 
-def test_verify_refuses_a_number_of_threads_that_makes_no_sense():
+def test_verify_refuses_an_invalid_number_of_threads():
     with pytest.raises(ValueError, match="threads"):
         cordwood.verify(b"", threads=0)
 
@@ -236,7 +236,7 @@ def test_verify_raises_the_exception_of_the_source(tmp_path):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_the_new_log_has_the_records(tmp_path_factory, file):
+def test_salvage_writes_the_records_to_the_new_log(tmp_path_factory, file):
     destination = tmp_path_factory.mktemp("salvage") / "clean.log"
     report = cordwood.salvage(file, destination, dialect="leveldb")
     check_report(report, file)
@@ -246,7 +246,7 @@ def test_the_new_log_has_the_records(tmp_path_factory, file):
     assert list(destination.parent.iterdir()) == [destination]
 
 
-def test_no_file_is_overwritten(tmp_path):
+def test_salvage_never_overwrites_a_file(tmp_path):
     source = tmp_path / "example.log"
     source.write_bytes(written([b"one"]))
     other = tmp_path / "other.log"
@@ -273,7 +273,7 @@ def test_a_bare_destination_is_in_the_current_directory(tmp_path, monkeypatch):
     assert (tmp_path / "clean.log").read_bytes() == written([b"one"])
 
 
-def test_a_failure_halfway_leaves_no_file(tmp_path):
+def test_a_failure_halfway_through_salvage_leaves_no_file(tmp_path):
     class Fails(OnlyRead):
         def read(self, size):
             piece = super().read(size)
@@ -290,7 +290,7 @@ def test_a_failure_halfway_leaves_no_file(tmp_path):
 
 
 @given(st.one_of(smashed_logs(), files), options)
-def test_statistics_are_those_of_the_reference(file, options):
+def test_stat_matches_the_reference(file, options):
     stat = cordwood.stat(file, dialect="leveldb", **options)
     *events, end = reference.events(file, salvage=True, **options)
     records = [event for event in events if isinstance(event, reference.Record)]

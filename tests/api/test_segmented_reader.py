@@ -56,7 +56,7 @@ def test_a_directory_of_segments_is_opened_as_one_log(orders):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_record_batches_and_tables_are_those_of_the_whole_log(orders, threads):
+def test_record_batches_and_tables_span_all_segments(orders, threads):
     directory, records = orders
     with cordwood.open(directory) as reader:
         batches = list(reader.record_batches(threads=threads))
@@ -67,7 +67,7 @@ def test_record_batches_and_tables_are_those_of_the_whole_log(orders, threads):
     assert table["offset"].to_pylist() == [offset for offset, _ in records]
 
 
-def test_a_directory_of_logs_contains_a_segmented_log_as_one_log(orders, tmp_path):
+def test_a_segmented_log_in_a_directory_counts_as_one_log(orders, tmp_path):
     directory, records = orders
     with cordwood.open(tmp_path / "other.log", "w") as writer:
         writer.append(b"other")
@@ -86,7 +86,7 @@ PATTERNS = ["orders/*.log", "orders/*000.log", "*/*", "**/*.log", "**", "ord*"]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_pattern_that_matches_segments_is_the_log(orders, pattern, monkeypatch):
+def test_a_pattern_that_matches_segments_names_the_whole_log(orders, pattern, monkeypatch):
     """Otherwise nobody would notice that a segment is missing."""
     directory, records = orders
     pyarrow = pytest.importorskip("pyarrow")
@@ -104,14 +104,14 @@ def test_a_pattern_that_matches_segments_is_the_log(orders, pattern, monkeypatch
         pyarrow.table(cordwood.scan(pattern))
 
 
-def test_a_pattern_that_matches_segments_of_the_current_directory_is_its_log(orders, monkeypatch):
+def test_a_pattern_that_matches_segments_in_the_current_directory_names_the_log(orders, monkeypatch):
     directory, records = orders
     monkeypatch.chdir(directory)
     [(name, report)] = cordwood.verify("*.log").items()
     assert (name, report.record_count) == (".", len(records))
 
 
-def test_a_pattern_lists_segmented_and_other_logs_once_each(orders, monkeypatch):
+def test_a_pattern_lists_each_segmented_or_other_log_once(orders, monkeypatch):
     directory, records = orders
     monkeypatch.chdir(directory.parent)
     with cordwood.open("a.log", "w") as writer:
@@ -120,7 +120,7 @@ def test_a_pattern_lists_segmented_and_other_logs_once_each(orders, monkeypatch)
     assert {name: report.record_count for name, report in reports.items()} == {"a.log": 1, "orders": len(records)}
 
 
-def test_a_segment_that_is_named_is_a_log_of_its_own(orders):
+def test_a_segment_is_read_as_one_file_if_its_path_is_given(orders):
     directory, records = orders
     first = directory / names_in(directory)[0]
     assert cordwood.verify([first])[str(first)].record_count == cordwood.verify(first).record_count < len(records)
@@ -146,7 +146,7 @@ def test_a_segmented_log_in_a_store_is_refused(orders, name):
     assert cordwood.verify(f"memory://shop/orders/{names_in(directory)[0]}").record_count > 1
 
 
-def test_splits_of_a_log_that_was_pruned_return_each_record_once(tmp_path):
+def test_splits_of_a_pruned_log_return_each_record_once(tmp_path):
     directory = tmp_path / "orders"
     with cordwood.open(directory, "a", segment_len=100_000) as log:
         records = [(log.append(bytes(5_000)), bytes(5_000)) for _ in range(100)]
@@ -157,7 +157,7 @@ def test_splits_of_a_log_that_was_pruned_return_each_record_once(tmp_path):
     assert [record.offset for split in splits for record in cordwood.open(split).records()] == left
 
 
-def test_an_offset_that_was_pruned_is_an_error_that_names_the_first_one(orders):
+def test_the_error_for_reading_at_a_pruned_offset_states_the_first_offset(orders):
     directory, records = orders
     with cordwood.open(directory, "a", segment_len=300) as log:
         first = log.prune_before(records[50][0])
@@ -176,7 +176,7 @@ def test_an_offset_that_was_pruned_is_an_error_that_names_the_first_one(orders):
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip"])
-def test_a_missing_file_is_damage_between_two_files(orders, policy, caplog):
+def test_a_missing_segment_is_reported_as_one_region(orders, policy, caplog):
     directory, records = orders
     names = names_in(directory)
     (directory / names[2]).unlink()
@@ -193,7 +193,7 @@ def test_a_missing_file_is_damage_between_two_files(orders, policy, caplog):
         assert not reader.ok
 
 
-def test_a_file_that_is_too_long_is_damage_that_covers_no_byte(orders):
+def test_an_overlong_segment_is_reported_as_an_empty_region(orders):
     directory, records = orders
     with (directory / names_in(directory)[0]).open("ab") as file:
         file.write(b"?")
@@ -203,7 +203,7 @@ def test_a_file_that_is_too_long_is_damage_that_covers_no_byte(orders):
     assert report.record_count == stat.record_count == len(records)
 
 
-def test_seeking_to_the_end_finds_segments_started_since(orders):
+def test_seeking_to_the_end_finds_newly_started_segments(orders):
     directory, records = orders
     with cordwood.open(directory) as reader:
         assert list(reader) == [record for _, record in records]
@@ -220,7 +220,7 @@ def test_seeking_to_the_end_finds_segments_started_since(orders):
         assert list(reader) == [record for _, record in records + added]
 
 
-def test_a_follower_that_waits_for_no_record_reports_a_missing_file(orders):
+def test_a_follower_that_never_waits_reports_a_missing_segment(orders):
     directory, records = orders
     names = names_in(directory)
     (directory / names[2]).unlink()
@@ -230,7 +230,7 @@ def test_a_follower_that_waits_for_no_record_reports_a_missing_file(orders):
         assert [(region.offset, region.length) for region in follower.skipped] == [(start, end - start)]
 
 
-def test_a_directory_of_anything_but_segments_is_refused(tmp_path):
+def test_a_directory_with_other_files_is_not_opened_as_a_log(tmp_path):
     for read in (cordwood.open, cordwood.follow):
         with pytest.raises(IsADirectoryError) as raised:
             read(tmp_path)
@@ -242,7 +242,7 @@ def test_a_directory_of_anything_but_segments_is_refused(tmp_path):
             read(tmp_path)
 
 
-def test_a_copy_of_a_segmented_log_is_a_directory_with_one_file(orders, tmp_path):
+def test_copying_a_segmented_log_writes_a_directory_with_one_segment(orders, tmp_path):
     directory, records = orders
     for copy in (cordwood.salvage, cordwood.pack):
         new = tmp_path / copy.__name__
@@ -257,7 +257,7 @@ def test_a_copy_of_a_segmented_log_is_a_directory_with_one_file(orders, tmp_path
     assert list(cordwood.open(tmp_path / "salvage"))[-1] == b"more"
 
 
-def test_no_copy_has_the_name_of_a_segment(orders, tmp_path):
+def test_salvage_and_pack_refuse_a_copy_named_like_a_segment(orders, tmp_path):
     directory, _ = orders
     first, second, *_ = (str(directory / name) for name in names_in(directory))
     segment = tmp_path / f"{99:020}.log"
@@ -285,7 +285,7 @@ def test_a_follower_returns_each_record_once_across_many_rotations(tmp_path):
             assert [(record.offset, record.data) for record in another.records()] == added
 
 
-def test_a_follower_that_was_overtaken_by_pruning_raises(tmp_path):
+def test_a_follower_that_is_overtaken_by_pruning_raises_an_error(tmp_path):
     with cordwood.open(tmp_path / "orders", "a", segment_len=1000) as log:
         first, *_, last = rotated(log, [b"first", b"second", b"third"])
         follower = cordwood.follow(tmp_path / "orders", timeout=0)
@@ -317,7 +317,7 @@ def test_a_coroutine_follows_a_log_that_a_thread_rotates(tmp_path):
     log.close()
 
 
-def test_no_new_log_is_written_into_the_directory_of_segments(orders, tmp_path):
+def test_writing_a_new_log_into_a_segment_directory_is_refused(orders, tmp_path):
     directory, records = orders
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "tea.log").write_bytes(b"")
@@ -336,7 +336,7 @@ def test_an_invalid_segment_is_named_in_the_error(orders):
 
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
-def test_an_invalid_segment_after_a_valid_one_is_damage(orders, policy):
+def test_an_invalid_segment_after_a_valid_segment_is_damage(orders, policy):
     directory, records = orders
     start, end = (int(name.removesuffix(".log")) for name in names_in(directory)[2:4])
     (directory / f"{start:020}.log").write_bytes(b"text\n" * 100)
@@ -415,7 +415,7 @@ def test_evidence_treats_a_segmented_log_as_one_log(orders):
     assert [found.first_bytes for found in reading.regions_of(log)] == [None, None]
 
 
-def test_evidence_has_the_first_bytes_of_each_region_at_an_offset(orders):
+def test_evidence_shows_the_first_bytes_of_each_region_with_an_offset(orders):
     """A region without bytes, which says that a segment is too long, starts where the damage after it starts."""
     directory, _ = orders
     first, second = names_in(directory)[:2]
@@ -438,7 +438,7 @@ def test_the_sha256_does_not_cover_segments_added_later(orders):
     assert sha256_of(str(directory), end) == hashlib.sha256(whole).hexdigest()
 
 
-def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):
+def test_fragments_and_map_refuse_a_segmented_log_and_give_advice(orders):
     directory, _ = orders
     for refused in (cordwood.map, lambda path: list(cordwood.fragments(path))):
         with pytest.raises(IsADirectoryError, match="name its files") as raised:
@@ -447,7 +447,7 @@ def test_a_list_or_a_picture_of_fragments_is_refused_with_advice(orders):
 
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
-def test_a_damaged_segment_never_hides_later_ones(policy, tmp_path):
+def test_a_damaged_segment_never_hides_later_segments(policy, tmp_path):
     records = [b"record %d " % number * 7 for number in range(6)]
     directory, offset = tmp_path / "orders", 0
     directory.mkdir()
@@ -460,7 +460,7 @@ def test_a_damaged_segment_never_hides_later_ones(policy, tmp_path):
     assert list(cordwood.open(directory, on_corruption=policy)) == [*records[:2], *records[3:]]
 
 
-def test_a_follower_reports_that_another_log_replaced_its_own(tmp_path):
+def test_a_follower_reports_that_another_log_replaced_its_segmented_log(tmp_path):
     directory = tmp_path / "log"
 
     def write(tag):
@@ -478,7 +478,7 @@ def test_a_follower_reports_that_another_log_replaced_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("name", [".nfs0000000000000001", "lost+found", ".DS_Store"])
-def test_files_that_a_system_leaves_in_the_directory_are_left_out(orders, name):
+def test_files_that_the_operating_system_creates_in_the_directory_are_ignored(orders, name):
     directory, records = orders
     with cordwood.follow(directory, timeout=0) as follower:
         next(follower)

@@ -47,7 +47,7 @@ def records(directory):
     return found
 
 
-def test_each_segment_is_named_for_the_offset_of_its_first_byte(directory):
+def test_a_segment_is_named_after_the_offset_of_its_first_byte(directory):
     with opened(directory) as writer:
         assert [writer.append(record) for record in NUMBERS[:12]] == list(range(0, 120, 10))
         assert writer.extend(NUMBERS[12:35]) == 23
@@ -62,7 +62,7 @@ def test_each_segment_is_named_for_the_offset_of_its_first_byte(directory):
         assert (writer.durable_offset, writer.append(NUMBERS[35])) == (300, 350)
 
 
-def test_rotate_and_prune(directory):
+def test_rotate_starts_a_segment_and_prune_before_removes_old_segments(directory):
     with opened(directory) as writer:
         assert writer.rotate() == 0
         writer.extend(NUMBERS[:35])
@@ -80,7 +80,7 @@ def test_rotate_and_prune(directory):
             call()
 
 
-def test_a_log_of_one_file_is_neither_rotated_nor_pruned(tmp_path):
+def test_rotating_or_pruning_a_single_file_log_is_refused(tmp_path):
     with cordwood.open(tmp_path / "log", "w") as of_file, cordwood.open(io.BytesIO(), "w") as of_object:
         for writer in (of_file, of_object):
             assert writer.first_offset == 0
@@ -92,7 +92,7 @@ def test_a_log_of_one_file_is_neither_rotated_nor_pruned(tmp_path):
 @pytest.mark.parametrize(
     "options", [{"flush": "close"}, {"sync": "append"}, {"sync_interval": 0}, {"dialect": "packed"}]
 )
-def test_segments_with_other_options(directory, options):
+def test_a_segmented_log_accepts_other_writer_options(directory, options):
     with opened(directory, **options) as writer:
         for record in NUMBERS[:50]:
             writer.append(record)
@@ -110,7 +110,7 @@ def test_segments_with_other_options(directory, options):
     assert all(len(data) <= 100 for data in files(directory).values())
 
 
-def test_options_that_make_no_sense(directory, tmp_path):
+def test_invalid_option_values_are_refused_before_a_file_is_created(directory, tmp_path):
     for mode in ("w", "x"):
         with pytest.raises(ValueError, match="segment_len is for mode 'a'"):
             cordwood.open(directory, mode, segment_len=100)
@@ -185,7 +185,7 @@ def test_a_second_writer_is_refused(directory):
     opened(directory).close()
 
 
-def test_competing_processes_write_a_log_in_turn(directory):
+def test_competing_processes_take_turns_writing_a_log(directory):
     code = """if True:
         import os, sys, cordwood
         directory, process = sys.argv[1:]
@@ -234,7 +234,7 @@ def test_threads_share_a_log_that_is_rotated_and_pruned(directory):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_changes_no_file(directory):
+def test_a_forked_child_does_not_change_any_file(directory):
     code = """if True:
         import os, sys, cordwood
         writer = cordwood.open(sys.argv[1], "a", segment_len=100, flush="close")

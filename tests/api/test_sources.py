@@ -93,14 +93,14 @@ def source(request, tmp_path):
         source.close()
 
 
-def test_every_source_gives_the_records(source):
+def test_every_source_returns_the_records(source):
     with cordwood.open(source) as reader:
         assert list(reader) == RECORDS
         assert reader.skipped == ()
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
 
-def test_every_source_gives_a_range(source):
+def test_every_source_returns_the_records_of_a_range(source):
     with cordwood.open(source, start=OFFSETS[3], end=OFFSETS[5]) as reader:
         assert [record.offset for record in reader.records()] == OFFSETS[3:5]
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", OFFSETS[5])
@@ -116,7 +116,7 @@ def test_closing_a_reader_releases_every_source(source):
 
 
 @pytest.mark.parametrize("name", ["str", "bytes", "bytearray", "memoryview", "mmap", "BytesIO", "a file", "gzip"])
-def test_seek(name, tmp_path):
+def test_a_reader_seeks_in_every_source(name, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     source = SOURCES[name](path)
@@ -129,7 +129,7 @@ def test_seek(name, tmp_path):
         source.close()
 
 
-def test_a_path_is_reported(tmp_path):
+def test_a_reader_reports_the_path_of_its_source(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     for source in [str(path), path, PathLike(path)]:
@@ -139,7 +139,7 @@ def test_a_path_is_reported(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file names are Unicode there")
-def test_a_path_that_is_not_unicode(tmp_path):
+def test_a_path_that_is_not_unicode_can_be_written_and_read(tmp_path):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.log")
     with cordwood.open(path, "x") as writer:
         writer.append(b"one")
@@ -153,7 +153,7 @@ def test_a_path_that_is_not_unicode(tmp_path):
     assert caught.value.filename == path
 
 
-def test_a_relative_path(tmp_path, monkeypatch):
+def test_a_relative_path_can_be_written_and_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with cordwood.open("example.log", "x") as writer:
         writer.append(b"one")
@@ -180,7 +180,7 @@ CONTIGUOUS = {
 
 
 @pytest.mark.parametrize("name", CONTIGUOUS)
-def test_a_contiguous_buffer_is_taken_as_bytes(name):
+def test_a_contiguous_buffer_is_read_as_bytes(name):
     data = CONTIGUOUS[name]
     content = memoryview(data).tobytes()
     sink = io.BytesIO()
@@ -199,13 +199,13 @@ def test_a_noncontiguous_array_is_refused(data):
         writer.append(data)
 
 
-def test_a_buffer_of_any_item_type_is_taken_as_bytes():
+def test_a_buffer_of_any_item_type_is_read_as_bytes():
     padded = FILE + bytes(-len(FILE) % 8)
     with cordwood.open(array.array("Q", padded)) as reader:
         assert list(reader) == RECORDS
 
 
-def test_a_buffer_may_change_while_it_is_read():
+def test_changing_a_buffer_during_reading_is_safe():
     file = bytearray(reference.encode([PAYLOAD] * 4))
     with cordwood.open(file, on_corruption="skip") as reader:
         next(reader)
@@ -229,7 +229,7 @@ def test_a_log_starts_at_the_position_of_a_file_object():
         assert list(reader) == RECORDS
 
 
-def test_a_range_of_a_seekable_object_reads_little_more(tmp_path):
+def test_a_range_of_a_seekable_object_requires_little_additional_reading(tmp_path):
     """Even if the dialect has to be detected from the file's start: in a remote file, each byte costs time."""
 
     class Counting(io.FileIO):
@@ -283,21 +283,21 @@ def test_opening_a_compressed_file_does_not_decompress_it(tmp_path):
         assert list(reader) == RECORDS
 
 
-def test_an_empty_source():
+def test_an_empty_source_has_no_records_and_no_damage():
     for source in [b"", bytearray(), io.BytesIO(), OnlyRead(b"")]:
         with cordwood.open(source) as reader:
             assert list(reader) == []
             assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", 0, ())
 
 
-def test_a_subclass_of_bytes():
+def test_an_instance_of_a_bytes_subclass_is_a_source():
     class Bytes(bytes):
         pass
 
     assert list(cordwood.open(Bytes(FILE))) == RECORDS
 
 
-def test_a_pipe():
+def test_a_reader_reads_the_records_that_a_writer_sends_through_a_pipe():
     read_end, write_end = os.pipe()
 
     def write():
@@ -312,7 +312,7 @@ def test_a_pipe():
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_a_named_pipe_by_its_path(tmp_path):
+def test_a_named_pipe_can_be_written_and_read_by_path(tmp_path):
     """Both sides wait for each other, so neither may hold the interpreter meanwhile."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -360,7 +360,7 @@ def short_writes():
     ],
     ids=["only write", "short writes", "write returns None"],
 )
-def test_objects_with_write(sink):
+def test_any_object_with_a_write_method_is_a_sink(sink):
     with cordwood.open(sink, "w") as writer:
         assert writer.extend(RECORDS) == len(RECORDS)
         assert writer.path is None
@@ -369,7 +369,7 @@ def test_objects_with_write(sink):
 
 @pytest.mark.parametrize("make", [str, Path, PathLike])
 @pytest.mark.parametrize("mode", ["x", "w", "a"])
-def test_paths_to_write_to(tmp_path, make, mode):
+def test_strings_and_path_objects_can_name_the_file_to_write(tmp_path, make, mode):
     path = tmp_path / "example.log"
     with cordwood.open(make(path), mode) as writer:
         writer.extend(RECORDS)
@@ -387,7 +387,7 @@ KEPT = {
 
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
 @pytest.mark.parametrize("some", [lambda number: True, lambda number: number % 3 == 0], ids=["all", "some"])
-def test_bytes_that_a_sink_keeps_never_change(kept, some):
+def test_bytes_that_a_sink_stores_never_change(kept, some):
     """The writer reuses its memory, but not while an object still references it."""
     expected = []
 
@@ -411,7 +411,7 @@ def test_bytes_that_a_sink_keeps_never_change(kept, some):
     assert b"".join(data[:700_000] for data in expected) == reference.encode(records)
 
 
-def test_a_sink_that_keeps_its_arguments_and_raises():
+def test_a_sink_can_store_its_argument_and_raise_an_error():
     kept = []
 
     class Raises:
@@ -454,7 +454,7 @@ def test_file_objects_stay_open_and_are_flushed(tmp_path):
         assert (tmp_path / "example.log").stat().st_size == 10
 
 
-def test_gzip_as_sink(tmp_path):
+def test_a_writer_writes_to_a_gzip_file(tmp_path):
     with gzip.open(tmp_path / "example.gz", "wb", compresslevel=1) as file, cordwood.open(file, "w") as writer:
         writer.extend(RECORDS)
     with gzip.open(tmp_path / "example.gz") as file:
@@ -462,7 +462,7 @@ def test_gzip_as_sink(tmp_path):
 
 
 @pytest.mark.parametrize("make", [bytes, bytearray, memoryview, lambda data: array.array("B", data)])
-def test_records_may_be_any_buffer(make):
+def test_append_accepts_any_buffer_as_a_record(make):
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         for record in RECORDS:
@@ -470,7 +470,7 @@ def test_records_may_be_any_buffer(make):
     assert sink.getvalue() == FILE
 
 
-def test_the_path_of_an_object_may_be_bytes(tmp_path):
+def test_the_name_of_a_source_object_can_be_bytes(tmp_path):
     log, new = tmp_path / "\udcff.log", tmp_path / "new.log"
     path = PathOfBytes(log)
     with cordwood.open(path, "x") as writer:
@@ -531,7 +531,7 @@ def test_a_scan_rereads_other_sources_each_time_they_occur(names):
 
 
 @pytest.mark.parametrize("is_seekable", [True, False])
-def test_a_source_object_may_state_its_path(is_seekable, caplog):
+def test_a_source_object_can_state_its_path(is_seekable, caplog):
     data = bytearray(reference.encode([b"one", b"two", b"three"]))
     data[17] ^= 1
     file = io.BytesIO(data)

@@ -62,7 +62,7 @@ TAKE = [
 
 
 @pytest.mark.parametrize("source", [bytes, bytearray, io.BytesIO])
-def test_threads_that_share_a_reader_get_each_record_once(source, frequent_switches):
+def test_each_record_goes_to_exactly_one_of_the_threads_that_share_a_reader(source, frequent_switches):
     records = numbered(20_000)
     with cordwood.open(source(reference.encode(records))) as reader:
         shares = in_threads(lambda thread: TAKE[thread % len(TAKE)](reader))
@@ -71,7 +71,7 @@ def test_threads_that_share_a_reader_get_each_record_once(source, frequent_switc
     assert sorted(record for share in shares for record in share) == records
 
 
-def test_threads_that_share_an_iterator_get_each_record_once(frequent_switches):
+def test_each_record_goes_to_exactly_one_of_the_threads_that_share_an_iterator(frequent_switches):
     records = numbered(20_000)
     with cordwood.open(reference.encode(records)) as reader:
         iterator = reader.records()
@@ -99,7 +99,7 @@ def test_threads_that_share_a_writer_write_each_record_whole(tmp_path, frequent_
     assert sorted(found.values()) == sorted(expected)
 
 
-def test_damage_is_raised_in_one_thread_and_the_others_go_on(frequent_switches):
+def test_damage_is_raised_in_one_thread_and_other_threads_continue(frequent_switches):
     records = numbered(3_000)
     file = b"".join(
         # One damaged fragment per block.
@@ -145,7 +145,7 @@ class FailsAtTimes:
         return self.file.write(data)
 
 
-def test_an_exception_of_the_source_does_not_stop_the_other_threads(frequent_switches):
+def test_an_exception_raised_by_the_source_does_not_stop_the_other_threads(frequent_switches):
     records = numbered(2_000)
     source = FailsAtTimes(reference.encode(records))
 
@@ -164,7 +164,7 @@ def test_an_exception_of_the_source_does_not_stop_the_other_threads(frequent_swi
     assert sorted(record for found in shares for record in found) == records
 
 
-def test_an_exception_of_the_sink_ends_all_threads(frequent_switches):
+def test_an_exception_raised_by_the_sink_ends_all_threads(frequent_switches):
     def write_on():
         while True:
             writer.append(PAYLOAD[:1_000])
@@ -183,7 +183,7 @@ def test_an_exception_of_the_sink_ends_all_threads(frequent_switches):
     assert sink.calls == 3
 
 
-def test_a_reader_that_another_thread_closes(frequent_switches):
+def test_closing_a_reader_in_another_thread_raises_closed_errors(frequent_switches):
     def read_on():
         while True:
             next(reader, None)
@@ -327,7 +327,7 @@ USES = [
 
 @needs_fork
 @ignores_warning
-def test_a_reader_in_use_raises_after_a_fork():
+def test_a_reader_in_use_raises_an_error_after_a_fork():
     """No thread of the child will ever finish the step that a thread of the parent has started."""
     records = numbered(100)
     source = Slow(reference.encode(records))
@@ -380,7 +380,7 @@ def test_threads_of_a_forked_process_share_a_reader(frequent_switches, is_starte
 
 @needs_fork
 @ignores_warning
-def test_a_source_that_forks():
+def test_a_source_that_forks_during_read_returns_records_in_both_processes():
     """The step that forked is in both processes, and ends in both."""
     records = numbered(1_000)
 

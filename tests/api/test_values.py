@@ -235,7 +235,7 @@ HANDLES = {
 INDICES = {"RecordIndex"}
 
 
-def test_values_covers_each_public_class():
+def test_the_list_of_values_covers_each_public_class():
     enums = {name for name, item in CLASSES.items() if issubclass(item, enum.Enum)}
     assert len(enums) >= 8
     assert CLASSES.keys() == VALUES.keys() | ERRORS.keys() | enums | HANDLES.keys() | INDICES
@@ -260,7 +260,7 @@ def attributes(value):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_copy_is_equal(name):
+def test_copies_of_a_value_equal_the_original(name):
     value = VALUES[name]
     for other in copies(value):
         assert type(other) is type(value)
@@ -283,7 +283,7 @@ def test_different_values_are_not_equal(name):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values_are_immutable(name):
+def test_values_cannot_be_changed_after_creation(name):
     value = VALUES[name]
     for attribute in attributes(value):
         with pytest.raises((AttributeError, TypeError)):
@@ -331,14 +331,14 @@ REGION_ATTRIBUTES = {"offset": 0, "end_offset": 20, "reason": "checksum_mismatch
     ],
     ids=str,
 )
-def test_values_that_differ_are_shown_differently(class_, attributes, more):
+def test_different_values_have_different_reprs(class_, attributes, more):
     values = class_(**attributes), class_(**attributes, **more)
     assert values[0] != values[1]
     assert repr(values[0]) != repr(values[1])
     assert [eval(repr(value), {**vars(cordwood), **vars(cordwood.types)}) for value in values] == [*values]  # noqa: S307 - our own
 
 
-def test_long_data_is_not_shown():
+def test_the_repr_abbreviates_long_data():
     record = cordwood.Record(offset=0, end_offset=1 << 20, data=bytes(1 << 20))
     assert repr(record).startswith("Record(offset=0, end_offset=1048576, data=<1048576 bytes: b'\\x00")
     assert len(repr(record)) < 300
@@ -354,7 +354,7 @@ def test_long_data_is_not_shown():
 
 
 @pytest.mark.parametrize("file", [FILE, DAMAGED, FILE[:-1], FILE + b"\0" * 50_000, b""])
-def test_values_read_from_a_log_can_be_copied(file):
+def test_values_that_come_from_a_log_can_be_copied(file):
     reader = cordwood.open(file, on_corruption="salvage")
     values = [*reader.records(), *cordwood.fragments(file), *reader.skipped, reader.outcome]
     values += [cordwood.verify(file), cordwood.stat(file)]
@@ -367,7 +367,7 @@ def test_values_read_from_a_log_can_be_copied(file):
 
 
 @pytest.mark.parametrize("reason", types.Reason)
-def test_a_region_of_each_reason(reason):
+def test_a_region_of_each_reason_has_a_severity_and_description(reason):
     region = cordwood.SkippedRegion(offset=5, end_offset=6, reason=reason)
     assert (region.reason, region.length) == (reason, 1)
     assert str(region) == f"1 byte at offset 5: {region.description}"
@@ -397,7 +397,7 @@ def test_enums_have_every_name_of_the_rust_core(of_package, source):
     assert of_core == list(of_package)
 
 
-def test_a_report_adds_up_damage_and_skipped_bytes():
+def test_a_report_contains_the_sums_of_damaged_and_skipped_bytes():
     made = cordwood.Report(
         dialect=LEVELDB,
         record_count=0,
@@ -446,7 +446,7 @@ def test_tuple_attributes_are_cached(tmp_path):
         assert follower.skipped[0].offset == 0
 
 
-def test_skipped_is_updated_as_the_reader_moves():
+def test_the_skipped_attribute_is_updated_as_the_reader_moves():
     one = reference.fragment(1, b"one")
     blocks = [(one[:-1] + last).ljust(cordwood.BLOCK_LEN, b"\0") for last in (b"X", b"Y")]
     reader = cordwood.open(b"".join(blocks) + one, on_corruption="raise")
@@ -570,7 +570,7 @@ def test_a_copied_error_keeps_all_attributes(name):
 
 
 @pytest.mark.parametrize("name", [name for name, item in CLASSES.items() if issubclass(item, enum.Enum)])
-def test_a_member_of_an_enum_is_itself(name):
+def test_copying_or_pickling_an_enum_member_returns_the_same_member(name):
     for member in CLASSES[name]:
         assert [other is member for other in copies(member)] == [True] * (2 + len(PROTOCOLS))
         assert member == str(member)
@@ -589,7 +589,7 @@ def test_a_member_of_an_enum_is_itself(name):
         (cordwood.follow, 'Follower of "some.log"'),
     ],
 )
-def test_a_closed_object_is_shown_as_closed(opened, shown, tmp_path, monkeypatch):
+def test_the_repr_of_a_closed_object_says_closed(opened, shown, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = Path("some.log")
     path.write_bytes(FILE)

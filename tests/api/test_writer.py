@@ -27,7 +27,7 @@ def path(tmp_path):
 # Appending records -----------------------------------------------------------------------------
 
 
-def test_append_returns_the_offset_and_tell_the_length():
+def test_append_returns_the_record_offset_and_tell_returns_the_log_length():
     with cordwood.open(io.BytesIO(), "w") as writer:
         assert writer.tell() == 0
         assert writer.append(b"one") == 0
@@ -45,7 +45,7 @@ def test_extend_returns_the_number_of_records():
     assert sink.getvalue() == ONE_TWO
 
 
-def test_a_log_is_copied_by_extend(path):
+def test_extend_copies_the_records_of_a_reader(path):
     path.write_bytes(reference.encode([PAYLOAD, b"", b"x"]))
     sink = io.BytesIO()
     with cordwood.open(path) as reader, cordwood.open(sink, "w") as writer:
@@ -53,7 +53,7 @@ def test_a_log_is_copied_by_extend(path):
     assert sink.getvalue() == path.read_bytes()
 
 
-def test_a_record_of_many_megabytes(path):
+def test_a_writer_writes_a_record_of_many_megabytes(path):
     record = PAYLOAD * 40
     with cordwood.open(path, "x") as writer:
         writer.append(record)
@@ -115,7 +115,7 @@ def test_flush_writes_each_gathered_record_once(path):
         assert path.read_bytes() == ONE_TWO
 
 
-def test_sync_writes_too_and_moves_the_durable_offset(path):
+def test_sync_writes_the_buffer_and_advances_the_durable_offset(path):
     with cordwood.open(path, "w") as writer:
         assert writer.durable_offset == 0
         writer.append(b"one")
@@ -130,7 +130,7 @@ def test_sync_writes_too_and_moves_the_durable_offset(path):
         assert path.read_bytes() == ONE_TWO
 
 
-def test_sync_of_a_file_object(path):
+def test_sync_reaches_the_disk_through_a_file_object(path):
     with path.open("wb") as file, cordwood.open(file, "w") as writer:
         writer.append(b"one")
         writer.sync()
@@ -141,7 +141,7 @@ def test_sync_of_a_file_object(path):
 # Closing ---------------------------------------------------------------------------------------
 
 
-def test_close_writes_and_may_be_repeated(path):
+def test_close_writes_the_records_and_can_be_repeated(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")
     writer.close()
@@ -151,7 +151,7 @@ def test_close_writes_and_may_be_repeated(path):
     assert writer.path == str(path)
 
 
-def test_with_closes_also_when_it_is_left_by_an_exception(path):
+def test_an_exception_in_a_with_block_still_closes_the_writer(path):
     def write():
         with cordwood.open(path, "w") as writer:
             writer.append(b"one")
@@ -162,7 +162,7 @@ def test_with_closes_also_when_it_is_left_by_an_exception(path):
     assert path.read_bytes() == ONE
 
 
-def test_no_records_make_an_empty_file(path):
+def test_closing_a_writer_without_records_leaves_an_empty_file(path):
     cordwood.open(path, "w").close()
     assert path.read_bytes() == b""
 
@@ -211,13 +211,13 @@ def test_a_closed_writer_does_not_warn(path):
     del writer
 
 
-def test_a_writer_at_the_end_of_the_program(path):
+def test_an_unclosed_writer_writes_its_records_at_exit(path):
     script = "import cordwood, sys; writer = cordwood.open(sys.argv[1], 'w'); writer.append(b'one')"
     subprocess.run([sys.executable, "-c", script, path], check=True, timeout=120)
     assert path.read_bytes() == ONE
 
 
-def test_repr(path):
+def test_the_repr_shows_the_type_and_its_fields(path):
     with cordwood.open(path, "w") as writer:
         assert str(path) in repr(writer)
     with cordwood.open(io.BytesIO(), "w") as writer:
@@ -227,7 +227,7 @@ def test_repr(path):
 # Modes -----------------------------------------------------------------------------------------
 
 
-def test_the_default_mode_makes_a_new_file(path):
+def test_the_default_mode_creates_a_new_file(path):
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
     with pytest.raises(FileExistsError):
@@ -243,7 +243,7 @@ def test_write_mode_replaces_an_existing_file(path):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_append_mode_on_an_empty_or_missing_file(path, exists):
+def test_append_mode_starts_an_empty_or_missing_file(path, exists):
     if exists:
         path.touch()
     with cordwood.open(path, "a") as writer:
@@ -261,7 +261,7 @@ def test_append_mode_can_be_used_repeatedly(path):
 
 
 @pytest.mark.parametrize("distance", range(20))
-def test_append_mode_at_each_distance_from_a_block_end(path, distance):
+def test_append_mode_continues_at_each_distance_from_a_block_end(path, distance):
     first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - distance]
     path.write_bytes(reference.encode([first]))
     with cordwood.open(path, "a") as writer:
@@ -312,7 +312,7 @@ def test_append_mode_refuses_a_torn_tail_and_gives_advice(path, name):
 
 
 @pytest.mark.parametrize("name", TORN)
-def test_padding_a_torn_tail_changes_no_byte(path, name):
+def test_padding_a_torn_tail_does_not_change_existing_bytes(path, name):
     file, offset, length, reason = TORN[name]
     path.write_bytes(file)
     with cordwood.open(path, "a", on_torn_tail="pad") as writer:
@@ -355,7 +355,7 @@ def test_append_mode_accepts_zeros_in_the_middle(path):
     assert list(cordwood.open(path)) == [b"one", b"one", b"two"]
 
 
-def test_append_after_a_trailer_that_is_not_zero(path):
+def test_append_continues_after_a_trailer_that_is_not_zero(path):
     path.write_bytes(fragment(FULL, PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6]) + b"xx")
     with cordwood.open(path, "a") as writer:
         writer.append(b"two")
@@ -363,7 +363,7 @@ def test_append_after_a_trailer_that_is_not_zero(path):
 
 
 @pytest.mark.parametrize("flush", ["append", "close", None])
-def test_a_record_that_readers_refuse_is_not_written(tmp_path, flush):
+def test_a_writer_refuses_a_record_that_readers_refuse(tmp_path, flush):
     path = tmp_path / "example.log"
     sink = io.BytesIO() if flush is None else path
     writer = cordwood.open(sink, "w", record_len_max=5, **({"flush": flush} if flush else {}))
@@ -387,7 +387,7 @@ def test_a_record_that_readers_refuse_is_not_written(tmp_path, flush):
     assert list(cordwood.Reader(log, record_len_max=5)) == [b"12345", b"three", b""]
 
 
-def test_writers_refuse_the_same_values_as_readers():
+def test_writers_and_readers_refuse_the_same_values():
     defaults = {
         inspect.signature(function).parameters["record_len_max"].default
         for function in (cordwood.Reader, cordwood.Writer, cordwood.follow, cordwood.verify, cordwood.stat)

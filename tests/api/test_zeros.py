@@ -58,7 +58,7 @@ def test_zeros_at_the_end_start_after_the_last_record(dialect, length):
     assert cordwood.verify(OnlyRead(source, 1000)).outcome == report.outcome
 
 
-def test_trailing_zeros_may_span_several_threads():
+def test_trailing_zeros_can_span_the_parts_of_several_threads():
     """Each part is at least 1 MiB long."""
     log = reference.encode([b"one"])
     for inside, after in ((0, 8 << 20), (3 << 20, 5 << 20)):
@@ -87,20 +87,20 @@ def test_a_file_of_only_zeros_has_zeros_offset_0():
         assert [outcome.zeros_offset for outcome in outcomes_of(bytes(length))] == [0] * 9
 
 
-def test_fewer_zeros_than_a_header_are_a_block_trailer():
+def test_zeros_that_are_shorter_than_a_header_count_as_a_block_trailer():
     file = reference.encode([PAYLOAD[: BLOCK_LEN - 7 - 6]]) + bytes(6)
     assert cordwood.verify(file).outcome.zeros_offset is None
     assert cordwood.verify(file + bytes(1)).outcome.zeros_offset == BLOCK_LEN
 
 
-def test_zeros_after_damage_have_an_offset_too():
+def test_zeros_after_damage_also_have_an_offset():
     file = bytearray(reference.encode([b"one", PAYLOAD[: BLOCK_LEN - 17 - 7], b"three"]))
     file[8] ^= 1
     report = cordwood.verify(bytes(file) + bytes(100))
     assert (report.ok, report.outcome.zeros_offset) == (False, len(file))
 
 
-def test_a_range_ending_early_has_no_zeros_offset():
+def test_a_range_that_ends_early_has_no_zeros_offset():
     file = reference.encode([b"one"]) + bytes(3 * BLOCK_LEN - 10)
     assert cordwood.verify(file, end=BLOCK_LEN).outcome.zeros_offset is None
     assert cordwood.verify(file, start=BLOCK_LEN).outcome.zeros_offset == BLOCK_LEN
@@ -108,7 +108,7 @@ def test_a_range_ending_early_has_no_zeros_offset():
     assert cordwood.verify(OnlyRead(file), end=BLOCK_LEN).outcome.zeros_offset is None
 
 
-def test_seeking_resets_the_offset():
+def test_seeking_resets_the_zeros_offset():
     with cordwood.open(reference.encode([b"one"]) + bytes(100)) as reader:
         list(reader)
         assert reader.outcome == cordwood.types.Outcome(kind="clean", offset=110, zeros_offset=10)
@@ -163,7 +163,7 @@ zeros_between = st.lists(st.one_of(files, st.integers(0, 3 * BLOCK_LEN).map(byte
 
 
 @given(st.one_of(files, zeros_between))
-def test_zeros_of_random_files(file):
+def test_zeros_in_random_files_match_the_reference(file):
     *events, _ = reference.events(file, salvage=True)
     expected_offset, expected_len = zeros_of(events, len(file))
     for threads in (1, 3):
@@ -177,7 +177,7 @@ def test_zeros_of_random_files(file):
 
 
 @given(st.one_of(files, zeros_between))
-def test_zeros_by_leveldbs_rule(file):
+def test_zeros_under_the_leveldb_rule_match_the_reference(file):
     *events, _ = reference.events(file)
     expected_offset, _ = zeros_of(events, len(file))
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:

@@ -37,7 +37,7 @@ def directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_each_table_has_the_rows_and_the_columns_of_its_kind(directory):
+def test_the_by_kind_option_writes_one_table_for_each_kind(directory):
     assert main(["convert", "--as", "entity", "--by-kind", "tables", "export"]) == 0
     books, orders = pq.read_table("tables/books.parquet"), pq.read_table("tables/Über%2FOrders.parquet")
     assert sorted(path.name for path in (directory / "tables").iterdir()) == ["books.parquet", "Über%2FOrders.parquet"]
@@ -55,7 +55,7 @@ def test_each_table_has_the_rows_and_the_columns_of_its_kind(directory):
         assert table.to_pylist() == wanted
 
 
-def test_other_forms(directory):
+def test_the_by_kind_option_writes_ndjson_and_csv_files(directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", "--to", "ndjson", "export/output-0"]) == 0
     rows = [json.loads(line) for line in (directory / "t/books.ndjson").read_text().splitlines()]
     assert [row["title"] for row in rows] == ["t00", "t01", "t02"]
@@ -74,7 +74,7 @@ def test_path_characters_in_a_kind_are_escaped(kind, name, directory):
     assert [path.name for path in (directory / "t").iterdir()] == [f"{name}.parquet"]
 
 
-def test_nothing_is_replaced_and_nothing_is_left_after_an_error(directory, capsys):
+def test_the_by_kind_option_replaces_no_file_and_leaves_none_after_an_error(directory, capsys):
     command = ["convert", "--as", "entity", "--by-kind", "t", "export"]
     (directory / "t").mkdir()
     (directory / "t/Über%2FOrders.parquet").write_bytes(b"mine")
@@ -85,7 +85,7 @@ def test_nothing_is_replaced_and_nothing_is_left_after_an_error(directory, capsy
     assert len(pq.read_table("t/Über%2FOrders.parquet")) == 6
 
 
-def test_no_directory_is_created_without_entities(directory, capsys):
+def test_the_by_kind_option_creates_no_directory_without_entities(directory, capsys):
     for name in "output-0", "output-1":
         (directory / "export" / name).write_bytes(b"")
     (directory / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
@@ -96,7 +96,7 @@ def test_no_directory_is_created_without_entities(directory, capsys):
     assert not (directory / "t").exists()
 
 
-def test_damage_is_reported_and_loses_only_its_own_record(directory, capsys):
+def test_the_by_kind_option_reports_damage_that_loses_one_record(directory, capsys):
     path = directory / "export/output-1"
     data = bytearray(path.read_bytes())
     data[20] ^= 1
@@ -119,7 +119,7 @@ def log_of(directory):
     return log_of
 
 
-def test_no_source_and_no_other_log_is_replaced(log_of, directory, capsys):
+def test_the_by_kind_option_never_overwrites_a_log(log_of, directory, capsys):
     (directory / "d").mkdir()
     logs = [directory / log_of(name, "Task") for name in ("d/first", "d/Task.ndjson", "d/other", "some")]
     logs[2].rename(directory / "d/Note.ndjson")
@@ -149,7 +149,7 @@ def test_entities_without_a_key_get_their_own_table(log_of, directory):
         (["/" * 83], "is too long for the name of a file"),
     ],
 )
-def test_kinds_that_cannot_have_a_file_each(kinds, message, log_of, directory, capsys):
+def test_the_by_kind_option_refuses_kinds_that_would_share_a_file_name(kinds, message, log_of, directory, capsys):
     log = log_of("some", *kinds)
     assert main(["convert", "--as", "entity", "--by-kind", "t", log]) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -158,12 +158,12 @@ def test_kinds_that_cannot_have_a_file_each(kinds, message, log_of, directory, c
     assert not (directory / "t").exists()
 
 
-def test_the_longest_kind_that_can_have_a_file(log_of, directory):
+def test_the_by_kind_option_accepts_a_kind_of_247_characters(log_of, directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", log_of("some", "a" * 247)]) == 0
     assert [path.name for path in (directory / "t").iterdir()] == ["a" * 247 + ".parquet"]
 
 
-def test_more_kinds_than_files_may_be_open(log_of, directory):
+def test_the_by_kind_option_fails_without_enough_file_descriptors_for_all_kinds(log_of, directory):
     resource = pytest.importorskip("resource")
     log = log_of("some", *(f"k{number}" for number in range(240)))
 
@@ -185,7 +185,7 @@ def test_more_kinds_than_files_may_be_open(log_of, directory):
     assert (done.returncode, done.stderr, len(list((directory / "t").iterdir()))) == (0, "", 240)
 
 
-def test_a_log_that_is_rewritten_meanwhile_with_a_new_kind(log_of, directory, monkeypatch, capsys):
+def test_the_by_kind_option_refuses_a_kind_that_is_added_during_conversion(log_of, directory, monkeypatch, capsys):
     log_of("some", "A", "A")
 
     def make_directory(path, source):
@@ -216,7 +216,7 @@ def test_a_signal_leaves_no_unfinished_table(directory):
     assert (done.returncode, list((directory / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
-def test_by_kind_refuses_the_name_of_a_table(directory, capsys):
+def test_the_by_kind_option_refuses_the_name_of_a_table(directory, capsys):
     assert main(["convert", "--as", "entity", "--by-kind", "out.csv", "export"]) == 2
     advice = "name a directory, and the form of the tables with --to csv"
     assert f"cordwood: out.csv has the name of a table, and --by-kind makes a directory of them: {advice}" in (
@@ -234,12 +234,12 @@ def test_by_kind_refuses_the_name_of_a_table(directory, capsys):
         (["--as", "entity", "-"], "can be read only once, and --by-kind reads all files twice"),
     ],
 )
-def test_options_that_do_not_go_together(arguments, message, capsys):
+def test_the_by_kind_option_refuses_conflicting_options(arguments, message, capsys):
     assert main(["convert", "--by-kind", "t", "export", *arguments]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_the_lines_for_duckdb_in_the_guide(directory):
+def test_the_duckdb_statements_in_the_guide_work(directory):
     duckdb = pytest.importorskip("duckdb")
     assert main(["convert", "--as", "entity", "--by-kind", "tables", "export"]) == 0
     [lines] = re.findall(r"```sql\n(-- DuckDB\n.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)

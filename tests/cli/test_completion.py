@@ -43,7 +43,7 @@ def shell(request, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("shell", ["fish"], indirect=True)
 @pytest.mark.parametrize(("typed", "expected"), COMPLETED)
-def test_fish(shell, typed, expected):
+def test_fish_completes_the_typed_word(shell, typed, expected):
     script = f"source ./_cordwood; complete -C 'cordwood {typed}'"
     env = os.environ | {"HOME": str(shell)}
     done = subprocess.run(["fish", "-c", script], cwd=shell, env=env, capture_output=True, check=True, text=True)
@@ -67,7 +67,7 @@ def test_fish_offers_option_values_for_an_empty_word(shell):
     ],
     indirect=["shell"],
 )
-def test_bash_and_zsh(shell, command, load):
+def test_bash_and_zsh_complete_the_typed_word_on_a_terminal(shell, command, load):
     """They complete only on a terminal."""
     child, terminal = pty.fork()
     if child == 0:

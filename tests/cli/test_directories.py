@@ -54,7 +54,7 @@ def profiles(tmp_path_factory):
     return root, damaged, torn
 
 
-def test_50_profiles_make_one_report(profiles):
+def test_verifying_50_profiles_prints_one_report(profiles):
     root, damaged, torn = profiles
     done = subprocess.run(
         [*COMMAND, "verify", "--json", root],
@@ -120,7 +120,7 @@ def test_a_log_in_a_directory_stays_a_log_with_any_bit_flipped(name, tmp_path):
 
 
 @pytest.mark.parametrize("text", [b"", b"old", b"run_id\n", b"a,b,c\td\n1,2,3\n"])
-def test_overwrite_replaces_a_table(text, tmp_path):
+def test_the_overwrite_option_replaces_a_table(text, tmp_path):
     """Even a short one, which could be the start of a record whose rest was never written."""
     log, table = tmp_path / "1.log", tmp_path / "t.csv"
     log.write_bytes(reference.encode([b"one"]))
@@ -147,7 +147,7 @@ FLIPPED[12] ^= 4
     ],
 )
 @pytest.mark.parametrize("command", [["convert", "--as", "raw", "--to", "csv"], ["map", "--svg"]])
-def test_overwrite_replaces_no_damaged_log(command, name, log, tmp_path):
+def test_the_overwrite_option_never_replaces_a_damaged_log(command, name, log, tmp_path):
     """Not even one that does not start with a valid record."""
     good, bad = tmp_path / "1.log", tmp_path / name
     good.write_bytes(reference.encode([b"one"]))

@@ -81,7 +81,7 @@ LAST = {
 
 
 @pytest.mark.parametrize("last", LAST.values(), ids=LAST)
-def test_the_last_record_changes_the_columns(tmp_path, readings, last):
+def test_a_last_record_with_new_columns_makes_convert_read_the_log_again(tmp_path, readings, last):
     log = write(tmp_path / "log", [*ROWS, last])
     status, draft, twice = tables(tmp_path, log)
     assert (status, draft.num_rows) == (0, 101)
@@ -100,7 +100,7 @@ def test_a_float_after_a_large_integer_makes_a_text_column(tmp_path):
     assert draft.equals(twice)
 
 
-def test_fields_count_even_in_a_json_column(tmp_path, capfd):
+def test_fields_inside_a_json_column_still_count(tmp_path, capfd):
     """Each may be the one too many, although none changes the type of the column."""
     values = [{"n": 1}, {"n": "a"}, *({"n": {f"k{number}": 1}} for number in range(1_001))]
     _, draft, twice = tables(tmp_path, write(tmp_path / "log", values))
@@ -109,7 +109,7 @@ def test_fields_count_even_in_a_json_column(tmp_path, capfd):
     assert first == second == "cordwood: the column n has too many fields, and is stored as JSON"
 
 
-def test_a_log_without_records(tmp_path):
+def test_converting_an_empty_log_makes_a_table_without_rows(tmp_path):
     status, draft, twice = tables(tmp_path, write(tmp_path / "log", []))
     assert (status, draft.num_rows, draft.num_columns) == (0, 0, 0)
     assert draft.equals(twice)
@@ -139,7 +139,7 @@ def test_damage_in_the_middle_is_reported_once(tmp_path, capfd, last):
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "ndjson"])
-def test_faults_of_the_first_records_are_counted_once(tmp_path, capfd, monkeypatch, form):
+def test_faults_in_the_first_records_are_counted_once(tmp_path, capfd, monkeypatch, form):
     """There are more than are returned at a time, before the columns of the table are known."""
     monkeypatch.setattr(reading, "_BATCH_LEN", 1 << 20)
     log = write(tmp_path / "log", [value for row in ROWS * 25 for value in (b"no JSON", row)])
@@ -163,7 +163,7 @@ def test_logs_with_the_same_columns_are_read_once(tmp_path, readings):
     assert draft.equals(twice)
 
 
-def test_a_log_that_fails_midway_adds_no_rows(tmp_path, capfd):
+def test_a_log_that_fails_midway_does_not_add_rows(tmp_path, capfd):
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
     sources = Table.sources
 
@@ -190,7 +190,7 @@ def test_a_failing_disk_is_reported_for_the_table(tmp_path, capfd):
     assert list(tmp_path.glob("t.parquet")) == []
 
 
-def test_no_batch_is_written_after_one_that_failed(tmp_path, capfd, monkeypatch):
+def test_convert_stops_writing_after_a_batch_fails(tmp_path, capfd, monkeypatch):
     """The next one is handed over while the failing one is being written."""
     monkeypatch.setattr("cordwood._tables.table.ROW_COUNT_MAX", 20)
     log = write(tmp_path / "log", ROWS)

@@ -191,7 +191,7 @@ def test_unreadable_overall_metadata_is_a_failure(change, export, capfd):
             assert not cordwood.info(export).ok
 
 
-def test_an_export_without_an_entity_count_is_pointed_out(export, capfd):
+def test_info_and_verify_mention_an_export_without_an_entity_count(export, capfd):
     next(export.glob("*.overall_export_metadata")).unlink()
     shutil.rmtree(export / "all_namespaces/kind_User")
     for verb in "info", "verify":
@@ -205,7 +205,7 @@ def test_an_export_without_an_entity_count_is_pointed_out(export, capfd):
     assert (found["export"]["entity_count"], found["export"]["stated_entity_count"]) == (15, None)
 
 
-def test_a_directory_of_an_export_may_have_no_files(export, capfd):
+def test_an_export_directory_without_files_is_accepted(export, capfd):
     directory = export / "all_namespaces/kind_Empty"
     directory.mkdir()
     (directory / "all_namespaces_kind_Empty.export_metadata").write_bytes(list_of_files([]))
@@ -221,7 +221,7 @@ def test_a_missing_directory_of_an_export_is_a_failure(export, capfd):
 
 
 @pytest.mark.parametrize("put", ["text", "directory", "link"])
-def test_a_file_that_is_listed_must_be_a_log(put, export, capfd):
+def test_a_listed_export_file_must_be_a_log(put, export, capfd):
     path = export / "all_namespaces/kind_Task/output-1"
     path.unlink()
     if put == "text":
@@ -299,7 +299,7 @@ def test_an_empty_or_shortened_export_file_is_reported(content, export, tmp_path
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_totals_say_whether_exports_are_complete(is_whole, export, capfd):
+def test_verify_totals_state_whether_exports_are_complete(is_whole, export, capfd):
     if not is_whole:
         (export / "all_namespaces/kind_User/output-2").write_bytes(b"")
     results = cordwood.verify([export])
@@ -445,7 +445,7 @@ def test_scan_and_index_warn_of_a_directory_without_logs(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("name", ["backup.overall_export_metadata", "backup.export_metadata"])
-def test_a_log_that_is_only_named_like_metadata_is_read(name, tmp_path, capfd):
+def test_a_log_named_like_export_metadata_is_still_read(name, tmp_path, capfd):
     records = [entities.entity([("Task", index + 1)], {"name": f"Task {index}"}) for index in range(3)]
     (tmp_path / name).write_bytes(reference.encode(records))
     assert main(["cat", "--as", "entity", "--columns", "value.properties.name", str(tmp_path)]) == 0
@@ -456,7 +456,7 @@ def test_a_log_that_is_only_named_like_metadata_is_read(name, tmp_path, capfd):
     assert json.loads(capfd.readouterr().out)["exports"] == []
 
 
-def test_a_linked_export_list_lists_no_other_files(export, capfd):
+def test_a_linked_export_list_does_not_include_other_files(export, capfd):
     list_ = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
     (export / "link.export_metadata").symlink_to(list_)
     assert main(["verify", str(export)]) == 0
@@ -511,7 +511,7 @@ def test_info_compares_an_export_with_its_metadata(export, capfd):
     assert fields["log_count_by_payload"] == {"entity": 6, "export-metadata": 1}
 
 
-def test_info_names_incomplete_exports_and_counts_other_logs(export, tmp_path, capfd):
+def test_info_lists_incomplete_exports_and_counts_other_logs(export, tmp_path, capfd):
     """Nobody can know whether entities are missing from those."""
     alone = tmp_path / "alone"
     shutil.copytree(export / "all_namespaces/kind_User", alone, ignore=shutil.ignore_patterns("*metadata"))
@@ -540,7 +540,7 @@ def test_a_metadata_name_alone_does_not_make_an_export(export, capfd):
     assert fields["exports"] == []
 
 
-def test_truncated_metadata_is_an_error_or_lists_fewer_files(tmp_path):
+def test_truncated_metadata_raises_an_error_or_lists_fewer_files(tmp_path):
     names = ["output-0", "output-1"]
     path = tmp_path / "x.export_metadata"
     message = list_of_files(names)
@@ -563,12 +563,12 @@ def test_truncated_metadata_is_an_error_or_lists_fewer_files(tmp_path):
 
 
 @pytest.mark.parametrize("message", [b"\x80" * 11, b"\x0b", b"\x0a\x02\x18", b"\x0a\x02\x1a\x00"])
-def test_a_record_that_is_not_a_message_is_an_error(message):
+def test_malformed_export_metadata_raises_an_error(message):
     with pytest.raises(ValueError, match=r"cut off|wire type|number"):
         stated(message)
 
 
-def test_fields_that_are_not_known_are_skipped():
+def test_unknown_fields_in_export_metadata_are_skipped():
     fixed = varint(9 << 3 | 1) + bytes(8) + varint(10 << 3 | 5) + bytes(4)
     assert stated(fixed + field(1, fixed + number(3, 7)) + field(8, b"x")) == (7, 0)
 
@@ -579,7 +579,7 @@ def moved_and_linked(path, directory):
     path.symlink_to(path.rename(directory / path.name))
 
 
-def test_a_list_that_is_a_link_to_another_directory_is_not_missing(export, tmp_path, capfd):
+def test_a_file_list_linked_from_another_directory_is_not_reported_missing(export, tmp_path, capfd):
     directory = export / "all_namespaces/kind_User"
     moved_and_linked(directory / "all_namespaces_kind_User.export_metadata", tmp_path / "elsewhere")
     for path in directory.glob("output-*"):
@@ -593,7 +593,7 @@ def test_a_list_that_is_a_link_to_another_directory_is_not_missing(export, tmp_p
     assert found.missing_files == (str(tmp_path / "elsewhere/output-1"),)
 
 
-def test_a_link_to_the_metadata_of_an_export_elsewhere(export, tmp_path):
+def test_a_link_to_export_metadata_selects_the_linked_export(export, tmp_path):
     (tmp_path / "links").mkdir()
     (tmp_path / "links/link.overall_export_metadata").symlink_to(next(export.glob("*.overall_export_metadata")))
     [found] = cordwood.info(tmp_path / "links").exports
@@ -606,7 +606,7 @@ def test_a_link_to_the_metadata_of_an_export_elsewhere(export, tmp_path):
     assert found.missing_files == (str(list_),)
 
 
-def test_copied_metadata_beside_the_original_is_complete(export, capfd):
+def test_an_export_is_complete_in_its_metadata_and_in_a_copy(export, capfd):
     shutil.copy(next(export.glob("*.overall_export_metadata")), export / "copy.overall_export_metadata")
     exports = cordwood.info(export).exports
     assert [Path(found.path).name for found in exports] == [
@@ -640,7 +640,7 @@ def test_info_fails_if_the_metadata_disappears(export, monkeypatch, capfd):
     assert json.loads(capfd.readouterr().out)["failed_count"] == 1
 
 
-def test_evidence_judges_exports(export, tmp_path, capsys):
+def test_evidence_judges_whether_exports_are_complete(export, tmp_path, capsys):
     found = cordwood.evidence(export)
     assert (found.ok, found.exports) == (True, cordwood.info(export).exports)
     assert "30 entities in " in found.html
@@ -674,7 +674,7 @@ def test_a_metadata_path_selects_its_whole_export(is_overall, export, capfd):
     assert "no log was found; 1 file is not a log: metadata of an export" in capfd.readouterr().err
 
 
-def test_metadata_of_an_unknown_version_is_an_error(export, capfd):
+def test_metadata_of_an_unknown_version_raises_an_error(export, capfd):
     [metadata] = export.glob("*.overall_export_metadata")
     _, message = cordwood.open(metadata)
     metadata.write_bytes(reference.encode([b"4", message]))
@@ -712,7 +712,7 @@ def write(path, content):
     return str(path)
 
 
-def test_an_existing_file_may_have_a_backslash_in_its_name(tmp_path):
+def test_an_export_file_name_can_contain_a_backslash(tmp_path):
     (tmp_path / "directory").mkdir()
     for name in ("directory\\output-0", "directory/output-0"):
         (tmp_path / name).write_bytes(reference.encode([b"entity"] * (1 + len(name) % 2)))
@@ -727,7 +727,7 @@ def test_an_existing_file_may_have_a_backslash_in_its_name(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
-def test_an_export_without_an_entity_converts_to_no_rows(form, tmp_path, capsys):
+def test_an_export_without_entities_converts_to_no_rows(form, tmp_path, capsys):
     directory = tmp_path / "export"
     directory.mkdir()
     (directory / "export.overall_export_metadata").write_bytes(reference.encode([b"3", overall([])]))
@@ -741,7 +741,7 @@ def test_an_export_without_an_entity_converts_to_no_rows(form, tmp_path, capsys)
     assert main(["cat", str(directory)]) == 0
 
 
-def test_python_and_the_command_judge_a_lone_export_list_alike(export, capsys):
+def test_python_and_the_command_give_the_same_verdict_about_a_lone_export_list(export, capsys):
     [metadata] = export.glob("all_namespaces/kind_Task/*.export_metadata")
     assert main(["verify", str(metadata)]) == 0
     out, err = capsys.readouterr()

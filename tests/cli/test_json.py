@@ -128,7 +128,7 @@ def test_stat(log):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat"])
-def test_totals(log, tmp_path, verb):
+def test_json_output_ends_with_documented_totals(log, tmp_path, verb):
     (tmp_path / "text").write_bytes(b"a text is no log, as can be seen from all of its bytes")
     (tmp_path / "whole").write_bytes(written([b"one", b"two"]))
     *values, last = cordwood(verb, "--json", str(tmp_path), str(tmp_path / "none"))[0]
@@ -143,7 +143,7 @@ def test_totals(log, tmp_path, verb):
     assert [last["totals"][name] for name in ("log_count", "damaged_count", "failed_count")] == [2, 1, 1]
 
 
-def test_totals_of_salvaged_logs(log, tmp_path):
+def test_json_output_of_salvage_counts_logs_damage_and_records(log, tmp_path):
     (tmp_path / "whole").write_bytes(written([b"one", b"two"]))
     *_, last = cordwood("salvage", "--json", log, str(tmp_path / "whole"), str(tmp_path / "new"))[0]
     check(last["totals"], fields("index", 1))
@@ -151,7 +151,7 @@ def test_totals_of_salvaged_logs(log, tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "salvage", "pack", "info"])
-def test_sources_that_cannot_be_read(verb, log, tmp_path):
+def test_json_output_reports_sources_that_cannot_be_read(verb, log, tmp_path):
     text, none = tmp_path / "text", tmp_path / "none"
     text.write_bytes(b"a text is no log, as can be seen from all of its bytes")
     for name in text, none:
@@ -164,7 +164,7 @@ def test_sources_that_cannot_be_read(verb, log, tmp_path):
         assert ("not a log, but text" if name == text else "No such file or directory") in values[0]["error"]
 
 
-def test_sources_that_salvage_refuses(tmp_path):
+def test_json_output_reports_sources_that_salvage_refuses(tmp_path):
     """A file that belongs to another log, and a second file with the same destination."""
     (tmp_path / "old").mkdir()
     with writer_of(tmp_path / "000012.log", "x", dialect="recyclable", log_number=12) as writer:
@@ -231,7 +231,7 @@ def test_split(log):
 
 
 @pytest.mark.parametrize("path", vectors("rocksdb/recycled/000014.log"))
-def test_cat_of_a_recycled_log(path):
+def test_cat_ignores_the_old_tail_of_a_recycled_log(path):
     """The rest of an older log at the end is not damage, nor is it for the other verbs."""
     [report], status = cordwood("verify", "--json", str(path))
     assert (report["ok"], status) == (True, 0)
@@ -241,7 +241,7 @@ def test_cat_of_a_recycled_log(path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a name cannot have control characters here")
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat", "fragments", "split", "follow --timeout 0"])
-def test_json_has_no_control_characters(verb, tmp_path):
+def test_json_output_has_no_control_characters(verb, tmp_path):
     """A pipe passes them on to a terminal, as in `cordwood verify --json x | tee log`."""
     path = tmp_path / "\x1b[1m \x7f \x9b31m \x85.log"
     path.write_bytes(written(["\x7f \x9b31m \u2028 ü".encode()]))

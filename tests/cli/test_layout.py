@@ -26,7 +26,7 @@ def damaged():
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
-def test_no_help_is_wider_than_a_terminal(verb, capsys, monkeypatch):
+def test_help_texts_fit_the_width_of_a_terminal(verb, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     with pytest.raises(SystemExit):
         main([*verb.split(), "--help"])
@@ -66,7 +66,7 @@ def test_help_lists_rare_options_last_under_their_own_heading(verb, capsys):
     "command",
     ["info", "stat", "verify", "map", "fragments", "fragments --damaged"],
 )
-def test_no_report_is_wider_than_a_terminal(command, tmp_path, monkeypatch, capsys):
+def test_reports_fit_the_width_of_a_terminal(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     files = [damaged(), *(path.read_bytes() for path in sorted(VECTORS.rglob("*.log")))]

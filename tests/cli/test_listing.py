@@ -43,7 +43,7 @@ def read_from_pipe(pipe, log, *arguments):
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
-def test_a_pipe_with_another_log_is_read_once(verb, expected, code, tmp_path):
+def test_a_pipe_that_contains_another_log_is_read_once(verb, expected, code, tmp_path):
     """It has the name of log 9 and the records of log 6. Opening it a second time would hang forever."""
     pipe = tmp_path / "000009.log"
     status, out, _ = read_from_pipe(pipe, recyclable(6, 5, b"one"), *verb, pipe)
@@ -52,7 +52,7 @@ def test_a_pipe_with_another_log_is_read_once(verb, expected, code, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["pipe", "000003.log"])
-def test_all_of_a_pipe_is_read(name, tmp_path):
+def test_a_command_reads_a_pipe_to_its_end(name, tmp_path):
     """It is longer than the part that detecting the dialect reads, and those bytes cannot be read again."""
     records = [b'{"a":%d}' % index for index in range(20_000)]
     log = reference.encode(records)
@@ -89,7 +89,7 @@ def test_all_of_a_pipe_is_read(name, tmp_path):
     assert err.endswith("info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file\n")
 
 
-def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
+def test_stdin_is_not_mistaken_for_a_file_named_dash(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "-").write_bytes(reference.encode([bytes(40_000)]) * 99)
     stdin, file = inputs_of(["-", "./-"])
@@ -150,7 +150,7 @@ def test_a_directory_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("end", ["damage", "torn"])
 @pytest.mark.parametrize("verb", ["cat", "convert", "convert many", "convert twice"])
-def test_regions_beyond_the_listed_ones_still_count(verb, end, tmp_path, capsys):
+def test_regions_that_are_not_listed_still_count(verb, end, tmp_path, capsys):
     """Only the first 100,000 skipped regions are listed. Damage or a torn end after them still counts."""
     log = bytearray()
     record = recyclable(4, 5, b'{"a":1}')

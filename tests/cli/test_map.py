@@ -66,7 +66,7 @@ def text(cells, *, columns=64, color=False, unicode=False):
         (LOST, Category.LOST),
     ],
 )
-def test_the_category_of_a_fragment(fragment, category):
+def test_each_fragment_has_a_map_category(fragment, category):
     assert category_of(*fragment) is category
 
 
@@ -109,7 +109,7 @@ def test_adjacent_regions_merge_and_the_list_is_bounded():
     assert any("and 3,980 regions more" in line for line in text(cells))
 
 
-def test_colours_change_no_text():
+def test_colours_do_not_change_the_text():
     cells = Cells.of(runs_of((900, WHOLE), (900, PART), (40, DAMAGE), (700, ZEROS)), cell_len=64, count_max=64)
     colored = text(cells, color=True, unicode=True)
     assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in colored] == text(cells, unicode=True)
@@ -121,7 +121,7 @@ def test_colours_change_no_text():
 @pytest.mark.parametrize(
     ("width", "columns"), [(1, 8), (40, 16), (79, 32), (80, 64), (143, 64), (144, 128), (999, 256)]
 )
-def test_cells_in_a_row(width, columns):
+def test_the_terminal_width_sets_the_cells_per_row(width, columns):
     assert terminal.cells_per_row(width) == columns
 
 
@@ -136,7 +136,7 @@ def test_a_name_cannot_inject_terminal_codes_or_markup():
 @pytest.mark.parametrize(
     ("length", "shown"), [(0, "0 bytes"), (1, "1 byte"), (1025, "1,025 bytes"), (1 << 15, "32 KiB"), (3 << 30, "3 GiB")]
 )
-def test_size(length, shown):
+def test_a_map_shows_sizes_in_units(length, shown):
     assert size(length) == shown
 
 
@@ -147,7 +147,7 @@ def test_the_command_draws_the_picture_in_the_documentation():
     assert done.returncode == 0, done.stderr
 
 
-def test_the_documented_picture_stands_alone():
+def test_the_documented_picture_does_not_load_other_files():
     drawn = (ROOT / "docs" / "cli" / "map.svg").read_text(encoding="utf-8")
     root = parsed(drawn)
     assert not list(root.iter(f"{SVG}script"))
@@ -193,7 +193,7 @@ def test_a_picture_fills_its_width_and_is_legible_at_500_pixels(full):
     assert min(sizes) * 500 / width >= 9
 
 
-def test_no_text_is_cut_off_or_covers_another(full):
+def test_text_in_a_picture_is_neither_cut_off_nor_overlapping(full):
     root = parsed(document(full, title="a" * 300 + ".log"))
     _, _, width, height = map(float, root.get("viewBox").split())
     shown = list(places_of_text(root))
@@ -219,7 +219,7 @@ def test_the_legend_is_in_line_with_the_list_below_it(full):
     assert [float(rect.get("y")) + 13 for rect in swatches] == lines[: len(swatches)]
 
 
-def test_styles_of_a_picture_affect_only_the_picture(full):
+def test_the_styles_of_a_picture_do_not_affect_the_page(full):
     """The picture may be part of a page."""
     [style] = re.findall(r"<style>(.*?)</style>", document(full), re.DOTALL)
     selectors = re.findall(r"([^{};]+)\{", style)
@@ -234,7 +234,7 @@ def drawn_by(*arguments, path):
     return status, parsed(path.read_text(encoding="utf-8"))
 
 
-def test_several_logs_are_one_document(tmp_path, capsys, monkeypatch):
+def test_map_draws_several_logs_in_one_document(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logs = {"1.log": [b"one"], "2.log": [b"two"] * 3, "directory/2.log": [b"three"] * 500}
     (tmp_path / "directory").mkdir()
@@ -273,7 +273,7 @@ def test_a_document_of_several_logs_is_bounded(tmp_path):
     assert counts == [1500, 1500, 0]
 
 
-def test_without_a_log_there_is_no_picture(tmp_path, capsys):
+def test_map_does_not_write_a_picture_without_a_log(tmp_path, capsys):
     (tmp_path / "note.txt").write_bytes(b"a text is no log, as can be seen from all of its bytes")
     assert main(["map", "--svg", str(tmp_path / "all.svg"), str(tmp_path / "note.txt")]) == 1
     assert not (tmp_path / "all.svg").exists()

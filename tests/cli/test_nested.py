@@ -36,7 +36,7 @@ def table_of(source, *options, form="entity", status=0):
     return pq.read_table(to)
 
 
-def test_fields_that_would_have_the_same_name(tmp_path, capfd):
+def test_a_record_whose_field_names_collide_is_left_out(tmp_path, capfd):
     """A lone surrogate is escaped in a table, and no field takes the place of another: the record is left out."""
     path = tmp_path / "log"
     for record in rb'{"s":{"\ud800":1,"\\ud800":2}}', rb'{"\ud800":1,"\\ud800":2}':
@@ -52,7 +52,7 @@ def test_fields_that_would_have_the_same_name(tmp_path, capfd):
         assert capfd.readouterr().out == ""
 
 
-def test_fields_of_a_summary_that_would_have_the_same_name(tmp_path, capfd):
+def test_a_summary_value_whose_field_names_collide_is_left_out(tmp_path, capfd):
     """Only the value is left out: the run has a row."""
     item = entities.field(2, b"s") + entities.field(16, rb'{"\ud800":1,"\\ud800":2}')
     path = tmp_path / "run-a.wandb"
@@ -66,7 +66,7 @@ def test_fields_of_a_summary_that_would_have_the_same_name(tmp_path, capfd):
         assert (pa.ipc.open_file(to).read_all().num_rows if form == "arrow" else to.read_text().count("\n")) == rows
 
 
-def test_a_chosen_column_whose_name_is_not_utf_8(tmp_path):
+def test_a_column_whose_name_is_not_utf_8_can_be_chosen(tmp_path):
     path = tmp_path / "log"
     exported(path, rb'{"\udcff":1,"b":2}', b'{"b":3}')
     assert table_of(path, "--columns", "b,\udcff", form="json").to_pydict() == {"b": [2, 3], r"\udcff": [1, None]}
@@ -99,7 +99,7 @@ def test_choosing_columns_does_not_change_text_in_json(tmp_path, capfd):
         assert table_of(path, *options, form="json")["a"].to_pylist() == [r'"\\ud800"', "1"]
 
 
-def test_keys_are_columns(tmp_path):
+def test_convert_writes_the_parts_of_entity_keys_as_columns(tmp_path):
     path = tmp_path / "output-0"
     exported(
         path,
@@ -131,7 +131,7 @@ def test_keys_are_columns(tmp_path):
     assert [second[name] for name in ("__kind__", "__id__", "__name__", "__path__")] == ["Task", 8, None, "Task/8"]
 
 
-def test_nested_values_have_types(tmp_path, capfd):
+def test_nested_values_become_typed_columns(tmp_path, capfd):
     """The types cover all rows: a field that only some maps have is null in the others."""
     path = tmp_path / "output-0"
     exported(
@@ -216,7 +216,7 @@ def test_only_the_conflicting_value_becomes_json(tmp_path, capfd):
     assert '"{""n"":1,""m"":{}}","[1,""x""]",[1]' in (tmp_path / "t.csv").read_text()
 
 
-def test_a_map_with_keys_that_are_data(tmp_path, capfd):
+def test_a_map_with_too_many_fields_becomes_json(tmp_path, capfd):
     path = tmp_path / "output-0"
     exported(
         path, *(entities.entity([("T", n + 1)], {"of": {f"user-{n}": n}, "n": n}) for n in range(FIELD_COUNT_MAX + 1))
@@ -233,14 +233,14 @@ def test_a_map_with_keys_that_are_data(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_property_named_like_a_key_column(tmp_path, capfd):
+def test_an_entity_whose_property_has_a_key_column_name_is_left_out(tmp_path, capfd):
     path = tmp_path / "output-0"
     exported(path, entities.entity([("T", 1)], {"__path__": "x"}), entities.entity([("T", 2)], {"n": 1}))
     assert table_of(path, status=3).num_rows == 1
     assert "the record at offset 0 is left out: a property has the name __path__" in capfd.readouterr().err
 
 
-def test_values_of_a_run_are_nested(tmp_path, capfd):
+def test_nested_values_of_a_run_become_nested_columns(tmp_path, capfd):
     def field(number, value):
         return entities.field(number, value)
 
@@ -273,7 +273,7 @@ def test_deeply_nested_values_are_json():
     assert (kind, count) == ("json", 20)
 
 
-def test_fields_count_as_columns():
+def test_nested_fields_count_toward_the_column_limit():
     full = dict.fromkeys(map(str, range(1_000)), 1)
     rows = [{f"s{number}": full} for number in range(9)]
     table, _ = table_pairs.learned_of("json", json_log(rows))
@@ -303,7 +303,7 @@ def test_key_columns_always_exist(tmp_path, capfd):
     assert capfd.readouterr().out == '{"n":1,"__name__":"write"}\nn,__id__,__name__\n1,,write\n'
 
 
-def test_columns_of_fields_in_maps(tmp_path):
+def test_the_columns_option_selects_fields_inside_maps(tmp_path):
     path = tmp_path / "output-0"
     maps = [{"city": "Bern", "geo": {"x": 1}}, {"city": "Biel"}, {"city": "Bern", "geo": {"x": 2}}, None]
     exported(path, *(entities.entity([("Task", n + 1)], {"m": value, "n": n}) for n, value in enumerate(maps)))
@@ -383,7 +383,7 @@ def test_parquet_can_hold_the_table_of_any_documents(documents):
             assert is_same(kind, found, document.get(name)), (kind, found, document.get(name))
 
 
-def test_messages_name_integers_of_more_than_64_bits(tmp_path, capfd):
+def test_messages_mention_integers_of_more_than_64_bits(tmp_path, capfd):
     path = tmp_path / "log"
     exported(path, b'{"a":0.5,"b":9223372036854775808}', b'{"a":9223372036854775808}')
     table = table_of(path, form="json")

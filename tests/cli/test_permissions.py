@@ -76,7 +76,7 @@ def test_a_file_of_skipped_bytes_has_the_mode_of_its_source(mode, directory):
     assert (new.read_bytes(), mode_of(new)) == (LOG[15:-1], mode)
 
 
-def test_a_merged_file_has_only_permissions_of_all_sources(directory):
+def test_a_merged_file_has_only_the_permissions_shared_by_all_sources(directory):
     log(directory / "a.log", 0o640)
     log(directory / "b.log", 0o604)
     assert main(["convert", "--as", "json", "a.log", "b.log", "new.ndjson"]) == 0
@@ -84,7 +84,7 @@ def test_a_merged_file_has_only_permissions_of_all_sources(directory):
 
 
 @pytest.mark.parametrize("name", ["new.ndjson", "new.log"])
-def test_a_file_made_from_stdin_has_the_usual_mode(name, directory, monkeypatch):
+def test_a_file_that_is_created_from_stdin_has_the_usual_mode(name, directory, monkeypatch):
     verb = "salvage" if name.endswith(".log") else "convert"
     with log(directory / "a.log", 0o600).open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -92,7 +92,7 @@ def test_a_file_made_from_stdin_has_the_usual_mode(name, directory, monkeypatch)
     assert mode_of(directory / name) == 0o644
 
 
-def test_new_directories_are_as_private_as_the_source_ones(directory):
+def test_new_directories_are_as_private_as_the_source_directories(directory):
     log(directory / "open" / "a.log", 0o644)
     log(directory / "private" / "b.log", 0o644)
     (directory / "private").chmod(0o500)

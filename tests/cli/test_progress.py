@@ -120,7 +120,7 @@ def screen(shown, width=80):
     return [line.rstrip() for line in lines]
 
 
-def test_the_screen_of_the_tests():
+def test_the_screen_emulator_of_the_tests_interprets_control_characters():
     assert screen("abc\rx\x1b[K\r\n") == ["x", ""]
     assert screen("abc\rx\n") == ["xbc", ""]
     assert screen("abcd", width=3) == ["abc", "d"]
@@ -142,7 +142,7 @@ def test_a_slow_command_shows_no_progress_without_a_terminal():
 
 
 @pytest.mark.parametrize("arguments", [("verify", "-q", "-"), ("convert", "--as", "raw", "-q", "-", "a.csv")])
-def test_quiet_hides_the_progress(arguments, tmp_path, monkeypatch):
+def test_the_quiet_option_hides_the_progress(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     assert stderr_of(*arguments, is_terminal=True) == ""
@@ -151,14 +151,14 @@ def test_quiet_hides_the_progress(arguments, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "arguments", [("verify", "-"), ("convert", "--as", "raw", "-", "a.csv"), ("salvage", "-", "a.log")]
 )
-def test_progress_with_stdout_on_the_same_terminal(arguments, tmp_path, monkeypatch):
+def test_progress_is_shown_with_stdout_on_the_same_terminal(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     assert "B/s" in stderr_of(*arguments, is_terminal=True, stdout=None)
 
 
 @pytest.mark.parametrize("arguments", [("cat", "--json", "-"), ("convert", "--as", "raw", "-")])
-def test_printing_records_on_the_terminal_shows_no_progress(arguments):
+def test_progress_is_not_shown_while_records_are_printed_on_the_terminal(arguments):
     shown = stderr_of(*arguments, is_terminal=True, stdout=None)
     assert shown.startswith('{"')
     assert "B/s]" not in shown

@@ -41,7 +41,7 @@ def directory(tmp_path):
 
 
 @pytest.mark.parametrize("verb", [["verify"], ["verify", "--json"], ["stat"], ["stat", "--json"]])
-def test_threads_do_not_change_the_output(verb, directory, capsys):
+def test_the_number_of_threads_does_not_change_the_output(verb, directory, capsys):
     sources = [
         str(directory),
         str(directory / "000005.log"),
@@ -69,7 +69,7 @@ def _two_threads(monkeypatch):
 
 
 @pytest.mark.usefixtures("_two_threads")
-def test_info_reads_files_ahead(directory, capsys, monkeypatch):
+def test_info_reads_the_next_files_ahead(directory, capsys, monkeypatch):
     others = set()
 
     def verify(path, **options):
@@ -114,14 +114,14 @@ def results(files, read, threads=2, **options):
         ((LEN_MIN, LEN_MIN), 1, [(1, True), (1, True)]),
     ],
 )
-def test_how_many_threads_read_a_file(lens, threads, expected):
+def test_files_and_threads_determine_how_many_threads_read_a_file(lens, threads, expected):
     def read(_file, threads, _progress):
         return threads, threading.current_thread() is threading.main_thread()
 
     assert results(named(*lens), read, threads) == expected
 
 
-def test_errors_keep_their_order_and_other_files_continue():
+def test_errors_keep_their_order_and_other_files_are_still_read():
     def read(file, _threads, _progress):
         if "1" in file.name:
             raise FileNotFoundError(2, "gone", file.name)
@@ -202,7 +202,7 @@ def test_stopping_early_waits_only_for_started_files():
     assert len(started) <= 3
 
 
-def test_each_file_is_read_once_if_no_thread_can_start(monkeypatch):
+def test_each_file_is_read_once_even_if_no_thread_can_start(monkeypatch):
     start = threading.Thread.start
     started, finished = [], []
 

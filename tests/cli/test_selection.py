@@ -34,7 +34,7 @@ def converted(tables, *options, status=0):
     return to.read_text() if status == 0 else None
 
 
-def test_rows_of_several_logs(tables, capfd):
+def test_the_limit_counts_the_rows_of_all_logs(tables, capfd):
     assert converted(tables, "--limit", "2") == "run_id,_step,loss\na,0,0.0\na,1,0.5\n"
     path = tables / "run-a.wandb"
     with cordwood.open(path) as reader:
@@ -48,7 +48,7 @@ def test_rows_of_several_logs(tables, capfd):
     assert "there is no column los, only run_id, _step, loss, acc; did you mean loss?" in capfd.readouterr().err
 
 
-def test_one_row_of_each_run(tables, capfd):
+def test_the_limit_does_not_stop_reading_inside_a_counted_run(tables, capfd):
     """A row is complete only after the run's last record, so only other runs are left unread."""
     to = tables.parent / "t.csv"
     assert main(["convert", "--as", "wandb-summary", "--limit", "1", str(tables), str(to)]) == 0
@@ -57,7 +57,7 @@ def test_one_row_of_each_run(tables, capfd):
     assert capfd.readouterr().err == f"cordwood: {text}; the rest was not read\n"
 
 
-def test_files_of_one_run(tables, capfd):
+def test_convert_lists_the_files_that_share_a_run_id(tables, capfd):
     assert converted(tables, "--columns", "_step").count("\n") == 7
     assert capfd.readouterr().err == ""
     (tables / "copies").mkdir()
@@ -83,7 +83,7 @@ def test_files_of_one_run(tables, capfd):
     assert main(["convert", "--as", "wandb-output", "--columns", "__file__,line", str(tables), to]) == 0
 
 
-def test_a_limit_in_parquet(tables):
+def test_the_limit_applies_to_a_parquet_table(tables):
     pq = pytest.importorskip("pyarrow.parquet")
     to = tables.parent / "t.parquet"
     options = ["--limit", "3", "--columns", "loss,run_id,_step"]
@@ -97,7 +97,7 @@ def test_a_limit_in_parquet(tables):
     assert table.to_pydict() == {"loss": [0.0, 0.5, 1.0], "run_id": ["a"] * 3, "_step": [0, 1, 2]}
 
 
-def test_a_table_without_rows_has_the_columns_that_are_asked_for(tmp_path):
+def test_a_table_without_rows_has_the_requested_columns(tmp_path):
     (tmp_path / "run-a.wandb").touch()
     to = tmp_path / "t.csv"
     command = ["convert", "--as", "wandb-history", "--columns", "loss,_step", "--dialect", "wandb"]
@@ -105,7 +105,7 @@ def test_a_table_without_rows_has_the_columns_that_are_asked_for(tmp_path):
     assert to.read_text() == "loss,_step\n"
 
 
-def test_fields_of_a_version_edit_can_be_anywhere(tmp_path, capfd):
+def test_the_fields_column_of_version_edits_can_have_any_position(tmp_path, capfd):
     """They are written while they are made, which is possible only at the end of a row."""
     path = tmp_path / "MANIFEST-000001"
     with cordwood.open(path, "x") as writer:
@@ -118,7 +118,7 @@ def test_fields_of_a_version_edit_can_be_anywhere(tmp_path, capfd):
     ]
 
 
-def test_the_limit_ends_a_follower(tmp_path, capfd):
+def test_a_follower_ends_when_it_reaches_the_limit(tmp_path, capfd):
     """It does not wait for more records."""
     path = tmp_path / "live.log"
     with cordwood.open(path, "x") as writer:

@@ -100,7 +100,7 @@ def imported(statement, cwd):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_verb_imports_slow_modules_without_need(command, tmp_path):
+def test_commands_import_slow_modules_only_when_needed(command, tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"one", b"two"]))
     modules = imported(f"from cordwood.cli import main; main({command.split()!r})", tmp_path)
     assert {name.partition(".")[0] for name in modules} & SLOW == COMMANDS[command]
@@ -125,7 +125,7 @@ def test_import_checks_cover_each_verb():
     assert {command.split()[0] for command in COMMANDS} == set(VERBS) - {"completion"}
 
 
-def test_importing_the_package_loads_no_slow_modules(tmp_path):
+def test_importing_the_package_does_not_load_slow_modules(tmp_path):
     modules = imported("import cordwood", tmp_path)
     assert "cordwood.types" in modules
     assert {name.partition(".")[0] for name in modules} & SLOW == set()
@@ -140,7 +140,7 @@ def test_importing_the_package_loads_no_slow_modules(tmp_path):
         ("wandb", ["convert", "--as", "wandb", "x.wandb", "x.ndjson"], "all fields of a record need"),
     ],
 )
-def test_a_package_that_fails_to_import_is_reported_in_one_line(package, command, need, tmp_path):
+def test_a_failed_import_of_a_package_is_reported_in_one_line(package, command, need, tmp_path):
     directory = tmp_path / "packages" / package
     directory.mkdir(parents=True)
     (directory / "__init__.py").write_text("raise AttributeError('no float_\\nin this release')")

@@ -37,7 +37,7 @@ def directory(tmp_path):
      "salvage new {}", "salvage --overwrite new {}", "write", "write --append",
      "convert new {}.csv", "map --svg {} new"],
 )  # fmt: skip
-def test_names_in_lines(command, is_there, directory):
+def test_file_names_cannot_break_lines_of_output(command, is_there, directory):
     (directory / "new").write_bytes(reference.encode([b"one"]))
     name = NAME if is_there else f"no{NAME}"
     words = [word.format(name) for word in command.split()]
@@ -55,7 +55,7 @@ def test_names_in_json_are_exact(directory):
         assert {json.loads(line)["source"] for line in out.splitlines()} == {NAME}, command
 
 
-def test_columns_of_split(directory):
+def test_the_split_command_omits_names_that_would_break_its_columns(directory):
     """A name that cannot be in a column is not printed."""
     plain = "two words\\ä.log"
     (directory / plain).write_bytes(reference.encode([b"one"]))
@@ -88,12 +88,12 @@ def on_a_terminal(*arguments, cwd):
         ("follow --timeout 0", b"\\u001b[2J\t\xc3\xa4\\xff\\u009b\n"),
     ],
 )
-def test_records_on_a_terminal(command, shown, tmp_path):
+def test_records_are_escaped_on_a_terminal(command, shown, tmp_path):
     (tmp_path / "log").write_bytes(reference.encode(["\x1b[2J\tä".encode() + b"\xff\xc2\x9b"]))
     assert on_a_terminal(*command.split(), "log", cwd=tmp_path) == shown
 
 
-def test_json_on_a_terminal_stays_json(tmp_path):
+def test_json_output_on_a_terminal_stays_json(tmp_path):
     text = "\x1b\x7f\x9b\u202eä\U000e0001"
     (tmp_path / "log").write_bytes(reference.encode([text.encode()]))
     for command, field in [
@@ -120,7 +120,7 @@ def hint_on_a_terminal(*arguments, cwd):
     return shown.removesuffix("end\n")
 
 
-def test_cat_hints_how_to_decode_records(tmp_path):
+def test_cat_explains_how_to_decode_records(tmp_path):
     batch = b"\7\0\0\0\0\0\0\0\1\0\0\0\1\3key\5value"
     (tmp_path / "db").mkdir()
     (tmp_path / "db/000003.log").write_bytes(reference.encode([batch, batch]))
@@ -138,7 +138,7 @@ def test_cat_hints_how_to_decode_records(tmp_path):
     assert hint_on_a_terminal("cat", "--json", "db", cwd=tmp_path) == hint
 
 
-def test_piped_bytes_are_exact(tmp_path):
+def test_output_to_a_pipe_has_the_exact_bytes(tmp_path):
     record = b"\x1b[2J\xff\0"
     (tmp_path / "log").write_bytes(reference.encode([record]))
     done = subprocess.run(

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="the sessions are those 
 
 
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_session(path, tmp_path):
+def test_each_session_produces_its_recorded_output(path, tmp_path):
     assert transcript.replayed(path, tmp_path) == path.read_text(encoding="utf-8")
 
 
@@ -31,7 +31,7 @@ def test_session(path, tmp_path):
         ("ok: true", False),
     ],
 )
-def test_a_session_compares_only_the_fields_it_shows(shown, is_right, tmp_path):
+def test_a_recorded_session_compares_only_the_fields_shown(shown, is_right, tmp_path):
     session = tmp_path / "session.md"
     command = """printf '{"ok":true,"end":{"at":7},"other":%s}\\n' $RANDOM | fields ok end.at"""
     session.write_text(f"```console\n$ {command}\n{shown}\n```\n")

@@ -48,7 +48,7 @@ def started(arguments, directory, prepare=None):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["a.ndjson", "a.csv", "a.parquet", "a.log"])
-def test_a_killed_process_leaves_no_file_under_the_name(name, tmp_path):
+def test_a_killed_process_leaves_no_file_with_the_final_name(name, tmp_path):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
     verb = ["salvage"] if name.endswith(".log") else ["convert", "--as", "raw"]
@@ -159,7 +159,7 @@ def test_a_program_keeps_its_signal_handlers(handlers, tmp_path):
     assert {number: signal.getsignal(number) for number in handlers} == handlers
 
 
-def test_a_thread_may_write_a_table(tmp_path):
+def test_a_table_can_be_written_in_a_thread(tmp_path):
     """Only the main thread may handle signals."""
     (tmp_path / "log").write_bytes(LOG)
     statuses = []
@@ -192,7 +192,7 @@ def test_a_new_file_gets_its_name_once_it_is_complete(tmp_path):
 
 
 @pytest.mark.usefixtures("links")
-def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
+def test_a_new_file_does_not_replace_a_file_that_appears_during_writing(tmp_path):
     path = tmp_path / "a.csv"
 
     def write():
@@ -219,7 +219,7 @@ def test_salvage_syncs_the_directory(options, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
-def test_a_pipe_is_written_to(tmp_path):
+def test_convert_writes_to_a_named_pipe(tmp_path):
     log, pipe = tmp_path / "log", tmp_path / "a.csv"
     with cordwood.open(log, "x") as writer:
         writer.append(b"one")

@@ -44,7 +44,7 @@ def run(*arguments):
     ],
     ids=" ".join,
 )
-def test_a_url_gives_the_output_of_its_file(arguments, path):
+def test_commands_print_the_same_for_a_url_as_for_its_file(arguments, path):
     url = f"file://{path}"
     expected = run(*arguments, str(path))
     assert expected[0] in {0, 3}
@@ -78,14 +78,14 @@ def test_every_file_system_exception_becomes_a_message(verb, url, tmp_path, capf
     assert "Traceback" not in err
 
 
-def test_a_url_of_a_directory_fails(capfd):
+def test_reading_a_directory_url_as_a_single_log_fails(capfd):
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.pipe_file("/directory/a.log", b"")
     assert main(["verify", "memory://directory"]) == 1
     assert capfd.readouterr().err.splitlines()[0] == "cordwood: memory://directory: Is a directory"
 
 
-def test_a_file_named_by_url_and_path_is_read_once(path, capfd):
+def test_a_file_that_is_named_by_url_and_by_path_is_read_once(path, capfd):
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.pipe_file("/one.log", b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     names = [str(path), f"file://{path}", "memory://one.log", "memory://one.log"]
@@ -98,7 +98,7 @@ def test_a_file_named_by_url_and_path_is_read_once(path, capfd):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a name has no colon here")
 @pytest.mark.parametrize("name", ["https://x.log", "memory://x.log", "simplecache::s3://x.log"])
-def test_a_file_comes_before_a_url(name, tmp_path, monkeypatch, capfd):
+def test_a_file_with_the_name_of_a_url_takes_precedence(name, tmp_path, monkeypatch, capfd):
     """The shell gives this name of a file, if somebody's archive has a directory named `https:`."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / name
@@ -116,7 +116,7 @@ def test_a_file_comes_before_a_url(name, tmp_path, monkeypatch, capfd):
     ]
 
 
-def test_a_client_error_names_its_source_and_others_are_read(monkeypatch, capfd):
+def test_a_client_error_names_its_source_and_other_sources_are_read(monkeypatch, capfd):
     """Clients have classes of errors of their own, without a file name."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
 
@@ -161,7 +161,7 @@ def test_salvage(path, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_a_missing_url_does_not_stop_the_others(path, tmp_path):
+def test_a_missing_url_does_not_stop_the_other_sources(path, tmp_path):
     status, out, err = run("verify", f"file://{tmp_path}/missing.log", str(path))
     assert status == 1
     assert err == f"cordwood: file://{tmp_path}/missing.log: No such file or directory\n"
@@ -174,7 +174,7 @@ def test_a_missing_url_does_not_stop_the_others(path, tmp_path):
     [["cat"], ["info"], ["map"], ["fragments"], ["split", "--len", "32KiB"], ["stat"], ["verify"]],
     ids=" ".join,
 )
-def test_an_unknown_protocol_fails_only_its_source(arguments, path):
+def test_an_unknown_protocol_affects_only_its_source(arguments, path):
     alone = run(*arguments, str(path))
     status, out, err = run(*arguments, "unheard-of://a", str(path))
     assert status == 1
@@ -183,7 +183,7 @@ def test_an_unknown_protocol_fails_only_its_source(arguments, path):
     assert run(*arguments, "unheard-of://a")[0] == 1
 
 
-def test_an_unknown_protocol_in_a_table(path):
+def test_the_error_of_convert_states_a_url_with_an_unknown_protocol(path):
     for options in [], ["--as", "auto"], ["--to", "csv"]:
         status, out, err = run("convert", "--as", "raw", *options, str(path), "unheard-of://a", "-")
         assert (status, len(out) > 20) == (1, True), err
@@ -191,7 +191,7 @@ def test_an_unknown_protocol_in_a_table(path):
         assert run("convert", "--as", "raw", *options, "unheard-of://a")[0] == 1
 
 
-def test_an_unknown_protocol_in_json(path):
+def test_json_output_states_a_url_with_an_unknown_protocol(path):
     _, out, _ = run("verify", "--json", "unheard-of://a", str(path))
     assert out.startswith('{"source":"unheard-of://a","error":"Protocol not known: unheard-of"}\n')
     assert '"failed_count":1' in out
@@ -200,7 +200,7 @@ def test_an_unknown_protocol_in_json(path):
 @pytest.mark.parametrize(
     "arguments", ["write", "follow", "salvage -", "salvage --overwrite -", "convert --as raw --to csv -", "map - --svg"]
 )
-def test_a_url_is_only_read(arguments):
+def test_writing_to_a_url_or_following_it_is_refused(arguments):
     status, _, err = run(*arguments.split(), "memory://a.log")
     why = "only a file on this machine can be followed" if arguments == "follow" else "URLs can only be read"
     assert (status, f"is a URL, and {why}" in err) == (2, True), err

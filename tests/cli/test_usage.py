@@ -13,7 +13,7 @@ import cordwood
 from cordwood.cli import main
 
 
-def test_ctrl_c_while_a_verb_is_imported(monkeypatch, capfd):
+def test_ctrl_c_during_the_import_of_a_command_prints_nothing(monkeypatch, capfd):
     def interrupted(name):
         raise KeyboardInterrupt
 
@@ -36,7 +36,7 @@ def test_a_new_log_never_replaces_a_pipe_or_device(options, verb, tmp_path, capf
 
 
 @pytest.mark.parametrize("verb", ["cat", "convert --as raw", "fragments"])
-def test_a_log_that_is_cut_while_it_is_read(verb, tmp_path):
+def test_a_log_that_is_truncated_during_reading_is_reported(verb, tmp_path):
     log = tmp_path / "log"
     with cordwood.open(log, "x") as writer:
         writer.extend([b"%020d" % number for number in range(500_000)])
@@ -74,7 +74,7 @@ sys.exit(main(sys.argv[1:]))
     ],
     ids=["cat", "convert several", "convert"],
 )
-def test_a_log_for_which_there_is_not_enough_memory(arguments, out, err, tmp_path):
+def test_a_log_that_exceeds_memory_is_reported_and_other_logs_are_read(arguments, out, err, tmp_path):
     for name, record in ("large.log", bytes(96 << 20)), ("small.log", b"small"):
         with cordwood.open(tmp_path / name, "x") as writer:
             writer.append(record)
@@ -125,7 +125,7 @@ def test_colors_depend_on_the_terminal_and_the_user(settings, has_colors, tmp_pa
 @pytest.mark.parametrize(
     "verb", ["info", "cat", "stat", "verify", "map", "fragments", "convert --as raw", "split", "salvage", "pack"]
 )
-def test_many_files_need_few_descriptors(verb, tmp_path):
+def test_reading_many_files_needs_few_file_descriptors(verb, tmp_path):
     directory = tmp_path / "logs"
     directory.mkdir()
     for number in range(100):

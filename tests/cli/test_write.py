@@ -51,7 +51,7 @@ def test_write_flushes_stdout_before_waiting_for_input():
         assert (process.stdout.read(), process.wait(HANG)) == (b"", 0)
 
 
-def test_a_named_pipe_reader_may_stop_early(tmp_path):
+def test_write_ends_quietly_if_the_named_pipe_reader_stops_early(tmp_path):
     """As with stdout: no message, and the status of a closed pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -67,7 +67,7 @@ def test_a_named_pipe_reader_may_stop_early(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["lines", "nul"])
-def test_a_record_that_is_longer_than_the_limit_is_refused(form, monkeypatch):
+def test_write_refuses_a_record_longer_than_the_limit(form, monkeypatch):
     assert _framing.RECORD_LEN_MAX == 1 << 30
     monkeypatch.setattr(_framing, "RECORD_LEN_MAX", 200_000)
     delimiter = {"lines": b"\n", "nul": b"\0"}[form]

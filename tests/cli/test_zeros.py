@@ -66,13 +66,13 @@ def test_trailing_zeros_are_reported_with_offset_and_length(verb, run, tmp_path)
         "a file header and zeros": (b":W&B\xe1\xbe\0" + bytes(BLOCK_LEN - 7), 3),
     }.values(),
 )
-def test_strict_fails_on_trailing_zeros_unless_padding(verb, content, status, run, tmp_path):
+def test_the_strict_option_fails_on_trailing_zeros_that_are_not_padding(verb, content, status, run, tmp_path):
     path = write(tmp_path / "log", content)
     assert run(*verb.split(), "--strict", path)[0] == status
     assert run(*verb.split(), path)[0] == 0
 
 
-def test_padding_is_reported_and_the_log_is_ok(run, tmp_path):
+def test_verify_reports_padding_and_exits_with_success(run, tmp_path):
     path = write(tmp_path / "log", LOG + bytes(BLOCK_LEN - 20))
     for arguments in (["verify", "--strict", path], ["salvage", path, tmp_path / "new"]):
         status, out, _ = run(*arguments)
@@ -84,7 +84,7 @@ def test_padding_is_reported_and_the_log_is_ok(run, tmp_path):
         assert "at 20: 32,748 zeros at the end: padding" in out
 
 
-def test_a_file_of_zeros_only_is_only_zeros(run, tmp_path):
+def test_verify_reports_a_file_of_zeros_as_only_zeros(run, tmp_path):
     path = write(tmp_path / "000003.log", bytes(5_000))
     assert f"{path}: only zeros, 5,000 bytes" in run("verify", path)[1]
     assert f"{path}: INCOMPLETE, only zeros, 5,000 bytes" in run("verify", "--strict", path)[1]
@@ -95,7 +95,7 @@ def test_a_file_of_zeros_only_is_only_zeros(run, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
-def test_an_export_half_zeros_is_incomplete(form, run, tmp_path):
+def test_an_export_that_is_half_zeros_is_incomplete(form, run, tmp_path):
     """A copy that ends in zeros, as an interrupted download may leave it."""
     if form == "parquet":
         pytest.importorskip("pyarrow.parquet")
@@ -115,7 +115,7 @@ def test_an_export_half_zeros_is_incomplete(form, run, tmp_path):
         assert f"{half}: at {len(whole) // 2:,}: {len(whole) // 2:,} zeros at the end: {MEANING}" in err
 
 
-def test_the_json_has_the_offset(run, tmp_path):
+def test_verify_and_stat_print_the_zeros_offset_in_json(run, tmp_path):
     path = write(tmp_path / "log", LOG + bytes(5_000))
     report = json.loads(run("verify", "--json", path)[1])
     assert (report["ok"], report["outcome"]) == (True, {"kind": "clean", "offset": 5_020, "zeros_offset": 20})
@@ -153,7 +153,7 @@ def test_a_writer_still_handles_trailing_zeros(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["wandb", "swanlab"])
-def test_every_list_reports_an_empty_run(suffix, run, tmp_path):
+def test_verify_info_and_evidence_report_an_empty_run(suffix, run, tmp_path):
     directory = tmp_path / "runs"
     directory.mkdir()
     path = write(directory / f"run-1.{suffix}", b"")
@@ -176,7 +176,7 @@ def test_every_list_reports_an_empty_run(suffix, run, tmp_path):
     assert "2 logs, 0 damaged, 1 incomplete" in cordwood.evidence(directory).html
 
 
-def test_a_run_damaged_at_its_first_byte_is_not_empty(run, tmp_path):
+def test_a_run_that_is_damaged_at_its_first_byte_is_not_empty(run, tmp_path):
     path = tmp_path / "run-1.wandb"
     with cordwood.open(path, "w", dialect="wandb") as writer:
         writer.extend([b"\x12\x00"] * 40)
@@ -186,7 +186,7 @@ def test_a_run_damaged_at_its_first_byte_is_not_empty(run, tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "map"])
-def test_zeros_after_an_incomplete_record_are_not_padding(verb, run, tmp_path):
+def test_zeros_after_an_incomplete_record_do_not_count_as_padding(verb, run, tmp_path):
     torn = reference.encode([b"a record of which the second half never reached the disk"], len(LOG))[:40]
     path = write(tmp_path / "log", LOG + torn + bytes(BLOCK_LEN - len(LOG) - len(torn)))
     out = run(verb, path)[1]

@@ -12,7 +12,7 @@ from write_batch import PUT, write_batch
 from cordwood.compat import ccl, dfindexeddb
 
 
-def test_ccl_zeros(tmp_path):
+def test_ccl_zeros_at_the_end_are_skipped(tmp_path):
     """chromium-reader also skips them; ccl_leveldb does not."""
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([write_batch(7, [(PUT, b"key", b"value")])]) + bytes(100_000))
@@ -33,7 +33,7 @@ def test_ccl_not_a_batch_is_reported(tmp_path, caplog):
     assert [record.name for record in caplog.records] == ["cordwood"] * 4
 
 
-def test_batches_of_a_transaction_db(tmp_path, caplog):
+def test_drop_ins_ignore_no_ops_and_log_data_of_transaction_batches(tmp_path, caplog):
     """RocksDB starts each with a no-op and may put log data in it: neither is counted or has a key."""
     parts = [b"\x0d", b"\x01\x01a\x01b", b"\x03\x04blob", b"\x00\x01c"]
     batch = bytes.fromhex("0700000000000000 02000000") + b"".join(parts)
@@ -61,7 +61,7 @@ def logs_with_counts(directory):
         yield count, path
 
 
-def test_ccl_count(tmp_path, caplog):
+def test_ccl_count_that_is_wrong_loses_no_operation_and_is_logged(tmp_path, caplog):
     for count, path in logs_with_counts(tmp_path):
         caplog.clear()
         log = ccl.LogFile(path)
@@ -73,7 +73,7 @@ def test_ccl_count(tmp_path, caplog):
         theirs.close()
 
 
-def test_dfindexeddb_count(tmp_path, caplog):
+def test_dfindexeddb_count_that_is_wrong_is_kept_and_logged(tmp_path, caplog):
     for count, path in logs_with_counts(tmp_path):
         caplog.clear()
         found, _ = dfindexeddb.FileReader(str(path)).GetWriteBatches()
@@ -88,7 +88,7 @@ def test_dfindexeddb_count(tmp_path, caplog):
         assert (found.count, [key.key for key in found.records]) == (count, [b"a", b"c"][:count])
 
 
-def test_ccl_only_logs(tmp_path):
+def test_ccl_only_logs_are_supported(tmp_path):
     assert {"LdbFile", "ManifestFile", "RawLevelDb"}.isdisjoint(dir(ccl))
     with pytest.raises(FileNotFoundError):
         ccl.LogFile(tmp_path / "000005.log")
@@ -96,7 +96,7 @@ def test_ccl_only_logs(tmp_path):
         ccl.LogFile(tmp_path / "name.log")
 
 
-def test_dfindexeddb_only_logs():
+def test_dfindexeddb_only_logs_omits_other_constructors():
     assert not any(hasattr(dfindexeddb.PhysicalRecord, name) for name in ("FromDecoder", "FromStream", "FromBytes"))
 
 

@@ -97,7 +97,7 @@ def log(tmp_path):
     return path
 
 
-def test_the_contents_of_the_documents(log):
+def test_documents_contain_the_values_of_their_properties(log):
     found = list(parse_leveldb_documents(str(log)))
     plain = {
         "text": "ä",
@@ -121,7 +121,7 @@ def test_the_contents_of_the_documents(log):
 
 @pytest.mark.skipif(not JUDGE.exists(), reason=f"no App Engine SDK in {JUDGE}; `make test-python` installs it")
 @pytest.mark.parametrize("export", [pytest.param(None, id="made here"), *FIRESTORE])
-def test_the_documents_of_leveldb_export(export, log):
+def test_documents_match_those_of_leveldb_export(export, log):
     path = export or log
     command = [str(JUDGE), str(TESTS / "helpers" / "appengine_judge.py"), "rows", str(path)]
     expected = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
@@ -133,7 +133,7 @@ def test_the_documents_of_leveldb_export(export, log):
     assert rows == expected
 
 
-def test_leveldb_export_documents(tmp_path):
+def test_leveldb_export_documents_have_numeric_ids_and_typed_maps(tmp_path):
     """Numbers as names, and in maps the types that leveldb-export lacks."""
     place = b"\x2b\x31" + bytes(8) + b"\x39" + bytes(8) + b"\x2c"
     inside = NO_KEY + value("empty", field(3, b"")) + value("place", place, meaning=9)
@@ -145,7 +145,7 @@ def test_leveldb_export_documents(tmp_path):
     assert found["map"] == {"empty": "", "place": entity.GeoPoint(0.0, 0.0), "blob": b"\xff", "ascii": "a"}
 
 
-def test_leveldb_export_values(tmp_path):
+def test_leveldb_export_values_have_their_own_types(tmp_path):
     path = tmp_path / "output-0"
     place = b"\x2b\x31" + bytes(8) + b"\x39" + bytes(8) + b"\x2c"
     path.write_bytes(
@@ -156,7 +156,7 @@ def test_leveldb_export_values(tmp_path):
     assert type(found["text"]) is str
 
 
-def test_leveldb_export_not_an_entity(tmp_path):
+def test_leveldb_export_not_an_entity_raises_a_payload_error(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(written([DOCUMENTS[0], b"no entity"]))
     documents = parse_leveldb_documents(str(path))
@@ -165,7 +165,7 @@ def test_leveldb_export_not_an_entity(tmp_path):
         next(documents)
 
 
-def test_a_property_with_the_name_of_the_key(tmp_path):
+def test_a_property_with_the_name_of_the_key_field_raises_an_error(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(written([document("a", value("_key", field(3, b"x")))]))
     with pytest.raises(RuntimeError, match="_key"):

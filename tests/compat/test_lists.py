@@ -30,7 +30,7 @@ def names_in(text):
     return re.findall(r"^\* \*\*([a-z-]+)\*\*:", text, re.MULTILINE)
 
 
-def test_the_page_and_the_modules_list_the_same():
+def test_the_page_and_the_modules_list_the_same_deviations():
     page = (Path(__file__).parents[2] / "docs/reference/compat.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     for title, module in MODULES.items():
@@ -49,7 +49,7 @@ def test_each_deviation_is_tested():
             assert (drop_in, name) in shown or is_named, (title, name)
 
 
-def test_importing_a_drop_in_loads_no_original():
+def test_importing_a_drop_in_does_not_load_the_original():
     names = ", ".join(module.__name__.rpartition(".")[2] for module in MODULES.values() if module is not compat)
     script = f"import sys; from cordwood.compat import {names};"
     script += "print({'wandb', 'google', 'asyncio', 'typing_extensions'} & {*sys.modules})"

@@ -122,7 +122,7 @@ SPECIAL = {"__enter__", "__iter__", "__next__"}  # The parameters of `__exit__` 
 
 
 @pytest.mark.parametrize(("theirs", "ours", "missing"), MODULES, ids=lambda item: item if type(item) is str else "")
-def test_the_names_of_the_original(theirs, ours, missing):
+def test_drop_ins_define_the_public_names_of_the_originals(theirs, ours, missing):
     theirs = original(theirs)
     names = {*public_names(theirs)}
     assert names >= missing
@@ -158,7 +158,7 @@ def compare(name, theirs, ours, module):
 
 
 @pytest.mark.parametrize("module", BY_HAND, ids=lambda module: module.__name__)
-def test_the_names_of_tests_that_cannot_be_run(module):
+def test_drop_ins_define_the_names_of_originals_that_cannot_be_installed(module):
     for name, expected in BY_HAND[module].items():
         ours = getattr(module, name)
         if not isinstance(expected, dict):
@@ -177,7 +177,7 @@ def test_ccl_only_logs_lists_the_missing_names():
     assert CCL_MISSING.isdisjoint(dir(ccl))
 
 
-def test_ccl_offset(tmp_path):
+def test_ccl_offset_counts_from_the_start_of_the_batch_record(tmp_path):
     """The offset of a batch in several fragments, and of an operation in it."""
     batch = write_batch(7, [(PUT, b"key", bytes(40_000)), (PUT, b"other", b"")])
     path = tmp_path / "000005.log"
@@ -189,7 +189,7 @@ def test_ccl_offset(tmp_path):
         log.close()
 
 
-def test_ccl_path(tmp_path):
+def test_ccl_path_can_be_a_string(tmp_path):
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([write_batch(7, [(PUT, b"key", b"value")])]))
     assert [found.key for found in ccl.LogFile(str(path))] == [b"key"]
@@ -197,7 +197,7 @@ def test_ccl_path(tmp_path):
         original("chromium_reader.leveldb").LogFile(str(path))
 
 
-def test_leveldb_export_names():
+def test_leveldb_export_names_omit_private_helpers():
     assert not hasattr(leveldb_export, "parse_entity_field")
     assert not hasattr(leveldb_export, "utils")
 
@@ -208,7 +208,7 @@ def test_every_listed_name_exists(name):
     assert all(hasattr(module, each) for each in module.__all__)
 
 
-def test_the_records_of_tables(tmp_path):
+def test_scripts_can_create_records_of_tables(tmp_path):
     """Scripts also create `Record` objects."""
     key = b"key" + (7 << 8 | 1).to_bytes(8, "little")
     record = ccl.Record.ldb_record(key, b"value", tmp_path, 12, True)

@@ -61,7 +61,7 @@ def test_appengine_writes_inside_with_only():
     assert file.getvalue() == b""
 
 
-def test_appengine_close():
+def test_appengine_close_can_be_called_twice():
     """Closing twice, and again after further records."""
     file = io.BytesIO()
     with appengine.RecordsWriter(file) as writer:
@@ -71,7 +71,7 @@ def test_appengine_close():
     assert len(file.getvalue()) == 32_768
 
 
-def test_appengine_append_after_close():
+def test_appengine_append_after_close_starts_the_next_block():
     file = io.BytesIO()
     with appengine.RecordsWriter(file) as writer:
         writer.write(b"one")
@@ -83,7 +83,7 @@ def test_appengine_append_after_close():
 
 
 @pytest.mark.parametrize("used", [1, 10, 32_760, 32_768, 40_000])
-def test_appengine_append(used):
+def test_appengine_append_starts_at_the_next_block(used):
     file = io.BytesIO(reference.encode([bytes(used - 7)]) if used > 7 else b"\0" * used)
     start = file.seek(0, io.SEEK_END)
     with appengine.RecordsWriter(file) as writer:
@@ -96,7 +96,7 @@ def test_appengine_append(used):
     assert list(appengine.RecordsReader(file))[-len(RECORDS) :] == RECORDS
 
 
-def test_appengine_bytes(tmp_path):
+def test_appengine_bytes_are_required_for_reading_and_writing(tmp_path):
     with appengine.RecordsWriter(io.BytesIO()) as writer, pytest.raises(TypeError):
         writer.write("one")
     path = tmp_path / "output-0"
@@ -128,7 +128,7 @@ def test_appengine_read_ahead_and_seek():
     assert list(appengine.RecordsReader(file)) == RECORDS[3:]
 
 
-def test_appengine_torn_tail(tmp_path):
+def test_appengine_torn_tail_is_read_once_it_is_complete(tmp_path):
     path = tmp_path / "output-0"
     whole = reference.encode(RECORDS[:2])
     path.write_bytes(whole[:-3])
@@ -149,7 +149,7 @@ class OnlySome:
             setattr(self, name, getattr(file, name))
 
 
-def test_appengine_only_read():
+def test_appengine_only_read_is_required_of_a_source():
     pipe = OnlySome(io.BytesIO(reference.encode(RECORDS)), "read")
     reader = appengine.RecordsReader(pipe)
     assert list(reader) == RECORDS
@@ -160,7 +160,7 @@ def test_appengine_only_read():
 
 
 @pytest.mark.parametrize("start", [0, 2, 3])
-def test_an_object_that_cannot_seek_is_read_from_its_position(start):
+def test_an_unseekable_object_is_read_from_its_position(start):
     """The source has `tell`, which the original cannot do without."""
     offsets = [*reference.record_offsets(RECORDS)]
     for module in (original("leveldb_export.records"), leveldb_export, appengine):
@@ -178,7 +178,7 @@ def test_an_object_that_cannot_seek_is_read_from_its_position(start):
         reader.seek(0)
 
 
-def test_a_torn_tail_of_an_object_that_cannot_seek():
+def test_a_torn_tail_of_an_unseekable_object_raises_eof_error():
     reader = appengine.RecordsReader(OnlySome(io.BytesIO(reference.encode(RECORDS)[:-3]), "read", "tell"))
     assert list(reader) == RECORDS[:-1]
     for _ in range(2):
@@ -187,14 +187,14 @@ def test_a_torn_tail_of_an_object_that_cannot_seek():
 
 
 @pytest.mark.parametrize("source", ["output-0", b"content", bytearray(40)])
-def test_paths_that_are_not_files(source):
+def test_a_records_reader_refuses_objects_that_are_not_files(source):
     for module in (original("leveldb_export.records"), leveldb_export, appengine):
         reader = module.RecordsReader(source)
         with pytest.raises(AttributeError):
             reader.read()
 
 
-def test_the_exceptions_of_seek(tmp_path):
+def test_seek_raises_the_exceptions_of_the_original(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode(RECORDS))
     with path.open("rb") as file:
@@ -243,7 +243,7 @@ def test_a_write_that_fails_is_reported_once():
     gc.collect()
 
 
-def test_appengine_logger(caplog):
+def test_appengine_logger_is_that_of_cordwood(caplog):
     log = bytearray(reference.encode([b"one", b"two"]))
     log[8] ^= 1
     reader = appengine.RecordsReader(io.BytesIO(log))
@@ -253,14 +253,14 @@ def test_appengine_logger(caplog):
     assert [(region.offset, region.end_offset) for region in reader.reader.skipped] == [(0, 20)]
 
 
-def test_leveldb_export_seek():
+def test_leveldb_export_seek_continues_at_the_given_offset():
     reader = leveldb_export.RecordsReader(io.BytesIO(reference.encode(RECORDS)))
     reader.seek(10)
     assert next(iter(reader)) == RECORDS[1]
     assert not hasattr(original("leveldb_export.records").RecordsReader, "seek")
 
 
-def test_appengine_tell():
+def test_appengine_tell_returns_offsets_before_and_after_damage():
     """Before and after damage."""
     log = bytearray(reference.encode([b"one", bytes(32_768), b"two"]))
     log[17 + 10] ^= 1

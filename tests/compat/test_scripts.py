@@ -55,7 +55,7 @@ DATA_STORE = ("from wandb.sdk.internal.datastore import DataStore", "from cordwo
 DATA_STORE_MODULE = ("from wandb.sdk.internal import datastore", "from cordwood.compat import wandb as datastore")
 
 
-def test_history_rows(tmp_path):
+def test_a_script_prints_the_history_rows_of_a_run(tmp_path):
     script = """
         import json
 
@@ -74,7 +74,7 @@ def test_history_rows(tmp_path):
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_a_run_that_is_not_finished(is_running, tmp_path):
+def test_a_script_reads_a_run_that_is_not_finished(is_running, tmp_path):
     """A guard around `scan_data` takes a failure in the last block for the end. The drop-in ends without one."""
     script = """
         def robust_scan(store):
@@ -135,7 +135,7 @@ def test_a_script_seeks_to_the_next_block_after_an_error(tmp_path):
     run_both(script, DATA_STORE_MODULE, path)
 
 
-def test_a_script_that_overrides_open_for_scan(tmp_path):
+def test_a_script_can_override_open_for_scan(tmp_path):
     """Scripts have one in order to read a read-only file, or to inspect each fragment."""
     script = """
         import os
@@ -177,7 +177,7 @@ RECORDS = pytest.mark.parametrize(
 
 
 @RECORDS
-def test_an_export_is_read(tmp_path, imports):
+def test_a_script_reads_an_export(tmp_path, imports):
     script = """
         import pathlib
 
@@ -213,7 +213,7 @@ def test_a_script_reads_the_version_and_then_the_rest(tmp_path, imports):
 
 
 @RECORDS
-def test_the_rest_of_an_export(tmp_path, imports):
+def test_a_script_continues_an_export_where_it_stopped(tmp_path, imports):
     """Continues where an earlier run stopped, appending to a file that exists."""
     script = """
         with open(path, "rb") as raw:
@@ -233,7 +233,7 @@ def test_the_rest_of_an_export(tmp_path, imports):
 LEVELDB_MODULE = ("from chromium_reader import leveldb", "from cordwood.compat import ccl as leveldb")
 
 
-def test_all_keys_to_a_table(tmp_path):
+def test_a_script_writes_all_keys_to_a_csv_table(tmp_path):
     script = """
         import csv, sys
 
@@ -244,7 +244,7 @@ def test_all_keys_to_a_table(tmp_path):
     assert len(run_both(script, LEVELDB_MODULE, log_file(tmp_path, LEVELDB, BATCHES)).splitlines()) == 120
 
 
-def test_the_newest_value_of_each_key(tmp_path):
+def test_a_script_finds_the_newest_value_of_each_key(tmp_path):
     script = """
         newest = {}
         for record in leveldb.LogFile(path):
@@ -258,7 +258,7 @@ def test_the_newest_value_of_each_key(tmp_path):
     assert found.splitlines() == [f"{b'key-%d' % index} {b'value %d' % (55 + index)}" for index in range(5)]
 
 
-def test_deleted_keys_and_where_they_are(tmp_path):
+def test_a_script_lists_deleted_keys_and_their_offsets(tmp_path):
     script = """
         log = leveldb.LogFile(path)
         deleted = [(record.key, record.offset) for record in log if record.state.value == 0]
@@ -275,7 +275,7 @@ def test_deleted_keys_and_where_they_are(tmp_path):
 LOG_MODULE = ("from dfindexeddb.leveldb import log", "from cordwood.compat import dfindexeddb as log")
 
 
-def test_keys_to_json(tmp_path):
+def test_a_script_writes_keys_as_json(tmp_path):
     script = """
         import dataclasses, json
 
@@ -289,7 +289,7 @@ def test_keys_to_json(tmp_path):
     assert [row["sequence_number"] for row in rows] == list(range(1, 121))
 
 
-def test_batches_with_several_keys(tmp_path):
+def test_a_script_lists_batches_with_several_keys(tmp_path):
     script = """
         for batch in log.FileReader(str(path)).GetWriteBatches():
             if batch.count > 1:
@@ -298,7 +298,7 @@ def test_batches_with_several_keys(tmp_path):
     assert len(run_both(script, LOG_MODULE, log_file(tmp_path, LEVELDB, BATCHES)).splitlines()) == 60
 
 
-def test_a_map_of_the_fragments(tmp_path):
+def test_a_script_lists_blocks_and_fragments(tmp_path):
     script = """
         for block in log.FileReader(str(path)).GetBlocks():
             print(block.offset, len(block.data))

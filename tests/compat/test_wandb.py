@@ -56,7 +56,7 @@ def scanned(path):
 
 
 @pytest.mark.parametrize("name", lengths(WANDB))
-def test_wandb_write(name, tmp_path):
+def test_wandb_write_gives_the_bytes_and_offsets_of_the_original(name, tmp_path):
     """The same bytes and the same offsets, which say how much is on the disk."""
     theirs, ours = original(WANDB_MODULE).DataStore(), wandb.DataStore()
     theirs.open_for_write(str(tmp_path / "theirs"))
@@ -84,7 +84,7 @@ def test_wandb_write_syncs_the_records_it_reports_as_durable(tmp_path):
         store.close()
 
 
-def test_wandb_write_takes_any_message(tmp_path):
+def test_wandb_write_accepts_any_message(tmp_path):
     store = wandb.DataStore()
     store.open_for_write(str(tmp_path / "run-1.wandb"))
     assert store.write(OnlySerialize()) == (7, 17, 0)
@@ -95,7 +95,7 @@ def test_wandb_write_takes_any_message(tmp_path):
         wandb.DataStore().open_for_write(str(tmp_path / "run-1.wandb"))
 
 
-def test_wandb_append(tmp_path):
+def test_wandb_append_continues_a_file_record_by_record(tmp_path):
     path = tmp_path / "run-1.wandb"
     for record in RECORDS:
         store = wandb.DataStore()
@@ -113,7 +113,7 @@ def test_wandb_append(tmp_path):
     assert path.read_bytes() == b""
 
 
-def test_wandb_append_refuses(tmp_path):
+def test_wandb_append_refuses_torn_and_damaged_files(tmp_path):
     path = written(tmp_path, WANDB, RECORDS)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(cordwood.TornTailError):
@@ -125,7 +125,7 @@ def test_wandb_append_refuses(tmp_path):
         wandb.DataStore().open_for_append(str(path))
 
 
-def test_wandb_continues(tmp_path):
+def test_wandb_continues_after_damage_that_was_raised(tmp_path):
     log = Log.of(WANDB, RECORDS)
     start = log.spans[2][0][0]
     log.file[start + 8] ^= 1
@@ -197,7 +197,7 @@ def test_wandb_reads_past_more_damage_than_the_reader_lists(tmp_path, caplog):
     store.close()
 
 
-def test_much_damage_between_records(tmp_path, caplog):
+def test_a_data_store_reads_past_thousands_of_damaged_records(tmp_path, caplog):
     log = Log.of(WANDB, [b"%08d" % index for index in range(6_000)])
     damaged = [spans[0][0] for spans in log.spans[::2] if len(spans) == 1]
     for start in damaged:
@@ -228,7 +228,7 @@ def test_wandb_reads_a_torn_record_once_it_is_complete(cut, tmp_path):
     store.close()
 
 
-def test_wandb_old_files(tmp_path):
+def test_wandb_old_files_can_be_scanned(tmp_path):
     path = tmp_path / "run-1.wandb"
     with cordwood.Writer(path, dialect="wandb_old") as writer:
         writer.extend(RECORDS)
@@ -270,7 +270,7 @@ def test_wandb_read_only_descriptor(tmp_path):
     assert outcomes == [RECORDS[0], wandb.FileHeaderError]
 
 
-def test_wandb_read_only(tmp_path, monkeypatch):
+def test_wandb_read_only_mode_is_used_for_scanning(tmp_path, monkeypatch):
     modes = []
     original_open = open
     monkeypatch.setattr("builtins.open", lambda name, mode="r": modes.append(mode) or original_open(name, mode))
@@ -279,7 +279,7 @@ def test_wandb_read_only(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("header", [b"", WANDB.header[:6], b":SWL\xd6\xe1\x02", b":W&B\xe1\xbe\x01"])
-def test_wandb_file_header(header, tmp_path):
+def test_wandb_file_header_errors_match_the_original(header, tmp_path):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(header)
     theirs = original(WANDB_MODULE).DataStore()
@@ -324,7 +324,7 @@ def test_wandb_continues_after_a_wrong_file_header(header, tmp_path):
     assert found[0] == found[1]
 
 
-def test_calls_that_need_an_open_file(tmp_path):
+def test_calls_before_open_raise_the_errors_of_the_original(tmp_path):
     stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
     theirs, ours = (dict(calls_of(store)) for store in stores)
     assert ours == theirs
@@ -346,7 +346,7 @@ def test_calls_that_need_an_open_file(tmp_path):
     assert ours == theirs
 
 
-def test_wandb_reuse(tmp_path):
+def test_wandb_reuse_of_a_store_opens_another_file(tmp_path):
     """The same store opens another file, with or without `close`."""
     store = scanned(written(tmp_path, WANDB, RECORDS))
     assert store.scan_data() == RECORDS[0]
@@ -361,7 +361,7 @@ def test_wandb_reuse(tmp_path):
 
 
 @lets_go_of_files
-def test_another_file_is_opened(tmp_path):
+def test_opening_another_file_releases_the_first_file(tmp_path):
     """There is no `close` in between. The first file is released."""
     paths = [written(tmp_path, WANDB, [name.encode()] * 2, name) for name in ("one", "two")]
     stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
@@ -404,7 +404,7 @@ def test_wandb_keeps_reading_the_opened_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [os.fsencode, Path, lambda path: os.open(path, os.O_RDWR)])
-def test_the_arguments_of_open(kind, tmp_path):
+def test_open_accepts_the_arguments_of_the_original(kind, tmp_path):
     path = str(written(tmp_path, WANDB, RECORDS))
     for store in (original(WANDB_MODULE).DataStore(), wandb.DataStore()):
         store.open_for_scan(kind(path))
@@ -421,7 +421,7 @@ def test_the_arguments_of_open(kind, tmp_path):
     store.close()
 
 
-def test_a_file_is_written_by_any_path(tmp_path):
+def test_a_data_store_writes_to_any_kind_of_path(tmp_path):
     for kind in (os.fsencode, Path, str):
         path = tmp_path / kind.__name__
         store = wandb.DataStore()
@@ -433,7 +433,7 @@ def test_a_file_is_written_by_any_path(tmp_path):
         assert len(path.read_bytes()) == 17
 
 
-def test_wandb_write_refuses(tmp_path):
+def test_wandb_write_refuses_descriptors_and_seeks(tmp_path):
     store = wandb.DataStore()
     with pytest.raises(TypeError):
         store.open_for_write(7)
@@ -443,7 +443,7 @@ def test_wandb_write_refuses(tmp_path):
     store.close()
 
 
-def test_scan_data_and_scan_record_in_turns(tmp_path):
+def test_scan_data_and_scan_record_share_one_position(tmp_path):
     """They share a file, which one of them reads ahead."""
     records = [b"%d" % index * 100 for index in range(200)]
     path = written(tmp_path, WANDB, records)
@@ -455,7 +455,7 @@ def test_scan_data_and_scan_record_in_turns(tmp_path):
     assert found[0] == found[1]
 
 
-def test_wandb_logger(caplog, tmp_path):
+def test_wandb_logger_is_missing_and_nothing_is_logged(caplog, tmp_path):
     with caplog.at_level(logging.INFO):
         scanned(written(tmp_path, WANDB, RECORDS)).close()
     assert not caplog.records
@@ -483,7 +483,7 @@ def test_continuing_after_an_exception_loses_no_record(damage, tmp_path):
     assert missing <= ({records[-1]} if damage == "length_past_end" else set())
 
 
-def test_compat_limit(tmp_path, monkeypatch):
+def test_compat_limit_is_that_of_the_reader(tmp_path, monkeypatch):
     """The limit is `Reader`'s; a smaller one stands in for it here."""
     assert cordwood.Reader.__text_signature__ is None or "1073741824" in str(cordwood.Reader.__text_signature__)
     monkeypatch.setattr(
@@ -498,6 +498,6 @@ def test_compat_limit(tmp_path, monkeypatch):
     store.close()
 
 
-def test_compat_private():
+def test_compat_private_attributes_used_by_scripts_exist():
     """The private attributes that scripts for wandb use."""
     assert {"_fp", "_index", "_fname", "_size_bytes", "_opened_for_scan", "_flush_offset"} <= {*vars(wandb.DataStore())}

@@ -83,7 +83,7 @@ def check(found, count):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_a_feed_checking_after_each_new_log_misses_nothing(changes, engine, seed, tmp_path):
+def test_a_feed_that_is_polled_after_each_new_log_misses_no_change(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0
@@ -100,7 +100,7 @@ def test_a_feed_checking_after_each_new_log_misses_nothing(changes, engine, seed
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_a_feed_that_is_too_slow_names_what_it_has_missed(changes, engine, seed, tmp_path):
+def test_a_feed_that_is_too_slow_names_the_missed_sequence_numbers(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0
@@ -130,7 +130,7 @@ def test_a_feed_reads_the_logs_that_rocksdb_keeps(changes, tmp_path):
     assert check(found, 100) == 0
 
 
-def test_a_write_without_a_log_is_a_gap(changes, tmp_path):
+def test_a_feed_reports_an_unlogged_write_as_a_gap(changes, tmp_path):
     database = RocksDB(tmp_path / "db")
     database.put(key_of(1), b"value")
     database.put_without_log(key_of(2), b"value")
@@ -139,7 +139,7 @@ def test_a_write_without_a_log_is_a_gap(changes, tmp_path):
     database.close()
 
 
-def test_a_feed_is_resumed_at_the_number_after_the_last_batch(changes, tmp_path):
+def test_a_feed_resumes_at_the_sequence_number_after_the_last_batch(changes, tmp_path):
     database = LevelDB(tmp_path / "db")
     for number in range(1, 6):
         database.put(key_of(number), b"value")

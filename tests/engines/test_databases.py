@@ -131,7 +131,7 @@ def test_a_missing_current_is_a_fault(database):
     assert keys_in_leveldb(database) == 2_001
 
 
-def test_a_manifest_that_is_missing_is_named(database, capsys):
+def test_info_reports_a_missing_manifest(database, capsys):
     [manifest] = database.glob("MANIFEST-*")
     (database / "CURRENT").write_text("MANIFEST-000099\n")
     assert refuses(database, is_rocksdb=False)
@@ -150,7 +150,7 @@ def test_a_manifest_that_is_missing_is_named(database, capsys):
     )
 
 
-def test_a_database_without_any_log_is_judged(database, capsys):
+def test_info_judges_a_database_without_logs(database, capsys):
     """Its tables are left."""
     for path in [*database.glob("*.log"), *database.glob("MANIFEST-*")]:
         path.unlink()
@@ -160,12 +160,12 @@ def test_a_database_without_any_log_is_judged(database, capsys):
     assert printed.out.startswith(f"{database}: a database of LevelDB\n  logs     0\n")
 
 
-def test_the_name_in_current_may_be_of_any_length(database):
+def test_an_overlong_name_in_current_is_reported_as_invalid(database):
     (database / "CURRENT").write_text("MANIFEST-" + "9" * 5_000 + "\n")
     assert kinds(database) == [("current_invalid", "CURRENT")]
 
 
-def test_the_newest_of_several_manifests_is_an_intact_one(database):
+def test_the_suggested_current_names_the_newest_intact_manifest(database):
     [manifest] = database.glob("MANIFEST-*")
     damaged = bytearray(manifest.read_bytes())
     damaged[40] ^= 1
@@ -206,7 +206,7 @@ def test_a_damaged_manifest_is_a_fault(database):
     assert database_in(str(database)).right_current is None
 
 
-def test_missing_tables_are_named(database, capsys):
+def test_info_lists_the_missing_tables(database, capsys):
     listed = listed_tables(database)
     assert len(listed) >= 2
     listed[0].unlink()
@@ -218,7 +218,7 @@ def test_missing_tables_are_named(database, capsys):
     assert sorted(kinds(database)) == [("table_missing", listed[0].name), ("table_short", listed[1].name)]
 
 
-def test_the_log_that_leveldb_needs_is_named(database, capsys):
+def test_verify_reports_the_missing_log_that_leveldb_needs(database, capsys):
     """LevelDB opens the database without a report."""
     for log in sorted(database.glob("*.log")):
         needed = log
@@ -231,7 +231,7 @@ def test_the_log_that_leveldb_needs_is_named(database, capsys):
     assert f"{name} is missing, which LevelDB does not report" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_damaged_log_the_engine_ignores_is_not_needed(tmp_path, capsys):
+def test_a_damaged_log_that_the_engine_ignores_is_not_needed(tmp_path, capsys):
     directory = tmp_path / "db"
     with plyvel.DB(str(directory), create_if_missing=True) as database:
         database.put(b"key", b"value")
@@ -303,7 +303,7 @@ def test_a_table_newer_than_the_manifest_reveals_a_missing_log(newer, expected, 
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_an_empty_log_is_mentioned_but_is_no_fault(is_rocksdb, tmp_path, capsys):
+def test_an_empty_log_is_mentioned_but_is_not_a_fault(is_rocksdb, tmp_path, capsys):
     """The engine opens the database without the writes. A new database looks the same."""
     directory = tmp_path / "db"
     database = rocksdb(directory) if is_rocksdb else plyvel.DB(str(directory), create_if_missing=True)
@@ -349,7 +349,7 @@ def crashed(tmp_path_factory):
 
 
 @pytest.mark.parametrize("part", [0, 0.5, 0.999], ids=["empty", "half", "torn"])
-def test_a_needed_log_that_lacks_its_last_writes_is_a_fault(part, crashed, tmp_path, capsys):
+def test_a_needed_log_that_lacks_its_last_writes_is_reported_as_a_fault(part, crashed, tmp_path, capsys):
     """LevelDB opens the database without an error, and without these writes."""
     directory, count = shutil.copytree(crashed[0], tmp_path / "db"), crashed[1]
     assert database_in(str(directory)).ok
@@ -395,7 +395,7 @@ def made_in_leveldb(directory, sequences, *, last_sequence=0):
         ([[1], [2], []], 1, "", [("log_empty", "000005.log")]),
     ],
 )
-def test_the_sequence_numbers_of_the_logs_of_leveldb_continue(sequences, last_sequence, info, expected, tmp_path):
+def test_a_gap_between_leveldb_log_sequence_numbers_is_a_fault(sequences, last_sequence, info, expected, tmp_path):
     made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
     (tmp_path / "LOG").write_text(info)
     assert kinds(tmp_path) == expected
@@ -405,7 +405,7 @@ def test_the_sequence_numbers_of_the_logs_of_leveldb_continue(sequences, last_se
     ("info", "kind"),
     [("Recovering log #2\n", "log_cut"), ("Recovering log #4\n", "log_empty"), (None, "log_empty")],
 )
-def test_a_table_reveals_lost_writes_of_an_empty_log(info, kind, tmp_path):
+def test_a_newer_table_reveals_writes_that_an_empty_log_lost(info, kind, tmp_path):
     """Unless LevelDB recovers a database, it makes a table after log 4 from the writes in log 3."""
     made_in_leveldb(tmp_path, [[], [2]], last_sequence=1)
     (tmp_path / "000005.ldb").write_bytes(b"table")
@@ -445,7 +445,7 @@ for number in range(10**9):
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.003"])
-def test_a_leveldb_that_is_killed_again_and_again_is_healthy(seconds, tmp_path):
+def test_a_leveldb_database_has_no_fault_after_repeated_kills(seconds, tmp_path):
     """Its logs may be several, torn at the end, and empty where a flush found no write."""
     chance = random.Random(0)
     for _ in range(200 if FULL else 10):
@@ -457,7 +457,7 @@ def test_a_leveldb_that_is_killed_again_and_again_is_healthy(seconds, tmp_path):
             assert database_in(str(tmp_path)).ok, database_in(str(tmp_path))
 
 
-def test_the_damaged_one_of_several_databases_is_named(database, tmp_path, capsys):
+def test_info_identifies_the_damaged_database_among_several(database, tmp_path, capsys):
     shutil.copytree(database, tmp_path / "all/whole")
     shutil.copytree(database, tmp_path / "all/faulty")
     (tmp_path / "all/faulty/CURRENT").write_bytes(b"")
@@ -542,7 +542,7 @@ def test_a_damaged_needed_log_is_a_fault_with_a_repair(is_rocksdb, bits, tmp_pat
     assert keys(directory) == (1_000 if bits == "one bit" else 999)
 
 
-def test_logs_the_engine_ignores_may_be_damaged(tmp_path, capsys):
+def test_damage_in_logs_that_the_engine_ignores_is_not_a_fault(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     plyvel.DB(str(directory)).close()
     old = directory / "000001.log"
@@ -609,7 +609,7 @@ def recycled(tmp_path):
     return directory, max(directory.glob("*.log"))
 
 
-def test_a_recycled_newest_log_without_records_is_no_fault(recycled, capsys):
+def test_a_recycled_newest_log_without_records_is_not_a_fault(recycled, capsys):
     directory, log = recycled
     results = cordwood.verify(directory)
     assert (results.ok, results[str(log)].record_count, results[str(log)].other_log_number) == (True, 0, None)
@@ -646,7 +646,7 @@ def test_an_older_or_renamed_log_without_own_records_is_a_fault(recycled, tmp_pa
     assert main(["verify", str(newer)]) == 3
 
 
-def test_a_log_of_zeros_has_no_record(tmp_path, capsys):
+def test_a_log_of_zeros_counts_as_a_log_without_records(tmp_path, capsys):
     """As after a loss of power. LevelDB opens the database without a report."""
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
@@ -671,14 +671,14 @@ def test_a_log_of_zeros_has_no_record(tmp_path, capsys):
         ([[]], 5, None),
     ],
 )
-def test_writes_counted_by_the_manifest_but_in_no_log_are_named(sequences, last_sequence, expected, tmp_path):
+def test_writes_that_the_manifest_counts_but_no_log_contains_are_named(sequences, last_sequence, expected, tmp_path):
     made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
     found = [problem.missing_sequences for problem in database_in(str(tmp_path)).problems if problem.missing_sequences]
     assert found == ([expected] if expected else [])
     assert database_in(str(tmp_path)).ok
 
 
-def test_a_newest_log_truncated_between_records_lacks_writes(tmp_path, capsys):
+def test_a_newest_log_that_is_truncated_between_records_lacks_writes(tmp_path, capsys):
     """LevelDB opens the database without a report. A compaction counts the writes that are only in the log, too."""
     directory = opened_leveldb(tmp_path)
     [log], [manifest] = directory.glob("*.log"), directory.glob("MANIFEST-*")
@@ -744,7 +744,7 @@ def test_sequence_numbers_reveal_lost_edits_of_a_rocksdb_manifest(tmp_path, caps
     ("logs", "start", "unlisted"),
     [([32, 34], 113, [33, 35]), ([32, 34], 1, []), ([28, 34], 113, []), ([32], 113, [33, 35])],
 )
-def test_a_rocksdb_manifest_may_have_lost_all_later_edits(logs, start, unlisted, tmp_path):
+def test_unlisted_tables_reveal_a_rocksdb_manifest_without_later_edits(logs, start, unlisted, tmp_path):
     """It says that the next file is number 30: a log with a smaller number is the first one."""
     directory = edited(tmp_path)
     for number in logs:
@@ -754,7 +754,7 @@ def test_a_rocksdb_manifest_may_have_lost_all_later_edits(logs, start, unlisted,
     assert kinds(directory) == [("table_unlisted", f"{number:06}.sst") for number in unlisted]
 
 
-def test_a_gap_from_unlogged_writes_is_no_fault(tmp_path):
+def test_a_sequence_gap_from_unlogged_writes_is_not_a_fault(tmp_path):
     directory = tmp_path / "db"
     database = rocksdb(directory)
     without = WriteOptions()
@@ -801,7 +801,7 @@ def test_repair_keeps_the_other_data_if_a_table_is_truncated(is_rocksdb, tmp_pat
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_info_suggests_a_repair_for_tables_alone(is_rocksdb, tmp_path, capsys):
+def test_info_suggests_a_repair_for_a_directory_that_contains_only_tables(is_rocksdb, tmp_path, capsys):
     (filled_rocksdb if is_rocksdb else filled_leveldb)(tmp_path / "db")
     directory = tmp_path / "tables"
     directory.mkdir()
@@ -835,7 +835,7 @@ ANNEX = b"/annex/objects/SHA256E-s12345--" + b"0" * 64 + b".ldb\n"
 @pytest.mark.parametrize(
     ("content", "command"), [(POINTER, "lfs pull"), (ANNEX, "annex get .")], ids=["Git LFS", "git-annex"]
 )
-def test_files_that_were_not_fetched_are_the_only_problem(names, content, command, database, capsys):
+def test_info_suggests_a_fetch_instead_of_a_repair_for_unfetched_files(names, content, command, database, capsys):
     """The engine's repair would make an empty database."""
     for pattern in names:
         for path in database.glob(pattern):
@@ -854,7 +854,7 @@ def test_files_that_were_not_fetched_are_the_only_problem(names, content, comman
 
 
 @pytest.mark.parametrize(("name", "is_right"), [("CURRENT.bak", True), ("CURRENT.7", True), ("CURRENT.x", False)])
-def test_a_file_by_which_goleveldb_opens_the_database_is_mentioned(name, is_right, database, capsys):
+def test_a_backup_of_current_that_goleveldb_reads_is_mentioned(name, is_right, database, capsys):
     """By `GetMeta` of its `file_storage.go`."""
     [manifest] = database.glob("MANIFEST-*")
     (database / name).write_text(f"{manifest.name}\n")
@@ -879,7 +879,7 @@ def test_each_repair_line_names_its_database(database, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["db", "a b", "it's", "100%"])
-def test_on_windows_the_lines_write_the_right_bytes(name, database, tmp_path, capsys, monkeypatch):
+def test_the_suggested_windows_commands_write_the_right_bytes(name, database, tmp_path, capsys, monkeypatch):
     """`echo` of cmd.exe and PowerShell would not."""
     monkeypatch.setattr(_terminal, "IS_WINDOWS", True)
     directory = database.rename(tmp_path / name)
@@ -902,14 +902,14 @@ def test_on_windows_the_lines_write_the_right_bytes(name, database, tmp_path, ca
 # No database -----------------------------------------------------------------------------------
 
 
-def test_a_directory_of_copied_logs_is_no_database(whole, tmp_path):
+def test_a_directory_of_copied_logs_is_not_a_database(whole, tmp_path):
     for path in [*whole.glob("*.log"), *whole.glob("MANIFEST-*")]:
         shutil.copy(path, tmp_path)
     assert database_in(str(tmp_path)) is None
     assert main(["verify", str(tmp_path)]) == 0
 
 
-def test_a_directory_of_segments_is_no_database(tmp_path):
+def test_a_directory_of_segments_is_not_a_database(tmp_path):
     for number in range(3):
         (tmp_path / f"{number:020}.log").write_bytes(reference.encode([b"one"]))
     (tmp_path / "LOCK").write_bytes(b"")
@@ -929,7 +929,7 @@ def test_the_directory_of_titan_is_not_judged(database):
     assert database_in(str(database.rename(database.with_name("titandb")))) is None
 
 
-def test_a_database_that_leveldb_repaired_is_whole(database):
+def test_a_database_that_leveldb_repaired_has_no_fault(database):
     """It needs no log: all writes are in tables. Before, its MANIFEST was missing."""
     next(database.glob("MANIFEST-*")).unlink()
     plyvel.repair_db(str(database))
@@ -937,7 +937,7 @@ def test_a_database_that_leveldb_repaired_is_whole(database):
     assert keys_in_leveldb(database) == 2_001
 
 
-def test_the_files_that_a_repair_replaced_are_not_a_database(database):
+def test_files_that_a_repair_replaced_are_not_judged_as_a_database(database):
     """LevelDB moves its MANIFEST, its logs and an unfinished table to the directory `lost`."""
     (database / "000999.ldb").write_bytes(b"unfinished")
     plyvel.repair_db(str(database))
@@ -969,7 +969,7 @@ def filled(database, count=1_000):
     database.flush()
 
 
-def test_missing_tables_of_rocksdb_are_named(tmp_path):
+def test_missing_rocksdb_tables_are_reported_by_name(tmp_path):
     """Even if none is left: its info log shows that the database has no other directory."""
     directory = tmp_path / "db"
     database = rocksdb(directory)
@@ -987,7 +987,7 @@ def test_missing_tables_of_rocksdb_are_named(tmp_path):
     assert {kind for kind, _ in kinds(directory)} <= {"table_elsewhere", "log_absent", "log_empty"}
 
 
-def test_a_blob_file_of_rocksdb_is_known(tmp_path):
+def test_a_rocksdb_blob_file_is_recognized(tmp_path):
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_enable_blob_files(True)
@@ -1001,7 +1001,7 @@ def test_a_blob_file_of_rocksdb_is_known(tmp_path):
 @pytest.mark.parametrize(
     "text", ["manifest file: C:\\data\\db/MANIFEST-000001", "manifest file:C:\\data\\db/MANIFEST-000001"]
 )
-def test_paths_of_windows_in_the_files_of_rocksdb_are_read(text, tmp_path):
+def test_windows_paths_in_rocksdb_files_are_understood(text, tmp_path):
     """Git may also have changed the ends of their lines."""
     directory = edited(tmp_path, new_file(7, 0), bytes([2, 6]))
     log = f"{text}\r\nSST files in C:\\data\\db\\ dir, Total Num: 1, files: 000007.sst\r\n"
@@ -1029,7 +1029,7 @@ def test_tables_and_logs_in_other_directories_are_not_missing(tmp_path):
             database.close()
 
 
-def test_a_backup_has_its_tables_in_another_directory(tmp_path):
+def test_missing_tables_of_a_rocksdb_backup_are_not_a_fault(tmp_path):
     database = rocksdb(tmp_path / "db")
     filled(database)
     database.close()
@@ -1068,7 +1068,7 @@ def new_file(number, path_id):
         ([], [("table_elsewhere", "000007.sst"), ("table_elsewhere", "000009.sst")]),
     ],
 )
-def test_the_directories_of_rocksdb_are_kept_apart(here, expected, tmp_path):
+def test_each_rocksdb_table_is_looked_for_in_its_own_directory(here, expected, tmp_path):
     """Table 7 is in the first of two directories, table 9 in the second; the database may be either, or neither."""
     directory = edited(tmp_path, new_file(7, 0), new_file(9, 1))
     (directory / "LOG").write_text("SST files in /elsewhere dir, Total Num: 1, files: 000007.sst\n")
@@ -1111,7 +1111,7 @@ def notes_of_logs(directory):
     return [note for note in kinds(directory) if note[0] != "log_absent"]
 
 
-def test_info_mentions_a_torn_rocksdb_log_before_a_newer_one(tmp_path, capsys):
+def test_info_mentions_a_torn_rocksdb_log_before_a_newer_log(tmp_path, capsys):
     """It continues in the newer log with the number of the write that the crash interrupted."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1123,7 +1123,7 @@ def test_info_mentions_a_torn_rocksdb_log_before_a_newer_one(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("left", ["all but one", "none"])
-def test_a_torn_log_that_costs_rocksdb_newer_logs_is_a_fault(left, tmp_path, capsys):
+def test_a_torn_log_that_makes_rocksdb_lose_newer_logs_is_a_fault(left, tmp_path, capsys):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     os.truncate(logs[0], logs[0].stat().st_size - 200 if left == "all but one" else 20)
@@ -1138,7 +1138,7 @@ def test_a_torn_log_that_costs_rocksdb_newer_logs_is_a_fault(left, tmp_path, cap
     assert (keys_in_rocksdb(directory), keys_in_rocksdb(tmp_path / "repaired")) == (kept, kept + 199)
 
 
-def test_a_log_growing_while_being_read_is_not_torn(tmp_path, monkeypatch):
+def test_a_log_that_grows_during_reading_is_not_torn(tmp_path, monkeypatch):
     """RocksDB writes the end of a log after it has made the file of the next one."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1156,7 +1156,7 @@ def test_a_log_growing_while_being_read_is_not_torn(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["kSkipAnyCorruptedRecords", "kTolerateCorruptedTailRecords"])
-def test_a_torn_log_is_no_fault_where_rocksdb_skips_it(mode, tmp_path):
+def test_a_torn_log_that_rocksdb_skips_is_not_a_fault(mode, tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory, mode)
     os.truncate(logs[0], logs[0].stat().st_size - 200)
@@ -1167,7 +1167,7 @@ def test_a_torn_log_is_no_fault_where_rocksdb_skips_it(mode, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100)])
-def test_an_older_log_of_rocksdb_without_a_record_is_mentioned(content, tmp_path):
+def test_an_older_rocksdb_log_without_a_record_is_mentioned(content, tmp_path):
     """RocksDB opens the database without a report. It may also leave such a log itself."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1177,7 +1177,7 @@ def test_an_older_log_of_rocksdb_without_a_record_is_mentioned(content, tmp_path
     assert keys_in_rocksdb(directory) < 298
 
 
-def test_a_newer_log_not_continuing_a_torn_one_is_a_fault(tmp_path):
+def test_a_newer_log_that_does_not_continue_a_torn_log_is_a_fault(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     shutil.copy(logs[1], logs[0])
@@ -1232,7 +1232,7 @@ def test_a_torn_log_that_makes_rocksdb_refuse_the_database_is_a_fault(tmp_path, 
     assert refuses(directory, is_rocksdb=True) is None
 
 
-def test_missing_logs_needed_by_a_column_family_are_mentioned(tmp_path):
+def test_missing_logs_that_a_column_family_needs_are_mentioned(tmp_path):
     """RocksDB opens the database without a report. The default family may never have been flushed."""
     directory = tmp_path / "db"
     subprocess.run([sys.executable, "-c", FAMILIES, str(directory), "0", "3000"], check=False)
@@ -1257,7 +1257,7 @@ def test_rocksdb_column_families_need_their_logs(here, expected, tmp_path):
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/old/db", [("log_absent", "000006.log")]), ("/old/logs", [])])
-def test_the_options_may_name_the_database_as_the_log_directory(path, expected, tmp_path):
+def test_the_rocksdb_options_can_name_the_database_as_the_log_directory(path, expected, tmp_path):
     """So do those of RocksDB before 7, also once the directory has been moved."""
     directory = edited(tmp_path, bytes([2, 6]))
     (directory / "OPTIONS-000004").write_text(f"[DBOptions]\n  wal_dir={path}\n")
@@ -1265,7 +1265,7 @@ def test_the_options_may_name_the_database_as_the_log_directory(path, expected, 
     assert kinds(directory) == expected
 
 
-def test_a_rocksdb_that_is_killed_again_and_again_is_healthy(tmp_path):
+def test_a_rocksdb_database_has_no_fault_after_repeated_kills(tmp_path):
     chance = random.Random(0)
     for seed in range(100 if FULL else 6):
         writer = subprocess.Popen([sys.executable, "-c", FAMILIES, str(tmp_path / "db"), str(seed), ""])
@@ -1340,7 +1340,7 @@ def wal_addition(number, synced_len=None):
         ([bytes([2, 8])], []),
     ],
 )
-def test_rocksdb_needs_the_logs_that_it_keeps_track_of(edits, expected, tmp_path):
+def test_rocksdb_needs_exactly_the_logs_that_its_manifest_tracks(edits, expected, tmp_path):
     directory = edited(tmp_path, *edits)
     (directory / "000008.log").write_bytes(reference.encode([bytes(43)]))
     assert (directory / "000008.log").stat().st_size == 50
@@ -1359,7 +1359,7 @@ def test_a_log_number_applies_to_the_family_in_its_edit(tmp_path):
     assert kinds(directory) == []
 
 
-def test_a_marker_of_pebble_takes_the_place_of_current(tmp_path):
+def test_a_pebble_marker_file_replaces_current(tmp_path):
     directory = edited(tmp_path)
     (directory / "CURRENT").unlink()
     (directory / "marker.manifest.000001.MANIFEST-000001").write_bytes(b"")
@@ -1371,7 +1371,7 @@ def test_a_marker_of_pebble_takes_the_place_of_current(tmp_path):
     assert database_in(str(directory)).right_current is None
 
 
-def test_an_unknown_edit_is_no_fault(tmp_path):
+def test_an_unknown_manifest_edit_is_mentioned_but_is_not_a_fault(tmp_path):
     """Pebble's tag 105 makes a table that several virtual ones share."""
     directory = edited(tmp_path, b"\x69\x05\x05")
     assert kinds(directory) == [("manifest_unknown", "MANIFEST-000005")]
@@ -1393,7 +1393,7 @@ def test_a_pipe_in_the_directory_of_a_database_is_not_opened(name, is_linked, ve
     assert (result.returncode, result.stderr) == (3 if name in ("CURRENT", "MANIFEST-000005") else 0, "")
 
 
-def test_file_names_no_engine_uses_are_ignored(tmp_path):
+def test_file_names_that_no_engine_uses_are_ignored(tmp_path):
     directory = edited(tmp_path)
     for name in ("OPTIONS-²", "OPTIONS-", "OPTIONS-" + "9" * 30, "MANIFEST-²"):
         (directory / name).write_text("pebble_version=1")
@@ -1410,7 +1410,7 @@ def test_file_names_no_engine_uses_are_ignored(tmp_path):
         ("OPTIONS-000007", "\n"),
     ],
 )
-def test_any_text_file_is_parsed_quickly(name, text, tmp_path):
+def test_parsing_any_text_file_takes_little_time(name, text, tmp_path):
     """If each occurrence were compared with the rest of the text, this would take many minutes."""
     directory = edited(tmp_path, new_file(7, 0), bytes([2, 9]))
     (directory / name).write_text(text * ((1 << 20) // len(text)))
@@ -1549,7 +1549,7 @@ def rocksdb_states(directory, chance):
 
 @pytest.mark.parametrize("seed", range(DATABASES))
 @pytest.mark.parametrize("states", [leveldb_states, rocksdb_states])
-def test_no_healthy_database_is_condemned(states, seed, tmp_path):
+def test_healthy_databases_are_never_reported_as_faulty(states, seed, tmp_path):
     """Live, and as a copy: whoever finds a fault in a copy must show that the engine refuses that copy."""
     chance = random.Random(seed)
     for count, directory in enumerate(states(tmp_path, chance)):
@@ -1568,7 +1568,7 @@ def test_no_healthy_database_is_condemned(states, seed, tmp_path):
         )
 
 
-def test_a_directory_changed_while_being_read_is_reread(database, monkeypatch):
+def test_a_directory_that_changes_during_reading_is_read_again(database, monkeypatch):
     """A table is removed after the MANIFEST was read that lists it: LevelDB had listed others instead."""
     [manifest] = database.glob("MANIFEST-*")
     table = listed_tables(database)[0]

@@ -61,7 +61,7 @@ def written_by_leveldb(tmp_path_factory):
     return directory, done
 
 
-def test_a_log_of_leveldb_is_read(written_by_leveldb):
+def test_a_reader_reads_a_log_written_by_leveldb(written_by_leveldb):
     directory, done = written_by_leveldb
     log = the_log_of(directory)
     with cordwood.open(log) as reader:
@@ -70,7 +70,7 @@ def test_a_log_of_leveldb_is_read(written_by_leveldb):
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", log.stat().st_size)
 
 
-def test_a_manifest_of_leveldb_is_read(written_by_leveldb):
+def test_a_reader_reads_a_manifest_written_by_leveldb(written_by_leveldb):
     directory, _ = written_by_leveldb
     [manifest] = directory.glob("MANIFEST-*")
     with cordwood.open(manifest) as reader:
@@ -83,7 +83,7 @@ def test_a_manifest_of_leveldb_is_read(written_by_leveldb):
         assert (reader.outcome.kind, reader.skipped) == ("clean", ())
 
 
-def test_writing_leveldbs_records_gives_the_same_file(written_by_leveldb, tmp_path):
+def test_writing_the_records_of_a_leveldb_log_reproduces_the_file(written_by_leveldb, tmp_path):
     directory, done = written_by_leveldb
     with cordwood.open(tmp_path / "copy.log", "x") as writer:
         writer.extend(write_batch(sequence, operations) for sequence, operations in done)
@@ -103,7 +103,7 @@ def log_of_cordwood(path, values):
     return path.read_bytes()
 
 
-def test_leveldb_opens_a_log_of_cordwood(tmp_path):
+def test_leveldb_opens_a_log_written_by_cordwood(tmp_path):
     values = [PAYLOAD[index : index + length] for index, length in enumerate(LENGTHS)]
     make_database_with(tmp_path / "database", log_of_cordwood(tmp_path / "x.log", values))
     found = keys_in_leveldb(tmp_path / "database", paranoid_checks=True)
@@ -208,7 +208,7 @@ def test_leveldb_and_cordwood_keep_the_same_records_of_a_damaged_log(tmp_path, d
 
 
 @pytest.mark.parametrize("options", [{"on_torn_tail": "truncate"}, {"on_torn_tail": "pad"}], ids=["truncate", "pad"])
-def test_leveldb_reads_a_torn_log_continued_by_cordwood(tmp_path, options):
+def test_leveldb_reads_a_torn_log_that_cordwood_continued(tmp_path, options):
     """LevelDB's own reuse of such a log loses the appended records."""
     directory = tmp_path / "database"
     database = open_database(directory)

@@ -49,13 +49,13 @@ class OneByOne:
         return piece
 
 
-def test_a_short_read_is_not_the_end():
+def test_a_short_read_does_not_end_the_log():
     """LevelDB issue 1285."""
     records = [b"one", bytes(5000), b"two"]
     assert list(cordwood.open(OneByOne(reference.encode(records)))) == records
 
 
-def test_a_log_cut_at_any_length_can_be_read():
+def test_a_log_that_is_truncated_at_any_length_can_be_read():
     """LevelDB before 1.16 could not open a database whose log was torn (issue 160)."""
     first = bytes(BLOCK_LEN - 2 * HEADER_LEN - 5)
     file = reference.encode([first, b"first, last"])  # The second is cut after five bytes, at the end of the block.
@@ -82,7 +82,7 @@ def test_a_changed_type_is_damage_and_does_not_end_the_log(kind, is_first):
 
 
 @pytest.mark.parametrize("kind", sorted(set(range(256)) - set(KINDS)))
-def test_an_unknown_type_with_a_valid_checksum_costs_only_itself(kind):
+def test_an_unknown_type_with_a_valid_checksum_loses_no_other_record(kind):
     """LevelDB uses types 5 and 6 as internal codes, so such a fragment ends the log. goleveldb drops the block."""
     file = ONE + fragment(kind, b"?") + TWO
     assert read(file, dialect="leveldb") == ([b"one", b"two"], [(10, 18, "unknown_kind")])
@@ -105,7 +105,7 @@ def test_a_header_in_the_last_bytes_of_a_block_is_read(left):
 # Losses are reported -------------------------------------------------------------------------------
 
 
-def test_damage_costs_one_block_and_is_reported_with_its_range():
+def test_damage_loses_one_block_and_is_reported_with_its_range():
     """W&B's readers raise AssertionError, or stop for good at the first damage; no reader reports the range."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file) == ([b"two"], [(0, BLOCK_LEN, "checksum_mismatch")])

@@ -32,7 +32,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_cordwood_reads_it(file):
+def test_cordwood_reads_a_packed_log(file):
     assert list(cordwood.open(file)) == PUTS
 
 
@@ -107,7 +107,7 @@ def test_other_rocksdb_modes_stop_at_or_skip_a_packed_log(tmp_path, file):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_naming_the_dialect_reports_an_unknown_type(file):
+def test_reading_with_a_named_dialect_reports_an_unknown_type(file):
     with pytest.raises(cordwood.CorruptionError) as caught:
         list(cordwood.open(file, dialect="leveldb"))
     assert caught.value.reason == "unknown_kind"

@@ -53,7 +53,7 @@ def filler_len(offset, distance):
 
 
 @pytest.mark.parametrize("distance", range(41))
-def test_records_of_every_length_near_a_block_end(distance):
+def test_records_of_every_length_near_a_block_end_match_the_reference(distance):
     sink = LastWrite()
     with cordwood.Writer(sink) as writer:
         for length in range(33_001):
@@ -92,7 +92,7 @@ def test_the_writer_returns_the_offset_of_each_record(records):
 
 
 @given(record_lists)
-def test_logs_of_the_reference_are_read(records):
+def test_a_reader_reads_logs_written_by_the_reference(records):
     with cordwood.open(reference.encode(records)) as reader:
         found = list(reader.records())
         assert [record.data for record in found] == records
@@ -109,7 +109,7 @@ def test_the_reference_reads_the_written_records(records):
 
 @pytest.mark.cell("one-file", "whole range")
 @given(files_with_ranges(), options, st.sampled_from(["skip", "stop"]))
-def test_events_of_damaged_files(file_with_range, options, policy):
+def test_a_damaged_file_has_the_records_and_regions_of_the_reference(file_with_range, options, policy):
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, stop=policy == "stop", **options)
@@ -136,7 +136,7 @@ def as_event(item):
 
 
 @given(files_with_ranges(), options)
-def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, options):
+def test_a_reader_raises_the_damage_that_the_reference_finds(file_with_range, options):
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, **options)
@@ -151,7 +151,7 @@ def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, o
 
 @pytest.mark.cell("one-file", "threads batches")
 @given(files, options, st.integers(0, 100_000), st.integers(1, 4))
-def test_packs_have_the_records_and_damage_of_the_reference(file, options, len_max, threads):
+def test_record_batches_have_the_records_and_damage_of_the_reference(file, options, len_max, threads):
     expected, end = expected_events(file, **options)
     found, offsets = [], []
     with cordwood.open(file, dialect="leveldb", **options) as reader:
@@ -174,7 +174,7 @@ def test_packs_have_the_records_and_damage_of_the_reference(file, options, len_m
 
 
 @given(files, options, st.integers(50, 70_000), st.sampled_from(["skip", "stop"]))
-def test_short_reads_return_the_same(file, options, len_max, policy):
+def test_short_reads_return_the_same_records_and_regions(file, options, len_max, policy):
     expected, end = expected_events(file, stop=policy == "stop", **options)
     # The length of the file is known only after it has been read.
     expected = [event for event in expected if getattr(event, "reason", None) != "not_read"]
@@ -205,7 +205,7 @@ def test_a_checksum_mismatch_reports_the_stored_checksum(file):
 
 
 @given(files, options, st.sampled_from(["raise", "skip", "stop"]))
-def test_no_byte_is_unaccounted_for(file, options, policy):
+def test_every_byte_belongs_to_a_record_a_region_or_the_format(file, options, policy):
     with cordwood.open(file, dialect="leveldb", on_corruption=policy, **options) as reader:
         found = [plain_record(item) for item in step_on(reader.records()) if isinstance(item, cordwood.Record)]
         events = sorted([*found, *plain_skipped(reader)], key=start_of)
@@ -229,7 +229,7 @@ def test_no_byte_is_unaccounted_for(file, options, policy):
 
 
 @given(files, options, st.data())
-def test_adjacent_ranges_give_the_whole(file, options, data):
+def test_adjacent_ranges_together_return_the_whole_log(file, options, data):
     cuts = data.draw(st.lists(st.integers(0, len(file)), max_size=5))
     edges = [0, *sorted(cuts), None]
     parts = []
@@ -254,7 +254,7 @@ def test_reading_resumes_at_any_record(file, index):
 
 @example(BLOCK_LEN)
 @given(st.integers(1, 2 * BLOCK_LEN))
-def test_every_prefix_of_a_log_gives_its_complete_records(length):
+def test_reading_any_prefix_of_a_log_returns_its_complete_records(length):
     records = [PAYLOAD[:1000], b"", PAYLOAD[:40_000], PAYLOAD[:24_000], b"x"]
     file = reference.encode(records)[:length]
     expected, end = expected_events(file)

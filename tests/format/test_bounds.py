@@ -15,13 +15,13 @@ COUNT = 200_000
 EMPTY = reference.encode([b""] * COUNT)
 
 
-def test_batches_of_empty_records_are_bounded():
+def test_a_batch_holds_at_most_65536_empty_records():
     lens = [len(batch) for batch in cordwood.Reader(EMPTY).record_batches(target_len=262_144)]
     assert max(lens) == 65_536
     assert sum(lens) == COUNT
 
 
-def test_packs_of_threads_are_bounded(tmp_path):
+def test_a_batch_that_threads_fill_holds_at_most_65536_empty_records(tmp_path):
     path = tmp_path / "empty.log"
     path.write_bytes(EMPTY)
     with cordwood.Reader(path) as reader:
@@ -30,7 +30,7 @@ def test_packs_of_threads_are_bounded(tmp_path):
     assert sum(lens) == COUNT
 
 
-def test_a_pack_of_short_records_holds_len_max_bytes():
+def test_a_batch_of_short_records_is_filled_to_target_len():
     # The bound on the number of records does not make packs of ordinary records smaller.
     records = [b"0123456789abcdef"] * 300_000
     packs = list(cordwood.Reader(reference.encode(records)).record_batches(target_len=1 << 20))
@@ -38,7 +38,7 @@ def test_a_pack_of_short_records_holds_len_max_bytes():
 
 
 @pytest.mark.parametrize("threads", [0, 257, 1 << 16, 1 << 40, 1 << 60, (1 << 63) - 1])
-def test_threads_are_1_to_256(threads):
+def test_thread_counts_outside_1_to_256_are_refused(threads):
     reader = cordwood.Reader(EMPTY)
     for call in (
         lambda: reader.record_batches(threads=threads),
@@ -66,7 +66,7 @@ def messages(caplog):
 MIDDLES = fragment(MIDDLE, b"") * 3000
 
 
-def test_the_logger_gets_ten_regions_and_a_summary(caplog):
+def test_the_logger_receives_ten_regions_and_a_summary(caplog):
     caplog.set_level(logging.WARNING, logger="cordwood")
     with cordwood.Reader(MIDDLES, on_corruption="skip") as reader:
         assert list(reader) == []
@@ -90,14 +90,14 @@ def test_the_summary_is_logged_when_reading_ends(caplog, leave):
     assert messages(caplog)[10:] == ["log: skipped 10 more regions, 70 bytes"]
 
 
-def test_ten_regions_need_no_summary(caplog):
+def test_exactly_ten_regions_are_logged_without_a_summary(caplog):
     caplog.set_level(logging.WARNING, logger="cordwood")
     with cordwood.Reader(MIDDLES[: 7 * 10], on_corruption="skip") as reader:
         assert list(reader) == []
     assert len(messages(caplog)) == 10
 
 
-def test_a_follower_reports_the_same(caplog, tmp_path):
+def test_a_follower_logs_ten_regions_and_a_summary(caplog, tmp_path):
     caplog.set_level(logging.WARNING, logger="cordwood")
     path = tmp_path / "followed.log"
     path.write_bytes(MIDDLES[: 7 * 100] + reference.encode([b"one"]))
@@ -154,7 +154,7 @@ def test_decompression_stops_at_256_mib_and_200_times_the_file(policy):
         assert sum(1 for _ in reader) == 30
 
 
-def test_verbs_and_a_follower_keep_the_decompression_limit(tmp_path):
+def test_commands_and_a_follower_observe_the_decompression_limit(tmp_path):
     refused(lambda: cordwood.verify(BOMBS))
     refused(lambda: cordwood.verify(BOMBS))
     refused(lambda: cordwood.stat(BOMBS))
@@ -172,7 +172,7 @@ def test_verbs_and_a_follower_keep_the_decompression_limit(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "cat", "follow --timeout 0"])
-def test_the_command_line_ends_with_the_error(tmp_path, verb):
+def test_commands_fail_with_the_decompression_limit_error(tmp_path, verb):
     path = tmp_path / "bombs.log"
     path.write_bytes(BOMBS)
     command = [sys.executable, "-m", "cordwood", *verb.split(), path]

@@ -45,7 +45,7 @@ def test_each_rule_is_stated_once():
     assert [rule for rule, count in Counter(rules()).items() if count > 1] == []
 
 
-def test_each_case_that_the_table_of_bugs_names_exists():
+def test_each_case_that_the_table_of_bugs_mentions_exists():
     table = (DOCS / "damage.md").read_text(encoding="utf-8").partition("\n## Bugs of other software")[2]
     named = re.findall(r'"([A-Z][^"|]{10,})"(?=[^|]*\|$)', table, re.MULTILINE)
     assert len(named) == 10
@@ -176,14 +176,14 @@ def test_a_command_that_does_not_exist_is_a_broken_runner(capsys):
     assert "it does not start" in capsys.readouterr().out
 
 
-def test_a_message_has_the_file_the_rules_the_request_and_the_bytes(capsys):
+def test_a_failure_message_states_the_file_rules_request_and_bytes(capsys):
     status, output = run(capsys, ("good", NO_ANSWER))
     assert status == 1
     for part in ("records-24 (must)", "records.json, rules A2", '"policy": "skip"', "54 bytes: 7d aa 5c 84"):
         assert part in output
 
 
-def test_offsets_unknown_to_a_reader_are_not_compared(tmp_path):
+def test_offsets_that_a_reader_does_not_know_are_not_compared(tmp_path):
     """Also those of records of which a case states only their number and a CRC."""
     checked = Counter()
     for number, case in enumerate(CASES):
@@ -220,7 +220,7 @@ def test_outcomes_of_stop_and_raise_are_derived_from_skip(tmp_path):
     assert checked["raise"] > 5
 
 
-def test_each_case_has_an_id_of_its_own():
+def test_each_conformance_case_has_a_unique_id():
     ids = [case["id"] for case in CASES]
     assert len(ids) == len(set(ids))
     assert all(case["id"].rpartition("-")[0] + ".json" == case["file"] for case in CASES)
@@ -251,7 +251,7 @@ def test_a_salvager_must_return_at_least_the_records_of_skip(capsys):
         assert ("which `skip` returns (S10)" in output) is bool(status)
 
 
-def test_a_known_difference_passes_and_a_stale_one_fails(capsys, tmp_path):
+def test_a_known_difference_passes_and_a_stale_entry_fails(capsys, tmp_path):
     file = tmp_path / "known.txt"
     file.write_text(f"X1: {ONE}\n")
     assert run(capsys, ("good", NO_ANSWER), known=suite.known_in(file))[0] == 0
@@ -259,7 +259,7 @@ def test_a_known_difference_passes_and_a_stale_one_fails(capsys, tmp_path):
     assert "no answer differs" in capsys.readouterr().out
 
 
-def test_the_archive_needs_no_other_file(tmp_path):
+def test_the_conformance_archive_can_run_without_other_files(tmp_path):
     archived = archive.written(tmp_path)
     with tarfile.open(archived) as found:
         found.extractall(tmp_path / "alone", filter="data")
@@ -281,7 +281,7 @@ for line in sys.stdin:
     assert re.search(r"^suite 2: \d+ equal, \d+ different$", done.stdout, re.MULTILINE)
 
 
-def test_the_cases_notice_nearly_all_changes_of_a_reader_and_the_rest_has_reasons():
+def test_the_cases_detect_nearly_all_changes_and_the_rest_have_reasons():
     files = [(mutants.ROOT / file).read_text(encoding="utf-8") for file in [*mutants.JAVASCRIPT, *mutants.PYTHON]]
     lines = {line.strip() for text in files for line in text.splitlines()}
     changed = {old for old, _ in mutants.reasons()}
@@ -294,7 +294,7 @@ def test_each_known_difference_names_a_case():
     assert KNOWN.keys() <= {case["name"] for case in CASES}
 
 
-def test_a_foreign_reader_fails_if_it_takes_too_long(monkeypatch):
+def test_a_foreign_reader_fails_if_it_takes_too_long_to_answer(monkeypatch):
     monkeypatch.setattr(foreign, "ARGUMENTS", [sys.executable, "-c", "import time; print('61'); time.sleep(60)"])
     monkeypatch.setattr(foreign, "COMMAND_SECONDS", 0.1)
     request = {"do": "read", "path": "some.log", "policy": "skip", "dialect": "leveldb"}

@@ -42,7 +42,7 @@ UNKNOWN_CODEC = bytes.fromhex("2cf661ad010040f9")
 
 @given(files, st.sampled_from(["skip", "stop", "salvage"]))
 @example(UNKNOWN_CODEC, "skip")
-def test_a_detected_log_is_read_as_the_reference_reads_it(file, policy):
+def test_a_detected_log_has_the_records_of_the_reference(file, policy):
     expected, end, refused_at = [], None, None
     try:
         *expected, end = reference.events(
@@ -69,7 +69,7 @@ def test_a_detected_log_is_read_as_the_reference_reads_it(file, policy):
 
 @given(files)
 @example(UNKNOWN_CODEC)
-def test_detection_loses_no_record_of_a_strict_reader(file):
+def test_a_detected_format_returns_every_record_of_a_strict_reader(file):
     for policy in ("skip", "salvage"):
         with cordwood.open(file, dialect="leveldb", on_corruption=policy) as reader:
             strict = {(record.offset, record.data) for record in reader.records()}
@@ -96,7 +96,7 @@ def test_logs_of_rocksdb_are_read_and_followed(path, no_log):
 
 
 @pytest.mark.parametrize("path", LATE_TIMESTAMPS)
-def test_logs_of_rocksdb_are_salvaged_as_they_are(path, tmp_path):
+def test_salvage_copies_rocksdb_logs_unchanged(path, tmp_path):
     new = tmp_path / path.name
     report = cordwood.salvage(path, new)
     assert report.not_kept == ()
@@ -110,7 +110,7 @@ def copies(value):
     return [value, copy.deepcopy(value), *(pickle.loads(pickle.dumps(value, version)) for version in range(2, 6))]  # noqa: S301
 
 
-def test_a_detected_format_reads_the_same_as_an_option(tmp_path):
+def test_a_detected_format_reads_the_same_records_as_a_named_format(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(LOG)
     with cordwood.Reader(path) as reader:
@@ -150,7 +150,7 @@ def test_a_named_dialect_is_strict(tmp_path):
 
 
 @pytest.mark.parametrize("place", [0, 1, 40, 90])
-def test_every_part_of_a_log_follows_the_same_rules(place, tmp_path, no_log):
+def test_ranges_splits_and_batches_follow_the_detected_metadata_rules(place, tmp_path, no_log):
     # Several MiB, so that threads share it.
     blocks = [padded(b"", BLOCK_LEN - 20).ljust(BLOCK_LEN, b"\0")] * 160
     late = padded(RECORD + SIZES + RECORD, BLOCK_LEN - 50).ljust(BLOCK_LEN, b"\0")
@@ -209,7 +209,7 @@ def of_plain_log():
 
 
 @pytest.mark.parametrize("make", [of_recycled_log, of_plain_log])
-def test_a_flipped_bit_in_the_first_fragments_costs_one_record(make):
+def test_a_flipped_bit_in_the_first_fragments_loses_one_record(make):
     records, log = make()
     for bit in range(480):
         flipped = bytearray(log)
@@ -219,7 +219,7 @@ def test_a_flipped_bit_in_the_first_fragments_costs_one_record(make):
             assert sum(region.severity == cordwood.types.Severity.CORRUPTION for region in reader.skipped) == 1, bit
 
 
-def test_a_flipped_bit_costs_one_record_with_timestamps():
+def test_a_flipped_bit_loses_one_record_with_timestamps():
     sizes = b"\1\0\0\0\x08\0"
     records = [b"record %02d, and its value" % index for index in range(40)]
     log = b"".join(numbered(11, sizes) + numbered(5, record) for record in records)
@@ -231,7 +231,7 @@ def test_a_flipped_bit_costs_one_record_with_timestamps():
 
 
 @pytest.mark.parametrize("log_number", [None, 7])
-def test_swapped_blocks_turn_no_frame_into_a_record(log_number, tmp_path):
+def test_swapped_blocks_do_not_turn_a_frame_into_a_record(log_number, tmp_path):
     path = tmp_path / "a.log"
     rng = random.Random(36)
     records = [rng.randbytes(700) for _ in range(300)]
@@ -256,7 +256,7 @@ def test_swapped_blocks_turn_no_frame_into_a_record(log_number, tmp_path):
             assert set(found) <= set(records)
 
 
-def test_frames_written_as_records_are_returned():
+def test_frames_that_were_written_as_records_are_returned():
     frame = bytes.fromhex("28b52ffd2003190000666f6f")
     log = reference.encode([frame] * 9_000)
     assert len(log) > 3 * BLOCK_LEN
@@ -278,7 +278,7 @@ def test_appending_keeps_a_late_record_at_the_end(policy, tmp_path):
 
 
 @pytest.mark.parametrize("length", range(1, len(SIZES)))
-def test_a_torn_late_record_is_cut_off(length, tmp_path):
+def test_appending_truncates_a_torn_late_record(length, tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(RECORD + SIZES[:length])
     with pytest.raises(cordwood.TornTailError):
@@ -329,7 +329,7 @@ def test_salvage_reports_which_engine_record_is_lost(kind, payload, not_kept, tm
         assert list(cordwood.open(new)) == [b"foo"] * 2
 
 
-def test_salvage_keeps_late_records_at_their_place(tmp_path):
+def test_salvage_keeps_late_metadata_records_in_order(tmp_path):
     predecessor = fragment(130, bytes(range(24)), {})
     # The damage is in the block before.
     damaged = bytearray(padded(b"", BLOCK_LEN - 20).ljust(BLOCK_LEN, b"\0"))
@@ -340,7 +340,7 @@ def test_salvage_keeps_late_records_at_their_place(tmp_path):
     assert kinds[-3:] == ["timestamp_sizes", "full", "predecessor"]
 
 
-def test_salvage_reports_a_late_metadata_record_it_drops(tmp_path):
+def test_salvage_reports_the_late_metadata_records_that_it_drops(tmp_path):
     damaged = bytearray(LOG)
     damaged[9] ^= 1
     report = cordwood.salvage(bytes(damaged), tmp_path / "new.log")
@@ -367,7 +367,7 @@ def test_salvage_reports_a_lost_required_edit(lost, tmp_path):
     assert cordwood.salvage(bytes(log), tmp_path / "both").not_kept == ("version_edit",)
 
 
-def test_a_manifest_without_a_record_is_known_by_its_name(tmp_path):
+def test_a_manifest_without_records_is_recognized_by_its_name(tmp_path):
     log = bytearray(reference.encode([COMPARATOR + b"".join(NUMBERS.values())]))
     log[9] ^= 1
     for name, not_kept in (("MANIFEST-000001", ("version_edit",)), ("other", ())):
@@ -375,7 +375,7 @@ def test_a_manifest_without_a_record_is_known_by_its_name(tmp_path):
         assert cordwood.salvage(tmp_path / name, tmp_path / f"new-{name}").not_kept == not_kept
 
 
-def test_other_damaged_logs_are_not_a_manifest(tmp_path):
+def test_a_damaged_log_with_another_name_is_not_taken_for_a_manifest(tmp_path):
     for index, record in enumerate(
         (b"", b"text", COMPARATOR + b"\0", bytes(12), b"\x01\x00\x00\x00\x00\x00\x00\x00\x00")
     ):

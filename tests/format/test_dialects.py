@@ -62,7 +62,7 @@ def expected_puts(values):
     return [(key_of(index), value) for index, value in enumerate(values)]
 
 
-def test_a_plain_log_of_rocksdb(tmp_path):
+def test_a_plain_rocksdb_log_is_read_as_leveldb(tmp_path):
     database = Rdict(str(tmp_path / "db"), options_of_rocksdb())
     put_all(database, RECORDS)
     log = shutil.copy(the_log_of(tmp_path / "db"), tmp_path)
@@ -74,7 +74,7 @@ def test_a_plain_log_of_rocksdb(tmp_path):
         assert (reader.skipped, reader.outcome.kind) == ((), "clean")
 
 
-def test_a_recycled_log_of_rocksdb(tmp_path):
+def test_a_recycled_rocksdb_log_ends_before_its_old_tail(tmp_path):
     """The file once contained a longer log, whose remains are reported separately and are not damage."""
     database = Rdict(str(tmp_path / "db"), options_of_rocksdb(recycle_log_file_num=2))
     for _ in range(4):
@@ -100,7 +100,7 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
         assert not any(record in map(bytes, reader) for record in RECORDS[:1] if record)
 
 
-def test_a_compressed_log_of_rocksdb(tmp_path):
+def test_a_reader_decompresses_a_rocksdb_log(tmp_path):
     directory = tmp_path / "db"
     Rdict(str(directory), options_of_rocksdb()).close()
     # rocksdict has no setter for this option, but its options file has a line for it.
@@ -124,7 +124,7 @@ def test_a_compressed_log_of_rocksdb(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["plain", "recyclable", "zstd"])
-def test_rocksdb_opens_a_log_of_cordwood(tmp_path, kind):
+def test_rocksdb_opens_a_log_written_by_cordwood(tmp_path, kind):
     directory = tmp_path / "db"
     Rdict(str(directory), options_of_rocksdb()).close()
     log = the_log_of(directory)
@@ -144,7 +144,7 @@ def test_rocksdb_opens_a_log_of_cordwood(tmp_path, kind):
     assert count == len(RECORDS)
 
 
-def test_a_manifest_of_rocksdb(tmp_path):
+def test_a_rocksdb_manifest_is_read_as_leveldb(tmp_path):
     Rdict(str(tmp_path / "db"), options_of_rocksdb()).close()
     [manifest] = (tmp_path / "db").glob("MANIFEST-*")
     with cordwood.open(manifest) as reader:
@@ -155,7 +155,7 @@ def test_a_manifest_of_rocksdb(tmp_path):
 # W&B -------------------------------------------------------------------------------------------
 
 
-def test_a_file_of_wandb(tmp_path):
+def test_a_reader_reads_a_file_written_by_wandb(tmp_path):
     path = tmp_path / "run.wandb"
     store = DataStore()
     store.open_for_write(str(path))
@@ -176,7 +176,7 @@ def test_a_file_of_wandb(tmp_path):
     assert scan_wandb(tmp_path / "copy.wandb") == RECORDS
 
 
-def test_a_run_file_that_wandb_would_empty_is_appended_to(tmp_path):
+def test_append_mode_continues_a_run_file_that_wandb_would_empty(tmp_path):
     path = tmp_path / "run.wandb"
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.append(b"one")
@@ -196,7 +196,7 @@ run.finish()
 """
 
 
-def test_an_offline_run_of_wandb(tmp_path):
+def test_a_reader_reads_an_offline_wandb_run(tmp_path):
     path = offline_run(tmp_path, RUN)
     with cordwood.open(path) as reader:
         records = list(reader)
@@ -212,7 +212,7 @@ SWANLAB_LENGTHS = {"mixed": [len(record) for record in RECORDS]} | lengths(SWANL
 
 
 @pytest.mark.parametrize("name", SWANLAB_LENGTHS)
-def test_a_file_of_swanlab(name, tmp_path):
+def test_a_reader_reads_a_file_written_by_swanlab(name, tmp_path):
     records = [bytes([index % 256]) * length for index, length in enumerate(SWANLAB_LENGTHS[name])]
     path = tmp_path / "run.swanlab"
     store = DataStoreWriter()
@@ -245,7 +245,7 @@ def swanlab_run(version):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 200])
-def test_each_version_of_swanlab_is_kept(version, tmp_path):
+def test_salvage_and_append_keep_the_swanlab_version(version, tmp_path):
     path, copy = tmp_path / "run.swanlab", tmp_path / "copy.swanlab"
     path.write_bytes(swanlab_run(version))
     records = list(cordwood.open(path))
@@ -266,7 +266,7 @@ def test_each_version_of_swanlab_is_kept(version, tmp_path):
 
 
 @pytest.mark.parametrize(("version", "stated"), [(0, 2), (0, 64), (1, 3), (1, 129), (2, 0), (2, 1)])
-def test_the_first_record_shows_that_a_version_of_swanlab_is_wrong(version, stated, tmp_path):
+def test_the_first_record_contradicts_a_wrong_swanlab_version(version, stated, tmp_path):
     right = swanlab_run(version)
     damaged, copy = tmp_path / "damaged.swanlab", tmp_path / "copy.swanlab"
     damaged.write_bytes(right[:6] + bytes([stated]) + right[7:])
@@ -278,7 +278,7 @@ def test_the_first_record_shows_that_a_version_of_swanlab_is_wrong(version, stat
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_a_live_run_of_each_version_of_swanlab_is_followed(version, tmp_path):
+def test_a_follower_reads_a_live_run_of_each_swanlab_version(version, tmp_path):
     path, run = tmp_path / "run.swanlab", swanlab_run(version)
     records = list(cordwood.open(run))
     path.write_bytes(b"")
@@ -298,7 +298,7 @@ def test_a_live_run_of_each_version_of_swanlab_is_followed(version, tmp_path):
 # Pebble ----------------------------------------------------------------------------------------
 
 
-def test_pebble_closes_its_logs(tmp_path):
+def test_a_pebble_log_written_by_cordwood_ends_with_an_end_trailer(tmp_path):
     own = {"dialect": "pebble", "log_number": 7}
     for sink in [tmp_path / "000007.log", io.BytesIO()]:
         with cordwood.open(sink, "x", **own) as writer:
@@ -382,7 +382,7 @@ DESCRIPTIONS = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_the_format_of_a_file_that_is_not_a_log_is_named(tmp_path, name):
+def test_the_error_names_the_format_of_a_file_that_is_not_a_log(tmp_path, name):
     path = tmp_path / "file"
     path.write_bytes(FOREIGN[name])
     for use in [cordwood.detect, cordwood.verify, cordwood.stat, lambda path: list(cordwood.open(path))]:
@@ -395,7 +395,7 @@ def test_the_format_of_a_file_that_is_not_a_log_is_named(tmp_path, name):
     assert list(cordwood.open(path, dialect="leveldb", on_corruption="skip")) == []
 
 
-def test_bytes_are_content_not_a_path():
+def test_bytes_are_treated_as_content_and_not_as_a_path():
     with pytest.raises(cordwood.DialectError, match="bytes are the content of a log, not its path") as caught:
         list(cordwood.open(b"name.log"))
     assert (caught.value.format, caught.value.path) == ("text", None)
@@ -411,7 +411,7 @@ def first_header_may_be_torn(file):
     return kind in {*range(13), 130, 131} and len(file) < header_len + length
 
 
-def test_files_of_the_system_are_not_logs():
+def test_operating_system_files_are_not_detected_as_logs():
     """None of 2,000 is reported as "ok", except where the first header may be that of a torn record."""
     paths = [
         Path(directory, name)
@@ -443,13 +443,13 @@ def test_files_of_the_system_are_not_logs():
 
 
 @pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])
-def test_undetectable_files(file):
+def test_an_undetectable_file_is_read_as_leveldb(file):
     assert cordwood.detect(file) is None
     assert cordwood.open(file).dialect == "leveldb"
 
 
 @pytest.mark.parametrize("dialect", ["leveldb", "wandb", "wandb_old", "swanlab"])
-def test_ranges_and_threads_in_each_dialect(tmp_path, dialect):
+def test_ranges_and_threads_work_in_each_dialect(tmp_path, dialect):
     path = tmp_path / "log"
     with cordwood.open(path, "x", dialect=dialect) as writer:
         writer.extend(RECORDS)
@@ -477,7 +477,7 @@ def test_salvage_keeps_the_dialect(tmp_path):
     assert scan_wandb(tmp_path / "clean.wandb") == [b"one", b"three"]
 
 
-def test_a_live_run_file(tmp_path):
+def test_a_follower_reads_a_live_wandb_run(tmp_path):
     path = tmp_path / "run.wandb"
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.append(b"one")

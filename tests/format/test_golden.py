@@ -30,7 +30,7 @@ CRC_OF_KIND = [
         *((bytes([kind]), crc) for kind, crc in enumerate(CRC_OF_KIND)),
     ],
 )
-def test_crc32c(data, crc):
+def test_crc32c_matches_known_checksums(data, crc):
     assert cordwood.crc32c(data) == crc
 
 
@@ -46,12 +46,12 @@ def test_crc32c(data, crc):
         (0x5FDB9967, 0xD551AA8F),
     ],
 )
-def test_mask(crc, masked):
+def test_mask_crc_and_unmask_crc_match_known_values(crc, masked):
     assert cordwood.mask_crc(crc) == masked
     assert cordwood.unmask_crc(masked) == crc
 
 
-def test_crc32c_is_that_of_the_pypi_package():
+def test_crc32c_matches_the_pypi_package():
     data = random.Random(1).randbytes(70_000)
     for len_ in [*range(5_000), 32_761, 65_535, 65_536, 69_000]:
         for start in (0, 1, 7):
@@ -67,7 +67,7 @@ def test_crc32c_continues_from_the_crc_of_the_bytes_before():
 
 
 @pytest.mark.parametrize("kind", [bytearray, memoryview])
-def test_crc32c_takes_any_buffer(kind):
+def test_crc32c_accepts_any_buffer(kind):
     assert cordwood.crc32c(kind(b"123456789")) == 0xE3069283
 
 

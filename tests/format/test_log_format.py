@@ -66,7 +66,7 @@ def test_every_reader_reports_the_log_format(log: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_a_writer_says_which_log_it_writes(name: str, tmp_path: Path) -> None:
+def test_a_writer_reports_its_log_format(name: str, tmp_path: Path) -> None:
     options, _ = WRITTEN[name]
     expected = tuple(options.get(key, default) for key, default in FORMAT.items())
     for sink in tmp_path / "new", io.BytesIO():
@@ -78,7 +78,7 @@ def test_a_writer_says_which_log_it_writes(name: str, tmp_path: Path) -> None:
 FORMAT = {"dialect": "leveldb", "log_number": None, "compression": None}
 
 
-def test_a_format_is_a_value() -> None:
+def test_log_formats_can_be_compared_and_pickled_as_values() -> None:
     value = cordwood.LogFormat(dialect="rocksdb", log_number=7, compression="zstd")
     assert repr(value) == "LogFormat(dialect='rocksdb', log_number=7, compression='zstd')"
     assert cordwood.LogFormat("wandb") == cordwood.LogFormat("wandb", log_number=None, compression=None)
@@ -103,7 +103,7 @@ NUMBERED = {"rocksdb", "pebble", "recyclable"}
 
 
 @pytest.mark.parametrize("dialect", get_args(DialectName))
-def test_options_the_dialect_lacks_are_refused(dialect: Any, tmp_path: Path) -> None:
+def test_options_that_the_dialect_lacks_are_refused(dialect: Any, tmp_path: Path) -> None:
     source, sink = tmp_path / "log", tmp_path / "sink"
     source.write_bytes(reference.encode([b"one"]))
     for options, has, message in [
@@ -161,7 +161,7 @@ def test_a_dialect_without_numbers_refuses_a_log_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [bytes(1 << 20), reference.encode([bytes(100)] * 10_000)], ids=["zeros", "log"])
-def test_detection_reads_three_blocks_at_most(content: bytes) -> None:
+def test_detection_reads_at_most_three_blocks(content: bytes) -> None:
     file = io.BytesIO(content)
     cordwood.detect(file)
     assert file.tell() <= 98_304
@@ -177,7 +177,7 @@ def read(split: cordwood.Split) -> list[bytes]:
         return list(reader)
 
 
-def test_splits_in_other_processes(log: Any) -> None:
+def test_splits_keep_their_format_in_other_processes(log: Any) -> None:
     path, options, found = log
     named = (options["dialect"], options.get("log_number"), options.get("compression")) if options else found
     with ProcessPoolExecutor(2) as pool:

@@ -36,7 +36,7 @@ def renamed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["w", "x"])
-def test_a_file_with_the_number_of_another_log_is_not_written(mode: str, tmp_path: Path) -> None:
+def test_writing_a_file_whose_name_has_another_log_number_is_refused(mode: str, tmp_path: Path) -> None:
     """Every reader would treat its records as stale."""
     path = tmp_path / "000009.log"
     text = "the records belong to log 6, but the file name says 9.*name the file 000006.log"
@@ -52,7 +52,7 @@ def console(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("zstd", [False, True])
-def test_the_number_is_found_after_damage(zstd: bool) -> None:
+def test_the_log_number_is_found_after_damage(zstd: bool) -> None:
     """If the first record is damaged, the next block may be left from an older log, and is not returned."""
 
     def log(number: int, records: list[bytes]) -> bytes:
@@ -85,7 +85,7 @@ def test_the_number_is_found_after_damage(zstd: bool) -> None:
 
 
 @pytest.mark.parametrize(("kind", "reason"), [(15, "unknown_kind"), (253, "ignored_kind")])
-def test_a_fragment_of_unknown_type_proves_the_log_continues(kind: int, reason: str) -> None:
+def test_a_fragment_of_unknown_type_proves_that_the_log_continues(kind: int, reason: str) -> None:
     """After damage, a block that starts with a fragment of this log is not skipped, for any type of fragment."""
 
     def fragment(kind: int, data: bytes) -> bytes:
@@ -125,7 +125,7 @@ def test_every_reader_follows_the_log_number_rule(renamed: Path, tmp_path: Path)
     assert list(cordwood.Reader(renamed.read_bytes())) == [b"one", b"two"]
 
 
-def test_why_a_whole_file_has_no_record_is_logged_once(
+def test_a_whole_file_of_another_log_is_logged_once(
     renamed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     message = (
@@ -188,7 +188,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
     assert cordwood.stat(mixed).other_log_number is None
 
 
-def test_salvage_of_another_log_writes_no_file(renamed: Path, tmp_path: Path) -> None:
+def test_salvage_of_another_log_does_not_write_a_file(renamed: Path, tmp_path: Path) -> None:
     destination = tmp_path / "saved.log"
     with pytest.raises(cordwood.OtherLogError, match=r"000009\.log: the whole file belongs to log 6") as raised:
         cordwood.salvage(renamed, destination)
@@ -218,7 +218,7 @@ def test_a_replaced_log_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in saved.iterdir()) == ["000006.log", "000007.log"]
 
 
-def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> None:
+def test_the_command_line_prints_the_found_and_the_expected_log_number(renamed: Path, tmp_path: Path) -> None:
     text = "the whole file belongs to log 6; the name says 9; to read it: --log-number 6\n"
     convert = "convert --as raw"
     for verb in "verify", "verify --json", "stat", "cat", convert, f"{convert} --to csv", "fragments", "map":
@@ -249,7 +249,7 @@ def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> No
     assert "leveldb logs have no log number\n  omit --log-number" in done.stderr
 
 
-def test_splits_of_a_recycled_log_raise_no_error(tmp_path: Path) -> None:
+def test_reading_splits_of_a_recycled_log_raises_no_error(tmp_path: Path) -> None:
     old = write(tmp_path / "old.log", 6, [b"o" * 901] * 500)
     records = [b"%05d" % number + b"n" * 700 for number in range(100)]
     own = write(tmp_path / "own.log", 7, records)
@@ -264,7 +264,7 @@ def test_splits_of_a_recycled_log_raise_no_error(tmp_path: Path) -> None:
         assert found == records
 
 
-def test_a_compressed_log_whose_first_fragment_is_damaged(tmp_path: Path) -> None:
+def test_compression_is_found_despite_a_damaged_first_fragment(tmp_path: Path) -> None:
     path = tmp_path / "000005.log"
     records = [b"record %d " % number * 20 for number in range(1000)]
     with cordwood.open(path, "w", dialect="rocksdb", compression="zstd") as writer:
@@ -278,7 +278,7 @@ def test_a_compressed_log_whose_first_fragment_is_damaged(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("policy", ["skip", "stop", "salvage", "raise"])
 @pytest.mark.parametrize("older", ["whole fragments", "the middle of a record", "without numbers"])
-def test_an_end_beyond_the_file_has_no_effect(tmp_path: Path, policy: str, older: str) -> None:
+def test_an_end_offset_past_the_end_of_the_file_has_no_effect(tmp_path: Path, policy: str, older: str) -> None:
     new = write(tmp_path / "new", 7, [b"n" * 100] * 400)
     old = {
         "whole fragments": write(tmp_path / "old", 6, [b"o" * 100] * 2_000),

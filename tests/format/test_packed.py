@@ -117,7 +117,7 @@ def a_log():
     return packed_reference.encode(groups, 1)
 
 
-def test_every_offset_divides_a_log_in_two():
+def test_splitting_ranges_at_any_offset_returns_the_whole_log():
     file = a_log()
     whole = by_reference(file)
     assert 2 * BLOCK_LEN < len(file) < 3 * BLOCK_LEN
@@ -177,7 +177,7 @@ def test_1_to_40_parts_add_up_to_the_log(tmp_path, way):
 
 
 @pytest.mark.parametrize("codec", [0, 1])
-def test_splits_are_blocks_of_the_log(tmp_path, codec):
+def test_splits_of_a_packed_log_together_contain_every_record(tmp_path, codec):
     file = packed_reference.mark(codec) + a_log()[17:]
     path = tmp_path / "a.log"
     path.write_bytes(file)
@@ -211,7 +211,7 @@ def test_adjacent_ranges_report_a_damaged_container_once():
             assert [(region.reason, region.offset) for region in regions] == [(reason, start)], at
 
 
-def test_two_logs_joined_at_a_block_are_read_with_both_marks():
+def test_two_logs_that_are_joined_at_a_block_keep_both_marks():
     first, second = a_log(), packed_reference.encode([([b"second", b"log"], 0)], 0)
     file = first.ljust(3 * BLOCK_LEN, b"\0") + second
     with cordwood.open(file) as reader:
@@ -328,7 +328,7 @@ def test_the_command_refuses_a_later_version(tmp_path, file, message, verb):
     assert message in done.stderr
 
 
-def test_naming_leveldb_reports_containers_as_unknown():
+def test_reading_as_leveldb_reports_containers_as_an_unknown_type():
     file = packed_reference.encode([([b"a", b"b"], 0)], 0) + reference.encode([b"ok"])
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         assert list(reader) == [b"ok"]
@@ -336,7 +336,7 @@ def test_naming_leveldb_reports_containers_as_unknown():
 
 
 @pytest.mark.parametrize("codec", [0, 1])
-def test_a_flipped_bit_loses_one_container_at_most_and_is_fixed(tmp_path, codec):
+def test_a_flipped_bit_damages_at_most_one_container_and_is_repaired(tmp_path, codec):
     groups = [([b"%d of %d" % (i, number) * 3 for i in range(20)], codec) for number in range(10)]
     file = packed_reference.encode(groups, codec)
     whole = by_reference(file)

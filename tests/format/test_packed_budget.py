@@ -154,7 +154,7 @@ def by_segments(path, records):
 
 
 @pytest.mark.parametrize("write", [by_append, by_extend, by_pack, by_segments])
-def test_c6_a_record_of_more_than_256_mib_is_in_no_container(tmp_path, write):
+def test_c6_a_record_of_more_than_256_mib_is_stored_outside_containers(tmp_path, write):
     path = tmp_path / "packed.log"
     write(path, [bytes(256 * MIB - 3)])
     (file,) = path.glob("*.log") if path.is_dir() else [path]
@@ -162,7 +162,7 @@ def test_c6_a_record_of_more_than_256_mib_is_in_no_container(tmp_path, write):
     assert cordwood.stat(path).record_len_max == 256 * MIB - 3
 
 
-def test_k16_a_reopened_log_has_no_budget_left(tmp_path):
+def test_k16_a_reopened_log_starts_without_decompression_budget(tmp_path):
     path = tmp_path / "packed.log"
     reopened(path, (bytes(3 * MIB) for _ in range(20)))
     found = list(frames(path.read_bytes()))
@@ -172,7 +172,7 @@ def test_k16_a_reopened_log_has_no_budget_left(tmp_path):
     assert cordwood.verify(path).record_count == 20
 
 
-def test_k16_a_reopened_segmented_log_has_no_budget_left(tmp_path):
+def test_k16_a_reopened_segmented_log_starts_without_decompression_budget(tmp_path):
     directory = tmp_path / "log"
     options = {"dialect": "packed", "compression": "zstd", "segment_len": 1 << 20}
     with cordwood.open(directory, "a", **options) as writer:

@@ -114,7 +114,7 @@ def test_a_whole_log_has_the_records_and_regions_of_the_model(kind, policy, dama
 @every_damage
 @both_policies
 @every_kind
-def test_adjacent_ranges_have_all_records_and_regions(kind, policy, damage, tmp_path):
+def test_adjacent_ranges_together_have_all_records_and_regions(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         rng = random.Random(seed)
         made = log(kind, seed, damage)
@@ -136,7 +136,7 @@ def test_adjacent_ranges_have_all_records_and_regions(kind, policy, damage, tmp_
 
 @pytest.mark.cell("*", "range")
 @every_kind
-def test_reading_from_a_record_returns_it_and_those_after_it(kind, tmp_path):
+def test_reading_from_a_record_returns_that_record_and_all_later_records(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "flips")
         records = made.records()
@@ -375,7 +375,7 @@ def test_a_follower_continues_after_a_padded_torn_record(kind, tmp_path):
 
 @pytest.mark.cell("one-file segmented packed", "follow-truncate")
 @appends
-def test_a_follower_returns_the_records_that_replace_a_truncated_one(kind, tmp_path):
+def test_a_follower_returns_the_records_that_replace_a_truncated_record(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed)
         more = reference.encode(payloads(random.Random(seed), 20), len(made.data))
@@ -387,7 +387,7 @@ def test_a_follower_returns_the_records_that_replace_a_truncated_one(kind, tmp_p
 @pytest.mark.cell("numbered compressed", "follow-pad follow-truncate")
 @pytest.mark.parametrize("on_torn_tail", ["pad", "truncate"])
 @pytest.mark.parametrize("kind", ["numbered", "compressed"])
-def test_a_numbered_or_compressed_log_is_never_appended_to(kind, on_torn_tail, tmp_path):
+def test_appending_to_a_numbered_or_compressed_log_is_refused(kind, on_torn_tail, tmp_path):
     path = tmp_path / "some.log"
     data = log(kind, 0).data[:-1]
     path.write_bytes(data)
@@ -403,7 +403,7 @@ def test_a_numbered_or_compressed_log_is_never_appended_to(kind, on_torn_tail, t
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 @pytest.mark.parametrize("damage", ["none", "flips"])
 @every_kind
-def test_a_job_of_spark_has_the_rows_of_the_model(kind, damage, policy, tmp_path):
+def test_a_spark_job_has_the_rows_of_the_model(kind, damage, policy, tmp_path):
     """The part of the data source that needs no Spark."""
     for seed in SEEDS:
         made = log(kind, seed, damage)

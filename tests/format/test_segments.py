@@ -52,7 +52,7 @@ def expected(segments, **how):
 
 @settings(max_examples=40)
 @given(healthy())
-def test_the_records_of_all_files_are_read_in_order(segments):
+def test_a_reader_reads_the_records_of_all_segments_in_order(segments):
     with tempfile.TemporaryDirectory() as parent:
         directory = directory_of(segments, parent)
         events, end = expected(segments)
@@ -66,7 +66,7 @@ def test_the_records_of_all_files_are_read_in_order(segments):
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 @settings(max_examples=40)
 @given(broken())
-def test_a_break_between_two_segments_is_one_region(policy, segments):
+def test_a_break_between_two_segments_is_reported_as_one_region(policy, segments):
     with tempfile.TemporaryDirectory() as parent:
         directory = directory_of(segments, parent)
         events, end = expected(segments, salvage=policy == "salvage")
@@ -84,7 +84,7 @@ def test_a_break_between_two_segments_is_one_region(policy, segments):
 @pytest.mark.cell("segmented", "range threads batches")
 @settings(max_examples=40)
 @given(broken(), st.data())
-def test_a_reader_starting_at_a_record_returns_the_rest(segments, data):
+def test_a_reader_that_starts_at_a_record_returns_the_remaining_records(segments, data):
     with tempfile.TemporaryDirectory() as parent:
         directory = directory_of(segments, parent)
         records = [event for event in expected(segments)[0] if isinstance(event, reference.Record)]

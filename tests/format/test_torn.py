@@ -53,7 +53,7 @@ def test_every_prefix_of_a_log_is_complete_or_torn(path, tmp_path):
 NAMES = ["000003.log", "MANIFEST-000002", "run-abc.wandb", "output-0", "backup.swanlab", "app.log"]
 
 
-def test_random_bytes_are_rarely_taken_for_a_torn_record(tmp_path):
+def test_random_bytes_are_rarely_mistaken_for_a_torn_record(tmp_path):
     rng = random.Random(1)
     count = 300
     ok = []
@@ -71,7 +71,7 @@ NUMBERED = ("pebble/", "rocksdb/recycled", "rocksdb/late-timestamps-", "rocksdb/
 
 
 @pytest.mark.parametrize("path", [param for param in ALL if not param.id.startswith(NUMBERED)])
-def test_random_bytes_after_a_log_are_rarely_a_torn_record(path, no_log):
+def test_random_bytes_after_a_log_are_rarely_mistaken_for_a_torn_record(path, no_log):
     with cordwood.open(path) as reader:
         ends = [record.end_offset for record in reader.records()]
         assert reader.log_number is None
@@ -88,7 +88,7 @@ def test_random_bytes_after_a_log_are_rarely_a_torn_record(path, no_log):
 
 @pytest.mark.parametrize("policy", ["refuse", "truncate", "pad"])
 @pytest.mark.parametrize("text", ["1.2.3", "1.2.3\n", "é: ja"])
-def test_a_short_text_is_not_taken_for_a_torn_header(text, policy, tmp_path):
+def test_a_short_text_is_not_mistaken_for_a_torn_header(text, policy, tmp_path):
     path = tmp_path / "VERSION"
     path.write_text(text, encoding="utf-8")
     for dialect in (None, "leveldb"):
@@ -98,7 +98,7 @@ def test_a_short_text_is_not_taken_for_a_torn_header(text, policy, tmp_path):
 
 
 @pytest.mark.parametrize("header", [b"\xb1\x7e\x04\x9d1234"[:6], b"1.2", b"\x01\x02\x03\x04\x05"])
-def test_shorter_or_binary_bytes_may_be_a_torn_header(header, tmp_path):
+def test_shorter_or_binary_bytes_can_be_a_torn_header(header, tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(header)
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
@@ -112,7 +112,7 @@ def test_shorter_or_binary_bytes_may_be_a_torn_header(header, tmp_path):
         pytest.param(b"\x05\x2b\x28\x43\x64\x00\x02", id="of a FIRST inside a block"),
     ],
 )
-def test_a_follower_does_not_wait_for_data_never_written(header, tmp_path):
+def test_a_follower_does_not_wait_for_data_that_was_never_written(header, tmp_path):
     path = tmp_path / "000003.log"
     with cordwood.open(path, "w") as writer:
         writer.append(b"one")

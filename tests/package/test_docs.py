@@ -84,13 +84,13 @@ def documented(node, name):
 EXAMPLES = [(name, text) for name, text in docstrings() if ">>>" in text]
 
 
-def test_examples_are_found():
+def test_the_documentation_pages_contain_examples():
     names = {name for name, _ in EXAMPLES}
     assert names >= {"__init__.py: module", "_open.py: open", "_native.pyi: Reader", "_native.pyi: Reader.records"}
 
 
 @pytest.mark.parametrize(("name", "text"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
-def test_example(name, text, tmp_path, monkeypatch):
+def test_each_documented_example_runs(name, text, tmp_path, monkeypatch):
     skip_without(name.partition(":")[0])
     monkeypatch.chdir(tmp_path)
     test = doctest.DocTestParser().get_doctest(text, {"cordwood": cordwood}, name, None, 0)
@@ -119,7 +119,7 @@ def skip_without(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_prints_its_examples(page, tmp_path, monkeypatch):
+def test_running_a_page_prints_its_documented_output(page, tmp_path, monkeypatch):
     skip_without(page)
     monkeypatch.chdir(tmp_path)
     if page == torch_substitute.PAGE:
@@ -140,7 +140,7 @@ def test_a_page_prints_its_examples(page, tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name == "nt", reason="the commands are those of a POSIX shell")
 @pytest.mark.parametrize("page", WITH_COMMANDS)
-def test_a_page_prints_its_examples_and_commands(page, tmp_path):
+def test_running_the_code_and_commands_of_a_page_prints_the_documented_output(page, tmp_path):
     transcript.environment(tmp_path / "bin")
     (tmp_path / "work").mkdir()
     assert pages.problems(ROOT / page, sys.executable, tmp_path / "work", tmp_path / "bin") == []
@@ -180,7 +180,7 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_to_files_and_headings(page):
+def test_links_lead_to_existing_files_and_headings(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if not re.match(r"https?:", target):
             name, _, anchor = target.partition("#")
@@ -189,7 +189,7 @@ def test_links_lead_to_files_and_headings(page):
             assert not anchor or anchor in anchors(linked), target
 
 
-def test_paths_of_documents_in_sources_exist():
+def test_document_paths_that_the_sources_mention_exist():
     """Comments, docstrings and messages name pages by their paths from the root."""
     for directory, suffix in (("python", "py*"), ("rust", "rs"), ("tests", "py"), ("tools", "py"), ("benches", "py")):
         for path in (ROOT / directory).rglob(f"*.{suffix}"):
@@ -198,7 +198,7 @@ def test_paths_of_documents_in_sources_exist():
                     assert (ROOT / name).is_file(), f"{path}: {name}"
 
 
-def test_a_line_of_code_fits_into_a_window_of_1200_pixels():
+def test_code_lines_fit_into_a_window_of_1200_pixels():
     """A longer one scrolls, and its end is not seen. The lines of a record in hexadecimal digits are one each."""
     for page in (ROOT / "docs").rglob("*.md"):
         for code in re.findall(r"(?ms)^```(?:python|rust|sh|sql)\n(.*?)^```", page.read_text(encoding="utf-8")):

@@ -70,7 +70,7 @@ def is_field(member):
 PUBLIC = dict(public_names())
 
 
-def test_names_are_found():
+def test_the_public_names_include_classes_functions_and_members():
     assert PUBLIC.keys() >= {
         "cordwood.Reader",
         "cordwood.Reader.seek",
@@ -134,7 +134,7 @@ def test_a_class_explains_its_members(name):
 
 
 @pytest.mark.parametrize("name", [name for name, item in PUBLIC.items() if callable(item)])
-def test_signature_and_type_hints(name):
+def test_each_public_callable_has_a_signature_and_type_hints(name):
     item = PUBLIC[name]
     if not (isinstance(item, type) and item.__init__ is Exception.__init__):  # That has none before Python 3.13.
         inspect.signature(item)
@@ -143,7 +143,7 @@ def test_signature_and_type_hints(name):
         assert hints.keys() >= {"return"}
 
 
-def test_open_names_the_sources_it_takes():
+def test_the_help_text_of_open_lists_the_accepted_sources():
     signature = inspect.signature(cordwood.open)
     options = {
         name: parameter.default

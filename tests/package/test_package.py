@@ -9,11 +9,11 @@ from types import ModuleType
 import cordwood
 
 
-def test_version_is_that_of_the_wheel():
+def test_the_version_matches_the_wheel():
     assert cordwood.__version__ == importlib.metadata.version("cordwood")
 
 
-def test_the_exported_names_are_the_public_names():
+def test_the_package_exports_exactly_the_public_names():
     names = [name for name in dir(cordwood) if not name.startswith("_")]
     public = {name for name in names if not isinstance(getattr(cordwood, name), ModuleType)}
     assert public | {"__version__"} == set(cordwood.__all__)
@@ -25,20 +25,20 @@ def test_type_checkers_find_the_types():
     assert files.joinpath("_native.pyi").is_file()
 
 
-def test_classes_say_where_they_are_found():
+def test_each_public_class_names_the_module_that_contains_the_class():
     for name in cordwood.__all__:
         item = getattr(cordwood, name)
         if isinstance(item, type):
             assert getattr(sys.modules[item.__module__], item.__name__) is item, name
 
 
-def test_import_does_not_load_seldom_needed_modules():
+def test_importing_the_package_does_not_load_rarely_needed_modules():
     script = "import sys; before = set(sys.modules); import cordwood; print(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
     assert not {"logging", "asyncio", "json", "cordwood.payload"} & set(done.stdout.split())
 
 
-def test_a_sub_interpreter_cannot_import_it():
+def test_a_subinterpreter_cannot_import_the_package():
     """It would get the exceptions of the main interpreter, which it cannot catch."""
     script = """
 try:

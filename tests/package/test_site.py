@@ -89,7 +89,7 @@ def test_a_page_of_the_site_keeps_its_links_to_other_pages():
         ('<link rel="stylesheet" href="//elsewhere.example/a.css">', "another host: //elsewhere.example/a.css"),
     ],
 )
-def test_broken_links_and_external_files_are_found(body, problem, tmp_path):
+def test_the_site_check_reports_broken_links_and_external_files(body, problem, tmp_path):
     from site_check import problems
 
     (tmp_path / "page.html").write_text(body)
@@ -100,7 +100,7 @@ def test_broken_links_and_external_files_are_found(body, problem, tmp_path):
     )
 
 
-def test_a_private_name_in_the_reference_is_found(tmp_path):
+def test_the_site_check_reports_a_private_name_in_the_reference(tmp_path):
     from site_check import problems
 
     for directory in ("api", "guides"):
@@ -112,7 +112,7 @@ def test_a_private_name_in_the_reference_is_found(tmp_path):
     assert problems(tmp_path) == [f"{text}_Object", f"{text}cordwood._native.Reader"]
 
 
-def test_a_style_from_another_host_is_found(tmp_path):
+def test_the_site_check_reports_a_style_from_another_host(tmp_path):
     from site_check import problems
 
     (tmp_path / "page.html").write_text("")
@@ -168,7 +168,7 @@ def test_a_release_without_a_contact_address_is_refused(name, address, is_refuse
         ("RELEASING.md", "Before the first release, not released yet.\n", None),
     ],
 )
-def test_pre_release_wording_is_found(name, text, line, tmp_path):
+def test_the_release_check_reports_pre_release_wording(name, text, line, tmp_path):
     from release_check import early_words
 
     path = tmp_path / name

@@ -63,13 +63,13 @@ def scan(
 """
 
 
-def test_docstrings_are_replaced_and_added(monkeypatch):
+def test_the_stub_update_replaces_outdated_docstrings_and_adds_missing_docstrings(monkeypatch):
     monkeypatch.setattr(stub, "docstring", DOCSTRINGS.get)
     assert stub.with_docstrings(TYPES) == EXPECTED
     assert stub.with_docstrings(EXPECTED) == EXPECTED
 
 
-def test_docstrings_of_python_are_not_copied():
+def test_docstrings_of_python_classes_are_not_copied_into_the_stub():
     assert stub.docstring(("Reader", "__iter__")) is None
     assert stub.docstring(("Reader", "__new__")) is None
     assert stub.docstring(("Scan", "__arrow_c_stream__")).startswith("Returns the table as an Arrow stream")

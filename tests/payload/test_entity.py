@@ -55,7 +55,7 @@ def converted(path, *options):
 
 @needs_judge
 @pytest.mark.parametrize("seed", range(4))
-def test_files_of_the_sdk_are_read(seed):
+def test_records_written_by_the_sdk_decode_to_their_values(seed):
     records = judged("make", seed)
     assert len(records) == 500
     for record, expected in records:
@@ -64,7 +64,7 @@ def test_files_of_the_sdk_are_read(seed):
 
 @needs_judge
 @pytest.mark.parametrize("path", EXPORTS)
-def test_exports_as_the_sdk_reads_them(path):
+def test_exports_decode_to_the_values_that_the_sdk_reads(path):
     expected = judged("read", path)
     assert len(expected) > 10
     with cordwood.open(path) as reader:
@@ -84,7 +84,7 @@ def as_leveldb_export(value, *, is_nested=False):
 
 @needs_judge
 @pytest.mark.parametrize("path", FIRESTORE)
-def test_convert_gives_the_rows_of_leveldb_export(path):
+def test_convert_prints_the_rows_of_leveldb_export(path):
     expected = judged("rows", path)
     assert len(expected) > 10
     rows = []
@@ -101,7 +101,7 @@ def test_convert_gives_the_rows_of_leveldb_export(path):
 
 
 @pytest.mark.parametrize("path", corpus("firestore/swift-guide/output-0"))
-def test_exports_in_a_table(path):
+def test_an_export_converts_to_a_parquet_table(path):
     pq = pytest.importorskip("pyarrow.parquet")
     command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "parquet", str(path)]
     table = pq.read_table(io.BytesIO(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout))
@@ -122,7 +122,7 @@ def test_exports_in_a_table(path):
     assert locations[0] == {"latitude": 40.7414688, "longitude": -74.0033873}
 
 
-def test_values_have_types_of_python():
+def test_entity_values_decode_to_python_types():
     values = {
         "": None,
         "1001": True,
@@ -151,7 +151,7 @@ def test_values_have_types_of_python():
     assert entity.decode(entity_of(far)).properties == {"p": 2**63 - 1}
 
 
-def test_fields_that_are_not_interpreted_are_shown():
+def test_uninterpreted_fields_are_kept_in_the_dictionary():
     inner = field(13, field(13, b"") + field(14, b"")) + b"\x38\x07"
     record = entity_of(b"\x08\x13\x20\x00" + field(5, field(3, inner))) + b"\x8a\x01\x01x"
     others = entity.to_dict(record)["other_fields"]
@@ -161,7 +161,7 @@ def test_fields_that_are_not_interpreted_are_shown():
     ]
 
 
-def test_fields_that_are_not_interpreted_have_a_column(tmp_path):
+def test_uninterpreted_fields_have_their_own_column(tmp_path):
     path = tmp_path / "output-0"
     plain = entity_of(b"\x20\x00" + field(5, b"\x08\x05"))
     path.write_bytes(written([plain + b"\x8a\x01\x01x", plain]))
@@ -173,7 +173,7 @@ def test_fields_that_are_not_interpreted_have_a_column(tmp_path):
     assert (json.loads(first["__other_fields__"]), second["__other_fields__"]) == (others, "")
 
 
-def test_bytes_have_one_form(tmp_path):
+def test_bytes_are_converted_the_same_way_in_every_position(tmp_path):
     """On their own, in an array, in a map, and in a column that also contains text."""
     path = tmp_path / "output-0"
     blob = b"\x08\x0e" + b"\x20\x00" + field(5, field(3, b"abc"))
@@ -206,7 +206,7 @@ def test_an_embedded_key_without_a_path_is_kept():
         assert entity.to_dict(record)["properties"] == {"p": expected}
 
 
-def test_records_that_are_not_entities():
+def test_records_that_are_not_entities_raise_an_error_with_offset_and_reason():
     for record, offset, reason in [
         (b"", 0, "missing_field"),
         (KEY + b"\x72\x05", len(KEY) + 1, "truncated"),
@@ -230,7 +230,7 @@ def test_records_that_are_not_entities():
     assert entity.decode(bytearray(KEY)) == entity.decode(memoryview(KEY)) == entity.decode(KEY)
 
 
-def test_deep_nesting_is_refused():
+def test_an_entity_that_is_nested_too_deeply_is_refused():
     record = KEY
     for _ in range(49):
         record = entity_of(b"\x08\x13\x20\x00" + field(5, field(3, record)))
@@ -245,7 +245,7 @@ def test_deep_nesting_is_refused():
         entity.decode(KEY + b"\x0b" * 1_000_000)
 
 
-def test_numbers_that_json_does_not_have(tmp_path):
+def test_nan_and_infinity_become_text_in_json(tmp_path):
     path = tmp_path / "output-0"
     values = [float("nan"), float("inf"), float("-inf")]
     records = [entity_of(b"\x20\x00" + field(5, b"\x21" + struct.pack("<d", value))) for value in values]

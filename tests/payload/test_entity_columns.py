@@ -142,7 +142,7 @@ def limited(fields, columns, levels, cells):
     st.sampled_from([(1_000, 10_000, 20, 1 << 22), (3, 14, 3, 1 << 22), (5, 9, 2, 30), (1, 30, 20, 1)]),
 )
 @example([entities.entity([("", 0), ("", "x")], {"a": {"b": [1, {"c": None}]}, "d": EMPTY})], 1, (9, 99, 9, 99))
-def test_tables_with_limits(records, target_len, limits):
+def test_tables_with_small_limits_match_the_naive_decoder(records, target_len, limits):
     log = written(records)
     with limited(*limits):
         try:
@@ -161,7 +161,7 @@ def test_tables_with_limits(records, target_len, limits):
 
 
 @given(st.lists(records, max_size=8))
-def test_tables_of_entities(records):
+def test_entity_tables_match_the_naive_decoder(records):
     table_pairs.check_converted("entity", records)
 
 
@@ -189,7 +189,7 @@ def test_batches_of_wide_tables_have_few_rows():
     assert max(batch.num_rows for batch in made) > 1
 
 
-def test_many_records_are_left_out():
+def test_thousands_of_omitted_records_are_all_reported():
     """They are reported in groups."""
     log = written([b"junk", entities.entity([("T", 1)], {"n": 1}), *[b""] * 5_000])
     learned, faults = table_pairs.learned_of("entity", log)
@@ -198,7 +198,7 @@ def test_many_records_are_left_out():
     assert (len(faults), len(later_faults)) == (5_001, 5_001)
 
 
-def test_a_value_that_its_column_cannot_have():
+def test_a_value_that_its_column_cannot_hold_raises_an_error():
     """Possible only if the file has changed since its columns were determined."""
     types = {"n": "int", "m": ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
     columns = {**ENTITY.always, **types, "s": StructOf((("x", "int"),))}

@@ -107,7 +107,7 @@ def fits(value, kind):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_random_values_in_random_schemas(seed, tmp_path):
+def test_random_values_fit_random_schemas_or_raise_an_error(seed, tmp_path):
     rng = random.Random(seed)
     misfit_count = 0
     for number in range(20):
@@ -183,7 +183,7 @@ def scan_of(records, kind, decode, tmp_path, **options):
         ([b"a", NOON], pa.list_(pa.string()), ['{"base64":"YQ=="}', '"2026-11-21T12:00:00Z"']),
     ],
 )
-def test_values_of_entities(value, kind, expected, tmp_path):
+def test_entity_values_are_converted_to_the_types_of_a_schema(value, kind, expected, tmp_path):
     records = [entities.entity([("T", 1)], {"a": value}), entities.entity([("T", 1)], {})]
     scan = scan_of(records, kind, "entity", tmp_path)
     if expected is None:
@@ -196,7 +196,7 @@ def test_values_of_entities(value, kind, expected, tmp_path):
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_numbers_that_are_not_finite(number, tmp_path):
+def test_nan_and_infinity_fit_only_floating_point_columns(number, tmp_path):
     line = b'{"a":%s}' % number.encode()
     for kind in pa.float16(), pa.float32(), pa.float64(), pa.dictionary(pa.int8(), pa.float16()):
         [found] = pa.table(scan_of([line], kind, "json", tmp_path))["a"].to_pylist()
@@ -234,7 +234,7 @@ def test_numbers_that_are_not_finite(number, tmp_path):
         ("1", pa.date32(), "'a' is date32[day], and cannot have a value of type int; give the column another type"),
     ],
 )
-def test_a_message_says_why_a_value_does_not_fit(value, kind, message, tmp_path):
+def test_the_error_says_why_a_value_does_not_fit_its_column(value, kind, message, tmp_path):
     scan = scan_of([b'{"a":null}', b'{"a":%s}' % value.encode()], kind, "json", tmp_path)
     with pytest.raises(pa.ArrowInvalid, match=re.escape("log: the record at offset 17: the column ")) as raised:
         pa.table(scan)
@@ -251,13 +251,13 @@ def test_a_message_says_why_a_value_does_not_fit(value, kind, message, tmp_path)
         (NOON, pa.date32(), "type time;"),
     ],
 )
-def test_a_value_of_an_entity_that_does_not_fit(value, kind, message, tmp_path):
+def test_the_error_says_why_an_entity_value_does_not_fit_its_column(value, kind, message, tmp_path):
     with pytest.raises(pa.ArrowInvalid) as raised:
         pa.table(scan_of([entities.entity([("T", 1)], {"a": value})], kind, "entity", tmp_path))
     assert message in str(raised.value)
 
 
-def test_a_skipped_record_is_reported_before_a_misfit_after_it(tmp_path):
+def test_an_undecodable_record_is_reported_before_a_later_value_that_does_not_fit(tmp_path):
     records = [b"junk", b'{"a":0.5}', b"junk"]
     with pytest.raises(pa.ArrowInvalid, match="the record at offset 0: not JSON"):
         pa.table(scan_of(records, pa.int8(), "json", tmp_path))
@@ -267,7 +267,7 @@ def test_a_skipped_record_is_reported_before_a_misfit_after_it(tmp_path):
     assert [[offset for offset, _ in left_out] for left_out in scan.left_out] == [[0]]
 
 
-def test_a_dictionary_of_too_few_values(tmp_path):
+def test_more_values_than_a_dictionary_index_can_count_raise_an_error(tmp_path):
     lines = [b'{"a":"%d"}' % number for number in range(129)]
     kind = pa.dictionary(pa.int8(), pa.string())
     assert pa.table(scan_of(lines[:128], kind, "json", tmp_path))["a"].to_pylist() == [str(i) for i in range(128)]
@@ -275,7 +275,7 @@ def test_a_dictionary_of_too_few_values(tmp_path):
         pa.table(scan_of(lines, kind, "json", tmp_path))
 
 
-def test_columns_of_write_batches(tmp_path):
+def test_a_schema_can_change_types_of_write_batch_columns(tmp_path):
     """The names of columns are known, and some of the types change."""
     record = bytes.fromhex("0700000000000000 01000000 01 0161 0176")
     with cordwood.open(tmp_path / "log", "w") as writer:

@@ -30,14 +30,14 @@ def scalar(**fields):
 
 
 @pytest.mark.parametrize("name", ["run-0.6.4.swanlab", "run-0.7.10.swanlab"])
-def test_the_history_of_a_run_with_json(name):
+def test_a_swanlab_run_stored_as_json_has_its_history_rows(name):
     rows = [row for row in map(swanlab.history_row, cordwood.open(VECTORS / "releases" / name)) if row]
     assert rows == [
         {"key": "loss", "step": step, "epoch": step + 1, "value": 1 / (step + 1), "time": None} for step in range(4)
     ]
 
 
-def test_the_values_of_a_scalar_in_json():
+def test_a_swanlab_scalar_in_json_decodes_to_its_values():
     row = swanlab.history_row(scalar(create_time="2025-06-05T18:32:00.500000+02:00", step=7, key="ä/b"))
     time = datetime(2025, 6, 5, 16, 32, 0, 500_000, tzinfo=UTC)
     assert row == {"key": "ä/b", "step": 7, "epoch": 1, "value": 0.5, "time": time}
@@ -78,7 +78,7 @@ def test_the_values_of_a_scalar_in_json():
         {"create_time": "0001-01-01T00:00:00+09:00"},
     ],
 )
-def test_a_scalar_in_another_form_is_an_error(fields):
+def test_a_swanlab_scalar_in_another_form_raises_an_error(fields):
     with pytest.raises(PayloadError, match="a scalar in a form that no release writes"):
         swanlab.history_row(scalar(**fields))
 
@@ -86,12 +86,12 @@ def test_a_scalar_in_another_form_is_an_error(fields):
 @pytest.mark.parametrize(
     "record", [b"{", b"{}x", b'{"a":1,"a":2}', b"\xff", b"\x6a\x02\x08\x01", b"\x6a\x03\x0a\x01\xff"]
 )
-def test_a_record_that_is_not_one_of_swanlab_is_an_error(record):
+def test_a_record_that_swanlab_does_not_write_raises_an_error(record):
     with pytest.raises(PayloadError):
         swanlab.history_row(record)
 
 
-def test_other_records_have_no_row():
+def test_swanlab_records_of_other_kinds_have_no_history_row():
     for record in b"", b"{}", b'{"model_type": "Header", "data": {}}':
         assert swanlab.history_row(record) is None
     assert swanlab.history_row(Record(num=1, media=MediaRecord(key="a")).SerializeToString()) is None

@@ -88,7 +88,7 @@ def deleted(level, number):
         ([b"\xac\x02\x02" + new(0, 5), new(0, 6), b"\xac\x02\x00" + new(0, 7)], [(0, 0, 6), (0, 0, 7)]),
     ],
 )
-def test_which_files_are_live(edits, expected, tmp_path):
+def test_live_files_are_those_that_the_edits_add_and_never_delete(edits, expected, tmp_path):
     found = version_edit.live_files(edits)
     assert [(live.column_family, live.file.level, live.file.file_number) for live in found] == expected
     with cordwood.open(tmp_path / "MANIFEST-000001", "x") as writer:
@@ -132,7 +132,7 @@ def files_in(directory, suffix):
 
 
 @pytest.mark.parametrize("path", MANIFESTS)
-def test_the_manifest_of_a_new_database(path):
+def test_the_manifest_of_a_new_database_has_two_edits(path):
     first, second = edits_of(path)
     assert first.fields == (Field(FieldKind.COMPARATOR, 1, b"leveldb.BytewiseComparator"),)
     assert [(str(kind), value) for kind, _, value in second.fields] == [
@@ -143,7 +143,7 @@ def test_the_manifest_of_a_new_database(path):
     ]
 
 
-def test_fields_one_at_a_time():
+def test_an_edit_iterates_over_its_fields_in_order():
     edit = VersionEdit(b"\x02\x04\x06\x01\x05")
     fields = iter(edit)
     assert next(fields) == Field(FieldKind.LOG_NUMBER, 2, 4)
@@ -152,7 +152,7 @@ def test_fields_one_at_a_time():
     assert list(VersionEdit(b"")) == []
 
 
-def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
+def test_a_leveldb_manifest_lists_the_files_that_exist(tmp_path):
     random.seed(3)
     directory = tmp_path / "db"
     database = plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=1 << 20, max_file_size=1 << 20)
@@ -195,7 +195,7 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
     assert fields_of(edits, "log_number")[-1] == int(log.stem)
 
 
-def test_a_manifest_of_leveldb_with_all_that_leveldb_writes(tmp_path):
+def test_every_field_that_leveldb_writes_is_decoded(tmp_path):
     directory = tmp_path / "db"
     database = plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=64 << 10, max_file_size=64 << 10)
     for index in range(40_000):
@@ -218,7 +218,7 @@ def options(**settings):
     return made
 
 
-def test_the_manifest_of_rocksdb_says_which_files_are_there(tmp_path):
+def test_a_rocksdb_manifest_lists_the_files_that_exist(tmp_path):
     directory = tmp_path / "db"
     database = Rdict(str(directory), options(disable_auto_compactions=True))
     users = database.create_column_family("users", options(disable_auto_compactions=True))
@@ -279,7 +279,7 @@ def test_the_manifest_of_rocksdb_says_which_files_are_there(tmp_path):
         handle.close()
 
 
-def test_blob_files_of_rocksdb(tmp_path):
+def test_edits_about_rocksdb_blob_files_are_decoded(tmp_path):
     directory = tmp_path / "db"
     settings = {
         "enable_blob_files": True,
@@ -316,7 +316,7 @@ def test_blob_files_of_rocksdb(tmp_path):
         handle.close()
 
 
-def test_atomic_flushes_of_rocksdb(tmp_path):
+def test_edits_of_a_rocksdb_atomic_flush_count_down_to_zero(tmp_path):
     """Each edit of a group says how many more follow, down to 0."""
     directory = tmp_path / "db"
     settings = {"atomic_flush": True, "write_buffer_size": 64 << 10}
@@ -411,7 +411,7 @@ KEY = text(b"a" + (7 << 8 | 1).to_bytes(8, "little"))
         ),
     ],
 )
-def test_a_field(record, kind, value):
+def test_each_field_decodes_to_its_kind_and_value(record, kind, value):
     edit = VersionEdit(record)
     tag, _ = take_varint(record, 0)
     assert edit.fields == (Field(FieldKind(kind), tag, value),)
@@ -425,14 +425,14 @@ def test_a_field(record, kind, value):
             VersionEdit(record[:length])
 
 
-def test_the_repr_names_the_first_eight_fields():
+def test_the_repr_lists_the_first_eight_fields():
     assert repr(VersionEdit(b"\x02\x04\x03\x05")) == "<cordwood.payload.VersionEdit: log_number, next_file_number>"
     names = ", ".join(["log_number"] * 8)
     assert repr(VersionEdit(b"\x02\x04" * 8)) == f"<cordwood.payload.VersionEdit: {names}>"
     assert repr(VersionEdit(b"\x02\x04" * 9)) == f"<cordwood.payload.VersionEdit: {names}, ...>"
 
 
-def test_the_fault_is_named():
+def test_an_invalid_edit_raises_an_error_with_offset_and_reason():
     with pytest.raises(PayloadError, match="tag 8 is unknown") as caught:
         VersionEdit(varint(2) + varint(0) + varint(8))
     assert (caught.value.offset, caught.value.length, caught.value.reason) == (2, 1, "unknown_tag")
@@ -440,7 +440,7 @@ def test_the_fault_is_named():
         VersionEdit("text")
 
 
-def test_a_dictionary_for_json():
+def test_to_dict_returns_values_that_json_can_represent():
     record = (
         varint(7)
         + varint(1)

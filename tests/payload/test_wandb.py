@@ -110,7 +110,7 @@ def test_the_history_has_the_logged_values(run):
 
 
 @pytest.mark.parametrize("decode", ["wandb-run", "wandb-history"])
-def test_the_directory_of_wandb_is_one_table(run, decode):
+def test_scanning_a_wandb_directory_ignores_its_debug_logs(run, decode):
     """wandb writes texts with the names of logs, such as `debug.log`, beside the run."""
     pa = pytest.importorskip("pyarrow")
     directory = run.parents[1]
@@ -120,7 +120,7 @@ def test_the_directory_of_wandb_is_one_table(run, decode):
     assert table["run_id"].to_pylist() == [run_id] * {"wandb-run": 1, "wandb-history": 21}[decode]
 
 
-def test_summary_and_configuration(run):
+def test_summary_and_config_have_the_values_of_the_run(run):
     summary = wandb.summary(cordwood.open(run))
     assert math.isnan(summary.pop("nan"))
     for name in "_timestamp", "_runtime", "_wandb":
@@ -155,7 +155,7 @@ run.finish(exit_code=int(sys.argv[1]))
 
 
 @pytest.mark.parametrize(("end", "state", "code"), [("0", "finished", 0), ("3", "failed", 3)])
-def test_the_description_of_a_run(end, state, code, tmp_path):
+def test_the_description_of_a_run_has_its_command_commit_and_state(end, state, code, tmp_path):
     program = tmp_path / "train it.py"
     program.write_text(DESCRIBED, encoding="utf-8")
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
@@ -196,7 +196,7 @@ def test_environment_records_merge_and_the_last_run_record_wins():
     assert (found["id"], found["notes"], found["tags"]) == ("r", None, [])
 
 
-def test_a_run_started_as_a_module():
+def test_the_command_of_a_run_started_as_a_module_uses_python_m():
     record = message_of(environment={"program": "-m pkg.train", "args": ["a b"]})
     assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
 
@@ -205,7 +205,7 @@ def test_the_output_is_the_printed_text(run):
     assert wandb.output(run) == "one 1\n\r50%tw\u00f6\n"
 
 
-def test_the_metrics_are_those_of_wandb(run):
+def test_system_metrics_match_those_recorded_by_wandb(run):
     """Rows are expected as made by `send_stats` in `wandb/sdk/internal/sender.py`."""
     messages = messages_in(run)
     [start] = [message.run.start_time.ToMicroseconds() for message in messages if message.HasField("run")]
@@ -235,7 +235,7 @@ def test_each_record_is_read_by_wandb(path, request):
 
 
 @pytest.mark.parametrize("path", corpus("wandb/offline-run/run-g9dvvkua.wandb"))
-def test_a_run_without_history(path):
+def test_a_run_without_history_still_has_config_and_metrics(path):
     assert list(wandb.history(cordwood.open(path))) == []
     assert wandb.summary(cordwood.open(path)) == {}
     assert wandb.config(cordwood.open(path)) == {"_wandb": {"code_path": "code/standalone_tests/code-toad.py"}}
@@ -246,7 +246,7 @@ def test_a_run_without_history(path):
     assert (row["system.cpu"], row["system.network.sent"]) == (24.3, 260096)
 
 
-def test_steps_of_older_versions():
+def test_history_steps_of_older_wandb_versions_are_read():
     # Old releases had keys of one part, and the step next to the values.
     history = HistoryRecord()
     item(history.item, "loss", 0.5)
@@ -256,7 +256,7 @@ def test_steps_of_older_versions():
     assert wandb.history_row(message_of()) is None
 
 
-def test_values_that_are_replaced_and_removed():
+def test_later_changes_replace_and_remove_summary_values():
     first, second, config = SummaryRecord(), SummaryRecord(), ConfigRecord()
     for path, value in [("a", 1), (["b", "c"], 2), (["b", "d"], 3), ("e", 4)]:
         item(first.update, path, value)
@@ -272,7 +272,7 @@ def test_values_that_are_replaced_and_removed():
     assert wandb.config(records) == {"lr": 0.1}
 
 
-def test_bytes_that_wandb_does_not_know_are_counted():
+def test_bytes_unknown_to_wandb_are_counted():
     known = message_of(num=5)
     assert wandb.to_dict(known) == {"num": "5"}
     assert wandb.to_dict(known + b"\xfa\x3f\x03abc") == {"num": "5", "unknown_len": 6}
@@ -281,7 +281,7 @@ def test_bytes_that_wandb_does_not_know_are_counted():
     assert wandb.to_dict(message_of(history=inside))["unknown_len"] == 4
 
 
-def test_records_that_are_not_of_wandb():
+def test_records_that_wandb_does_not_write_raise_an_error():
     twice, no_json, deep, deeper = (HistoryRecord() for _ in range(4))
     nested = SummaryRecord()
     item(nested.update, ["a"] * 101, 1)
@@ -312,7 +312,7 @@ def test_the_deepest_allowed_nesting_is_read():
 
 
 @pytest.mark.parametrize("form", ["cat --as wandb", "convert --as wandb", "convert --as wandb-history --to csv"])
-def test_one_bad_record_between_good_ones(form, tmp_path):
+def test_a_bad_record_is_reported_and_the_records_around_the_fault_are_kept(form, tmp_path):
     path = tmp_path / "run.wandb"
     good, deep, late = HistoryRecord(), HistoryRecord(), RunRecord()
     item(good.item, "loss", 1.0)
@@ -329,7 +329,7 @@ def test_one_bad_record_between_good_ones(form, tmp_path):
     assert "the record at offset" in done.stderr
 
 
-def test_a_path_is_a_run(tmp_path):
+def test_functions_accept_the_path_of_a_run(tmp_path):
     path = tmp_path / "run.wandb"
     history, summary, config = HistoryRecord(), SummaryRecord(), ConfigRecord()
     item(history.item, "loss", 0.5)
@@ -349,7 +349,7 @@ def test_a_path_is_a_run(tmp_path):
 
 @pytest.mark.parametrize("decode", ["wandb-run", "wandb-summary", "wandb-config"])
 @pytest.mark.parametrize("after", [b"", b"\x01\x02\x03"])
-def test_a_run_killed_before_its_first_record_has_a_row(after, decode, tmp_path):
+def test_a_run_that_is_killed_before_its_first_record_has_a_row(after, decode, tmp_path):
     pa = pytest.importorskip("pyarrow")
     with cordwood.open(tmp_path / "run-whole.wandb", "x", dialect="wandb") as writer:
         writer.append(message_of(run=RunRecord(run_id="whole")))
@@ -410,12 +410,12 @@ def test_one_bad_value_does_not_drop_the_step(tmp_path):
             assert text in line
 
 
-def test_one_byte_is_in_the_singular():
+def test_an_error_about_one_byte_uses_the_singular():
     with pytest.raises(PayloadError, match=r"\(1 byte at offset 0 of the payload\)"):
         wandb.to_dict(b"\xff")
 
 
-def test_an_integer_of_thousands_of_digits():
+def test_an_integer_of_thousands_of_digits_stays_text():
     history = HistoryRecord()
     item(history.item, "a", "1" * 5_000)
     item(history.item, "b", "1" * 100)
@@ -572,7 +572,7 @@ def test_unreadable_values_are_left_out_of_steps_and_changes(values, is_last):
     assert decoder.rest() is None
 
 
-def test_a_decoder_is_given_a_buffer_and_the_name_of_a_payload():
+def test_a_decoder_refuses_objects_other_than_a_buffer_and_a_payload_name():
     with pytest.raises(TypeError, match="record must be bytes-like, not str"):
         RecordDecoder("wandb-history").row("")
     with pytest.raises(ValueError, match="'wandb-x' is not known"):
@@ -606,13 +606,13 @@ def each_decoded(record):
 
 
 @given(st.binary(max_size=64))
-def test_any_bytes(record):
+def test_decoding_any_bytes_raises_only_documented_errors(record):
     for _ in each_decoded(record):
         pass
 
 
 @given(MESSAGES, st.data())
-def test_a_damaged_message(message, data):
+def test_a_damaged_message_decodes_as_in_wandb_or_raises_an_error(message, data):
     """Cut anywhere, or with one byte changed. If it decodes, and wandb can read it, the results are the same."""
     whole = message.SerializeToString()
     for end in range(len(whole)):
@@ -648,7 +648,7 @@ for verb in "convert", "cat":
 """
 
 
-def test_without_wandb_and_protobuf(tmp_path):
+def test_runs_are_decoded_without_wandb_and_protobuf_installed(tmp_path):
     path = tmp_path / "run.wandb"
     messages = [
         Record(

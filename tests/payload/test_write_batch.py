@@ -56,7 +56,7 @@ def test_operations_of_a_real_log_match_the_oracle(path):
 # Written by LevelDB and RocksDB -----------------------------------------------------------------
 
 
-def test_replaying_a_leveldb_log_gives_its_content(tmp_path):
+def test_replaying_a_leveldb_log_restores_the_database_content(tmp_path):
     random.seed(1)
     database = plyvel.DB(str(tmp_path / "db"), create_if_missing=True, write_buffer_size=256 << 20)
     for _ in range(200):
@@ -116,7 +116,7 @@ def replay(records):
     return families, kinds
 
 
-def test_replaying_a_rocksdb_log_gives_its_content(tmp_path):
+def test_replaying_a_rocksdb_log_restores_the_database_content(tmp_path):
     random.seed(2)
     directory = tmp_path / "db"
     database = Rdict(str(directory), rocksdb_options())
@@ -149,7 +149,7 @@ def test_replaying_a_rocksdb_log_gives_its_content(tmp_path):
     assert last.sequence == last_sequence
 
 
-def test_wide_columns_of_rocksdb(tmp_path):
+def test_a_rocksdb_wide_column_operation_is_decoded(tmp_path):
     directory = tmp_path / "db"
     database = Rdict(str(directory), rocksdb_options())
     database.put_entity(b"key", [b"x", b"y"], [b"1", b"22"])
@@ -324,7 +324,7 @@ def test_an_operation_has_the_attributes_of_its_kind(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_operation_takes_exactly_its_attributes(kind):
+def test_an_operation_accepts_exactly_the_attributes_of_its_kind(kind):
     given = {name: 12 if name == "write_unix_time" else b"x" for name in KINDS[kind].split()}
     for name in ATTRIBUTES:
         others = {other: value for other, value in given.items() if other != name}
@@ -337,7 +337,7 @@ def test_an_operation_takes_exactly_its_attributes(kind):
             WriteBatch.build(1, [Operation(kind, column_family=1, **given)])
 
 
-def test_an_engine_takes_only_its_own_operations():
+def test_an_engine_refuses_operations_of_other_engines():
     with pytest.raises(PayloadError) as caught:
         WriteBatch.build(1, [Operation("noop")], engine="pebble")
     assert caught.value.reason == "unknown_tag"
@@ -351,7 +351,7 @@ def test_an_engine_takes_only_its_own_operations():
         WriteBatch.build(1, [Operation("post", key=b"")])
 
 
-def test_a_damaged_batch_gives_the_operations_before_the_damage():
+def test_a_damaged_batch_returns_the_operations_before_the_damage():
     record = judge.write_batch(7, [(judge.PUT, b"a", b"1"), (judge.DELETE, b"b")])[:-1]
     operations = iter(WriteBatch(record))
     assert next(operations) == Operation("put", key=b"a", value=b"1")
@@ -370,14 +370,14 @@ def test_a_damaged_batch_gives_the_operations_before_the_damage():
     assert bytes(WriteBatch(record)) == record
 
 
-def test_every_truncated_batch_is_an_error():
+def test_every_truncated_batch_raises_an_error():
     record = judge.write_batch(7, [(judge.PUT, b"a" * 200, b"1"), (judge.DELETE, b"b")])
     for length in range(len(record)):
         with pytest.raises(PayloadError):
             list(WriteBatch(record[:length]))
 
 
-def test_any_buffer_is_a_record():
+def test_a_write_batch_accepts_any_buffer():
     record = judge.write_batch(7, [(judge.PUT, b"a", b"1")])
     batches = [WriteBatch(record), WriteBatch(bytearray(record)), WriteBatch(memoryview(record))]
     assert len(set(batches)) == 1
@@ -391,7 +391,7 @@ def test_any_buffer_is_a_record():
     assert repr(batches[0]) == "<cordwood.payload.WriteBatch: sequence=7, count=1>"
 
 
-def test_a_dictionary_for_json():
+def test_to_dict_returns_values_that_json_can_represent():
     operations = [
         Operation("put", key="schlüssel".encode(), value=b"\xff\x00", column_family=2),
         Operation("log_data", value=b""),
@@ -416,7 +416,7 @@ def test_a_dictionary_for_json():
     ]
 
 
-def test_an_iterator_may_be_used_while_an_error_is_created():
+def test_another_thread_can_use_an_iterator_while_an_error_is_created():
     """Creating an exception runs Python code, during which another thread may take a step."""
     steps = []
 
@@ -454,7 +454,7 @@ def test_sequence_numbers_have_56_bits():
         assert caught.value.reason == "too_large"
 
 
-def test_a_count_of_one_is_in_the_singular():
+def test_an_error_about_one_operation_uses_the_singular():
     for count, deletes, message in (
         (1, 2, "the header states 1 operation, but there are 2 (4 bytes at offset 8 of the payload)"),
         (2, 1, "the header states 2 operations, but there is 1 (4 bytes at offset 8 of the payload)"),
@@ -539,7 +539,7 @@ def test_gaps_do_not_depend_on_the_order_of_the_batches(seed):
     assert (found.start, found.end) == ((min(numbers), max(numbers) + 1) if numbers else (None, None))
 
 
-def test_sequence_numbers_shared_by_batches_are_noticed():
+def test_sequence_numbers_that_batches_share_are_reported():
     for batches in [(1, 2), (2, 2)], [(1, 1), (1, 1)], [(5, 3), (3, 3)], [(1, 1), (9, 1), (4, 1), (4, 1)]:
         assert write_batch.sequence_numbers(batch_of(*batch) for batch in batches).has_shared, batches
     # One number for a whole batch: the second batch has the number after that of the first.
@@ -552,7 +552,7 @@ def test_log_data_has_no_sequence_number():
     assert gaps_of([first, WriteBatch.build(9, [data]), batch_of(4, 1)]) == [(2, 4, b"a")]
 
 
-def test_more_gaps_than_are_kept_are_counted(monkeypatch):
+def test_sequence_gaps_past_the_kept_limit_are_still_counted(monkeypatch):
     monkeypatch.setattr(write_batch, "GAPS_MAX", 3)
     found = write_batch.sequence_numbers(batch_of(number, 1) for number in range(1, 20, 2))
     assert (len(found.gaps), found.gap_count, found.missing_count) == (3, 9, 9)
@@ -561,7 +561,7 @@ def test_more_gaps_than_are_kept_are_counted(monkeypatch):
 
 
 @pytest.mark.parametrize("numbers", [range(1, 401, 2), range(399, 0, -2)])
-def test_batches_between_gaps_are_not_kept(numbers):
+def test_batches_between_sequence_gaps_are_not_kept_in_memory(numbers):
     put = Operation(OperationKind.PUT, key=b"k", value=bytes(10_000))
     tracemalloc.start()
     try:
@@ -573,7 +573,7 @@ def test_batches_between_gaps_are_not_kept(numbers):
     assert peak < 500_000
 
 
-def test_the_operations_before_a_gap_are_decoded_one_at_a_time():
+def test_finding_sequence_gaps_decodes_one_operation_at_a_time():
     records = [judge.write_batch(number, [(judge.DELETE, b"kk")] * 50_000) for number in (1, 50_002)]
     tracemalloc.start()
     try:
@@ -601,7 +601,7 @@ def test_two_removed_leveldb_records_leave_gaps(tmp_path):
     ]
 
 
-def test_writes_of_rocksdb_without_a_log_leave_gaps(tmp_path):
+def test_unlogged_rocksdb_writes_leave_sequence_gaps(tmp_path):
     logged, unlogged = rocksdict.WriteOptions(), rocksdict.WriteOptions()
     unlogged.disable_wal = True
     database = Rdict(str(tmp_path / "db"), Options(raw_mode=True))

@@ -160,7 +160,7 @@ def elements_of(transform, tmp_path, *, of=None):
     return [eval(line) for line in path.read_text().splitlines()]  # noqa: S307 - written here
 
 
-def test_elements_are_records_or_lists_with_or_without_their_path(tmp_path):
+def test_beam_elements_are_records_or_lists_with_an_optional_path(tmp_path):
     path = write(tmp_path / "a.log", [b"one", b"two"])
     results = {}
     for with_filename in (False, True):
@@ -176,7 +176,7 @@ def test_elements_are_records_or_lists_with_or_without_their_path(tmp_path):
     }
 
 
-def test_elements_are_arrow_batches(directory, tmp_path):
+def test_as_batches_arrow_returns_arrow_batches(directory, tmp_path):
     path = str(directory / "whole.log")
     read = ReadFromLog(path, as_batches="arrow", desired_bundle_size=1 << 20)
     rows = [row for rows in elements_of(read | beam.Map(pa.RecordBatch.to_pylist), tmp_path) for row in rows]
@@ -189,7 +189,7 @@ def test_elements_are_arrow_batches(directory, tmp_path):
 JSON = [b'{"loss": %d, "at": {"x": 2}}' % number for number in range(5_000)]
 
 
-def test_rows_are_those_of_a_scan_with_a_decoder(tmp_path):
+def test_decoded_beam_rows_match_those_of_a_scan(tmp_path):
     path = write(tmp_path / "a.log", [*JSON, b"not JSON"])
     schema = pa.schema([("loss", pa.float64())])
     options = {"decode": "json", "schema": schema, "on_corruption": "skip"}
@@ -226,7 +226,7 @@ def test_ranges_of_independent_records_have_the_rows_of_a_scan(tmp_path):
     assert merged(regions) == merged(scan.skipped[0]) != []
 
 
-def test_rows_that_depend_on_a_whole_log_are_correct(tmp_path):
+def test_a_log_whose_rows_depend_on_earlier_records_is_read_as_a_whole(tmp_path):
     """The tables that a database has after all edits in its MANIFEST."""
     path = str(Path(__file__).parents[1] / "vectors/leveldb/plyvel/MANIFEST-000002")
     with beam.Pipeline() as pipeline:
@@ -236,7 +236,7 @@ def test_rows_that_depend_on_a_whole_log_are_correct(tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["JSON", "mismatch"])
-def test_an_error_of_a_decoder_names_the_file(fault, tmp_path):
+def test_a_decoding_error_names_the_file(fault, tmp_path):
     path = write(tmp_path / "a.log", [b"not JSON"])
     if fault == "mismatch":
         with (tmp_path / "a.log").open("r+b") as file:
@@ -288,13 +288,13 @@ def test_an_unsplittable_log_is_one_restriction(directory, name):
         assert records == list(reader)
 
 
-def test_an_empty_file_has_no_record(tmp_path):
+def test_an_empty_file_has_no_records(tmp_path):
     (tmp_path / "empty.log").write_bytes(b"")
     write(tmp_path / "one.log", [b"one"])
     assert elements_of(ReadFromLog(str(tmp_path / "*.log")), tmp_path) == [b"one"]
 
 
-def test_a_missing_file_is_an_error_when_the_pipeline_is_made_or_runs(tmp_path):
+def test_a_missing_file_raises_an_error_at_construction_or_at_run_time(tmp_path):
     for pattern in ("missing.log", "missing-*.log"):
         with pytest.raises(FileNotFoundError, match="missing"):
             ReadFromLog(str(tmp_path / pattern))
@@ -311,7 +311,7 @@ def test_an_error_names_the_file_and_the_step(tmp_path):
         elements_of(ReadFromLog(str(tmp_path / "a.txt")), tmp_path)
 
 
-def test_damage_makes_the_pipeline_fail_with_an_error_that_names_the_file(directory):
+def test_damage_fails_the_pipeline_with_an_error_that_names_the_file(directory):
     path = str(directory / "damaged.log")
     with pytest.raises(cordwood.CorruptionError, match=r"damaged\.log: ") as caught, beam.Pipeline() as pipeline:
         _ = pipeline | ReadFromLog(path)
@@ -411,7 +411,7 @@ COMPRESSED = {
 
 @pytest.mark.parametrize("suffix", COMPRESSED)
 @pytest.mark.parametrize("decode", [None, "raw"])
-def test_a_compressed_file_that_is_cut_is_an_error(suffix, decode, tmp_path):
+def test_a_truncated_compressed_file_raises_an_error(suffix, decode, tmp_path):
     records = random_records(50, 30_000)
     log = Path(write(tmp_path / "plain", records)).read_bytes()
     half = len(log) // 2
@@ -493,26 +493,26 @@ def test_each_shard_is_a_log(options, tmp_path):
     assert {cordwood.open(path).dialect for path in (tmp_path / "out").iterdir()} == {options.get("dialect", "leveldb")}
 
 
-def test_a_pcollection_without_a_record_makes_an_empty_log(tmp_path):
+def test_an_empty_pcollection_is_written_as_an_empty_log(tmp_path):
     with beam.Pipeline() as pipeline:
         _ = pipeline | beam.Create([]) | WriteToLog(str(tmp_path / "a"), ".log")
     assert [path.name for path in tmp_path.iterdir()] == ["a-00000-of-00001.log"]
     assert records_in(tmp_path) == []
 
 
-def test_a_text_record_is_an_error_naming_the_step(tmp_path):
+def test_the_error_for_a_text_record_names_the_step(tmp_path):
     message = "must be bytes-like, not str.*while running 'WriteToLog"
     with pytest.raises(Exception, match=message), beam.Pipeline() as pipeline:
         _ = pipeline | beam.Create(["one"]) | WriteToLog(str(tmp_path / "a"))
     assert not list(tmp_path.glob("a*"))
 
 
-def test_a_prefix_that_beam_would_take_for_a_pattern_is_refused(tmp_path):
+def test_a_prefix_that_beam_would_interpret_as_a_pattern_is_refused(tmp_path):
     with pytest.raises(ValueError, match="file_path_prefix has a character of a pattern"):
         WriteToLog(str(tmp_path / "a[1]"))
 
 
-def test_a_retried_bundle_duplicates_no_record(tmp_path, monkeypatch):
+def test_a_retried_bundle_does_not_duplicate_records(tmp_path, monkeypatch):
     records = random_records(100, 1_000)
     write_record = _Sink.write_record
     written = []
@@ -700,7 +700,7 @@ def in_memory():
 
 
 @pytest.mark.cell("remote", "beam")
-def test_logs_are_written_to_and_read_from_any_of_beams_file_systems(in_memory):
+def test_logs_can_be_written_and_read_on_every_beam_file_system(in_memory):
     records = random_records(100, 3_000)
     with beam.Pipeline() as pipeline:
         _ = pipeline | beam.Create(records) | WriteToLog("memory://bucket/a", ".log", num_shards=2)
@@ -746,7 +746,7 @@ def test_an_error_names_a_file_on_any_file_system(in_memory):
 
 @pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_beams_trackers_can_be_split_at_any_moment(dialect, on_corruption, tmp_path):
+def test_a_beam_range_tracker_can_be_split_at_any_time(dialect, on_corruption, tmp_path):
     """As `test_claims.py` does, with the whole `process` and Beam's own trackers."""
     split_count = 0
     for seed in range(20):
@@ -892,7 +892,7 @@ class BlockSource(iobase.BoundedSource):
 
 @pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_beams_source_checks_accept_the_reader(dialect, on_corruption):
+def test_the_reader_passes_the_source_checks_of_beam(dialect, on_corruption):
     tried_count = 0
     for seed in range(15):
         data = random_log(seeded("oracle", dialect, on_corruption, seed), dialect)
@@ -915,7 +915,7 @@ def test_beams_source_checks_accept_the_reader(dialect, on_corruption):
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_beams_source_checks_split_at_every_fraction(damaged):
+def test_the_reader_passes_the_beam_split_check_at_every_fraction(damaged):
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend([bytes([number]) * 12_000 for number in range(12)])
     data = bytearray(file.getvalue())
@@ -950,13 +950,13 @@ BY_WINDOW = {
 
 
 @pytest.mark.parametrize("template", [None, "-SSSSS-of-NNNNN"])
-def test_a_stream_names_each_window_uniquely(template, tmp_path):
+def test_a_stream_gives_each_window_a_unique_name(template, tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
     assert records_by_name(tmp_path) == BY_WINDOW
 
 
 @pytest.mark.parametrize("is_in_order", [True, False])
-def test_three_windows_get_their_records_in_any_order(is_in_order, tmp_path):
+def test_three_windows_receive_their_records_in_any_order(is_in_order, tmp_path):
     times = [5, 30, 65, 90, 125, 150]
     # Until the watermark has passed the first window, records of the others may come before its own.
     marks = [at - 1 for at in times] if is_in_order else range(1, 7)
@@ -970,7 +970,7 @@ def test_three_windows_get_their_records_in_any_order(is_in_order, tmp_path):
     }
 
 
-def test_a_window_has_as_many_logs_as_it_has_shards(tmp_path):
+def test_a_window_has_one_log_per_shard(tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", num_shards=2, shard_name_template="_W_S_N"))
     logs = records_by_name(tmp_path)
     assert sorted(logs) == [
@@ -994,7 +994,7 @@ def test_a_stream_removes_only_logs_of_the_same_window(tmp_path):
 
 
 @pytest.mark.parametrize("template", ["", "-SS", "-V-SS"])
-def test_a_template_naming_two_windows_alike_is_refused(template, tmp_path):
+def test_a_template_that_gives_two_windows_the_same_name_is_refused(template, tmp_path):
     """`V` names the seconds in which a window starts and ends, which two short ones share."""
     with pytest.raises(ValueError, match="shard_name_template of a stream needs a W, for the window: "):
         written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
@@ -1010,7 +1010,7 @@ def test_windows_of_bounded_records_share_their_logs(tmp_path):
 
 @pytest.mark.cell("one-file", "beam")
 @pytest.mark.parametrize(("change", "cell"), [(*param.values[::2],) for param in table(is_beam=True)])
-def test_a_log_changed_between_listing_and_reading_is_noticed(change, cell, tmp_path):
+def test_a_log_that_changes_between_listing_and_reading_is_noticed(change, cell, tmp_path):
     path = tmp_path / "logs" / "a.log"
     path.parent.mkdir()
     write_log(path, OLD)

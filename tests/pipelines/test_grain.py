@@ -37,7 +37,7 @@ def flat(batches):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-def test_ranks_share_each_epoch_equally(batches, ranks):
+def test_ranks_receive_equal_shares_of_each_epoch(batches, ranks):
     shares = [flat(batches(rank, ranks, epochs=2)) for rank in range(ranks)]
     assert {len(share) for share in shares} == {2 * COUNT // ranks // SIZE * SIZE}
     # In turns, as the shuffled records were given to the ranks.
@@ -47,7 +47,7 @@ def test_ranks_share_each_epoch_equally(batches, ranks):
     assert left_out.total() == 2 * COUNT - len(both) < ranks * (SIZE + 1)
 
 
-def test_the_order_depends_on_the_seed_and_the_epoch_only(batches):
+def test_the_order_depends_only_on_the_seed_and_the_epoch(batches):
     one = flat(batches(0, 1, epochs=2))
     assert one == flat(batches(0, 1, epochs=2))
     assert one != flat(batches(0, 1, epochs=2, seed=1))

@@ -109,12 +109,12 @@ def test_the_table_of_skipped_regions_has_the_bytes_of_a_report(spark, logs):
     assert dict(map(tuple, lengths)) == {reason.value: length for reason, length in report.len_by_reason.items()}
 
 
-def test_damage_fails_the_job_with_its_place(spark, logs):
+def test_damage_fails_the_job_with_an_error_that_states_the_offset(spark, logs):
     with pytest.raises(PySparkException, match=r"b\.log: .* bytes at offset"):
         read(spark, logs / "damaged").count()
 
 
-def test_a_subset_of_the_columns(spark, logs):
+def test_a_spark_schema_selects_columns_and_refuses_unknown_names(spark, logs):
     frame = (
         spark.read.format("cordwood").schema("length INT, offset BIGINT, salvaged BOOLEAN").load(str(logs / "whole"))
     )
@@ -140,7 +140,7 @@ def test_a_temporary_view_works_in_sql_and_a_catalog_table_is_refused(spark, tmp
         spark.sql("drop table if exists more_logs")
 
 
-def test_what_is_saved_as_a_table_is_read_by_its_path(spark, tmp_path):
+def test_a_saved_spark_table_can_be_read_by_its_path(spark, tmp_path):
     frame = spark.createDataFrame([(b"one",), (b"two",)], "record binary")
     saved = frame.write.format("cordwood").mode("append").option("path", str(tmp_path / "saved"))
     try:
@@ -153,14 +153,14 @@ def test_what_is_saved_as_a_table_is_read_by_its_path(spark, tmp_path):
         spark.sql("drop table if exists saved")
 
 
-def test_a_table_lists_the_records_decode_leaves_out(spark, tmp_path):
+def test_a_table_lists_the_records_that_decode_leaves_out(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b"no json"])
     [row] = read(spark, tmp_path / "logs", decode="json", table="left_out").collect()
     assert (row.path, row.offset) == (str(tmp_path / "logs" / "a.log"), 15)
     assert "JSON" in row.error
 
 
-def test_a_value_of_another_type_is_an_error_naming_its_column(spark, tmp_path):
+def test_the_error_for_a_value_of_another_type_names_its_column(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b'{"n": "x"}', b'{"n": null}'])
     frames = spark.read.format("cordwood").options(decode="json", on_corruption="skip")
     with pytest.raises(PySparkException, match="record at offset 15: the column 'n' is int32"):
@@ -175,19 +175,19 @@ def test_a_wrong_option_fails_before_a_task_starts(spark, logs):
             read(spark, logs / "whole", **given).count()
 
 
-def test_json_becomes_columns(spark, tmp_path):
+def test_decoded_json_becomes_spark_columns(spark, tmp_path):
     write(tmp_path / "in" / "a.log", [b'{"n": %d, "in": {"text": "%d"}}' % (n, n) for n in range(1_000)])
     frame = read(spark, tmp_path / "in", decode="json", partition_len=32 * KIB)
     assert frame.selectExpr("sum(n)", "max(in.text)").collect() == [(499_500, "999")]
 
 
-def test_a_directory_without_a_log_and_a_missing_one(spark, tmp_path):
+def test_spark_reads_a_directory_without_logs_as_empty_and_refuses_a_missing_path(spark, tmp_path):
     assert read(spark, tmp_path).count() == 0
     with pytest.raises(PySparkException, match="missing"):
         read(spark, tmp_path / "missing.log").count()
 
 
-def test_filters_can_be_pushed_down_in_other_sources(spark, logs):
+def test_reading_works_with_the_filter_pushdown_setting_enabled(spark, logs):
     """A reader that could push filters down would fail without this setting; ours has none."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
@@ -214,7 +214,7 @@ def failing_once(marker):
     return pass_on
 
 
-def test_jobs_append_and_overwrite(spark, logs, tmp_path):
+def test_spark_jobs_append_to_or_overwrite_their_target(spark, logs, tmp_path):
     frame = read(spark, logs / "whole", partition_len=8 << 20).select("record")
     target = tmp_path / "out"
     frame.write.format("cordwood").mode("append").save(str(target))
@@ -226,7 +226,7 @@ def test_jobs_append_and_overwrite(spark, logs, tmp_path):
     assert hidden(target) == []
 
 
-def test_an_attempt_that_fails_and_is_repeated_adds_each_record_once(spark, logs, tmp_path):
+def test_a_retried_attempt_adds_each_record_once(spark, logs, tmp_path):
     target, marker = tmp_path / "out", tmp_path / "failed"
     frame = read(spark, logs / "whole", partition_len=16 << 20).select("record")
     again = frame.mapInArrow(failing_once(str(marker)), frame.schema)
@@ -236,7 +236,7 @@ def test_an_attempt_that_fails_and_is_repeated_adds_each_record_once(spark, logs
     assert hidden(target) == []
 
 
-def test_a_job_that_fails_leaves_the_target_as_it_was(spark, logs, tmp_path):
+def test_a_failed_job_leaves_the_target_unchanged(spark, logs, tmp_path):
     target = tmp_path / "out"
     frame = read(spark, logs / "whole", partition_len=16 << 20).select("record")
     frame.limit(3).write.format("cordwood").mode("append").save(str(target))
@@ -248,7 +248,7 @@ def test_a_job_that_fails_leaves_the_target_as_it_was(spark, logs, tmp_path):
         assert hidden(target) == []
 
 
-def test_a_table_of_other_columns_is_refused(spark, logs, tmp_path):
+def test_writing_a_table_with_columns_other_than_record_is_refused(spark, logs, tmp_path):
     for frame in (read(spark, logs / "small"), spark.range(3)):
         with pytest.raises(PySparkException, match="a log has one column"):
             frame.write.format("cordwood").mode("append").save(str(tmp_path / "out"))
@@ -310,7 +310,7 @@ def test_a_restarted_stream_delivers_each_record_once(spark, tmp_path, run):
     assert hidden(target) == []
 
 
-def test_a_batch_that_is_repeated_is_not_written_twice(spark, tmp_path):
+def test_a_repeated_batch_is_written_only_once(spark, tmp_path):
     """The query ends after the sink has committed a batch and before Spark has noted that."""
     places = source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     write(source / "a.log", [b"one", b"two"])
@@ -325,7 +325,7 @@ def test_a_batch_that_is_repeated_is_not_written_twice(spark, tmp_path):
 
 
 @pytest.mark.parametrize("limit", [None, 7])
-def test_available_now_delivers_everything_even_after_an_uncommitted_batch(spark, tmp_path, limit):
+def test_available_now_delivers_every_record_even_after_an_uncommitted_batch(spark, tmp_path, limit):
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
 
     def run():
@@ -359,7 +359,7 @@ def test_a_second_query_appends_to_the_same_directory(spark, tmp_path):
     assert records_in(target) == [b"one", b"one"]
 
 
-def test_killing_an_executor_duplicates_and_loses_no_record(tmp_path):
+def test_killing_an_executor_neither_duplicates_nor_loses_a_record(tmp_path):
     expected = [f"{number} {'x' * (number % 5_000)}" for number in range(300)]
     for number in range(3):
         write(tmp_path / "in" / f"{number}.log", [record.encode() for record in expected[number::3]])

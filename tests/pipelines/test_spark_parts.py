@@ -92,7 +92,7 @@ def test_a_relative_path_refers_to_the_driver_directory(tmp_path, monkeypatch):
         ({"table": "skipped", "decode": "json"}, "about whole logs"),
     ],
 )
-def test_a_wrong_option_is_an_error_that_names_it(given, message):
+def test_the_error_for_a_wrong_option_names_the_option(given, message):
     with pytest.raises(ValueError, match=message):
         options("a.log", **given)
 
@@ -104,13 +104,13 @@ def test_refusing_a_catalog_table_suggests_a_temporary_view():
             options_of(given)
 
 
-def test_a_stream_has_fewer_options():
+def test_a_stream_refuses_options_that_only_jobs_support():
     for given in ({"on_corruption": "salvage"}, {"table": "skipped"}, {"decode": "json"}):
         with pytest.raises(ValueError, match=r"stream|on_corruption must be"):
             options_of({"path": "logs", **given}, is_stream=True)
 
 
-def test_a_stream_has_its_own_options():
+def test_a_stream_accepts_and_checks_its_own_options():
     given = {"path": "/logs", "maxfilespertrigger": "500", "failondataloss": "false"}
     found = options_of(given, is_stream=True)
     assert (found.max_files, found.fails_on_data_loss) == (500, False)
@@ -121,12 +121,12 @@ def test_a_stream_has_its_own_options():
             options_of({"path": "/logs", name: value}, is_stream=True)
 
 
-def test_a_job_needs_a_path():
+def test_a_job_without_a_path_is_refused():
     with pytest.raises(ValueError, match="need the path"):
         options_of({})
 
 
-def test_a_job_writes_only_dialects_that_can_be_appended_to():
+def test_a_job_refuses_dialects_that_do_not_support_appending():
     assert dialect_of({"path": "logs", "checkpointlocation": "x"}) == "leveldb"
     assert dialect_of({"dialect": "packed"}) == "packed"
     with pytest.raises(ValueError, match="dialect is 'pebble': it must be one of 'leveldb', 'packed'"):
@@ -154,14 +154,14 @@ def test_many_small_files_share_a_partition(tmp_path):
     assert count == 1
 
 
-def test_a_subset_of_the_columns_has_the_types_that_are_asked_for(path):
+def test_selected_columns_have_the_requested_types(path):
     columns = {"length": pyarrow.int32(), "salvaged": pyarrow.bool_(), "end_offset": pyarrow.int64()}
     rows, _ = rows_of(options(path), columns)
     assert [row["length"] for row in rows] == [len(record) for record in RECORDS]
     assert list(rows[0]) == list(columns)
 
 
-def test_a_column_subset_without_data_does_not_read_it(path, monkeypatch):
+def test_selecting_columns_without_record_does_not_read_the_records(path, monkeypatch):
     asked = []
     scan = reading.scan
     monkeypatch.setattr(reading, "scan", lambda *args, **given: asked.append(given["columns"]) or scan(*args, **given))
@@ -169,7 +169,7 @@ def test_a_column_subset_without_data_does_not_read_it(path, monkeypatch):
     assert asked == [["offset"]]
 
 
-def test_a_value_outside_its_column_type_is_an_error(path):
+def test_a_value_outside_its_column_type_raises_an_error(path):
     with pytest.raises(pyarrow.ArrowInvalid, match="70000"):
         rows_of(options(path), {"length": pyarrow.int16()})
 
@@ -192,7 +192,7 @@ def damaged(path):
 @pytest.mark.cell("one-file", "spark")
 @pytest.mark.parametrize("partition_len", [32 * KIB, 256 * KIB, 64 << 20])
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
-def test_damage_has_the_same_rows_in_partitions_as_in_a_reader(path, partition_len, policy):
+def test_partitions_skip_the_same_damage_as_a_reader(path, partition_len, policy):
     damaged(path)
     rows, _ = rows_of(options(path, partition_len=str(partition_len), on_corruption=policy))
     with cordwood.open(path, on_corruption=policy) as reader:
@@ -214,20 +214,20 @@ def test_the_table_of_skipped_regions_has_the_same_bytes_as_a_report(path, parti
     assert {row["severity"] for row in rows} == {region.severity.value for region in report.skipped}
 
 
-def test_damage_raises_by_default(path):
+def test_damage_raises_an_error_by_default(path):
     damaged(path)
     with pytest.raises(OSError, match=r"some\.log.*offset"):
         rows_of(options(path))
 
 
-def test_more_skipped_regions_than_a_report_lists_is_an_error(path, monkeypatch):
+def test_more_skipped_regions_than_a_report_lists_raise_an_error(path, monkeypatch):
     damaged(path)
     monkeypatch.setattr(reading, "_SKIPPED_MAX", len(cordwood.verify(path).skipped))
     with pytest.raises(ValueError, match="lower partition_len"):
         rows_of(options(path, table="skipped"))
 
 
-def test_a_numbered_log_is_one_partition(tmp_path):
+def test_a_numbered_log_forms_one_partition(tmp_path):
     path = tmp_path / "000007.log"
     with cordwood.open(path, "w", dialect="rocksdb", log_number=7) as writer:
         writer.extend(RECORDS)
@@ -236,7 +236,7 @@ def test_a_numbered_log_is_one_partition(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["log", "log/*.log", "**/*.log"])
-def test_a_segmented_log_is_one_table(name, tmp_path):
+def test_a_segmented_log_becomes_one_table(name, tmp_path):
     with cordwood.open(tmp_path / "log", "a", segment_len=300_000) as writer:
         writer.extend(RECORDS)
     rows, _ = rows_of(options(tmp_path / name, partition_len="65536"))
@@ -244,7 +244,7 @@ def test_a_segmented_log_is_one_table(name, tmp_path):
     assert {row["path"] for row in rows} == {str(tmp_path / "log")}
 
 
-def test_zero_partitions_give_zero_rows():
+def test_reading_no_partitions_returns_no_rows():
     assert list(reading.batches([], reading.RECORDS, options("a.log"))) == []
 
 
@@ -288,7 +288,7 @@ def test_storage_options_are_a_json_object(text):
 # Decoding --------------------------------------------------------------------------------------
 
 
-def test_json_becomes_columns_of_all_logs_in_every_partition(tmp_path):
+def test_json_has_the_columns_of_all_logs_in_every_partition(tmp_path):
     lines = [b'{"n": %d, "text": "x%d", "in": {"deep": [%d.5]}}' % (n, n, n) for n in range(3_000)]
     for number in range(2):
         with cordwood.open(tmp_path / f"{number}.log", "w") as writer:
@@ -311,7 +311,7 @@ def test_a_schema_chooses_the_columns_of_json(tmp_path):
     assert rows == [{"text": "one", "none": None}, {"text": None, "none": None}]
 
 
-def test_write_batches_have_the_types_that_spark_has(tmp_path):
+def test_write_batch_columns_have_spark_types(tmp_path):
     plyvel = pytest.importorskip("plyvel")
     with plyvel.DB(str(tmp_path / "db"), create_if_missing=True) as database:
         for number in range(100):
@@ -346,12 +346,12 @@ def test_a_table_lists_the_records_that_are_not_json(tmp_path):
     assert len(kept) + len(rows) == 2 * len(lines)
 
 
-def test_the_table_of_left_out_records_needs_decode():
+def test_the_table_of_omitted_records_requires_the_decode_option():
     with pytest.raises(ValueError, match="left_out"):
         options("a.log", table="left_out")
 
 
-def test_more_left_out_records_than_a_scan_lists_is_an_error(tmp_path):
+def test_more_left_out_records_than_a_scan_lists_raise_an_error(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"no json"] * 1_000))
     with pytest.raises(ValueError, match="lower partition_len"):
         rows_of(options(tmp_path, decode="json", table="left_out"))
@@ -392,13 +392,13 @@ def test_a_job_is_visible_only_after_its_commit(directory):
     assert hidden(directory) == []
 
 
-def test_a_second_job_is_appended(directory):
+def test_a_second_job_appends_its_records(directory):
     for name in ("one", "two"):
         job(directory, name).commit([job(directory, name).write(0, 0, batches_of(name.encode()))])
     assert records_in(directory) == [b"one", b"two"]
 
 
-def test_a_target_that_is_a_link_stays_one(directory, tmp_path):
+def test_overwriting_a_linked_target_keeps_the_link(directory, tmp_path):
     directory.symlink_to(tmp_path / "disk" / "table")
     (tmp_path / "disk").mkdir()
     for name, is_overwritten, expected in [("one", False, 1), ("two", False, 2), ("three", True, 1)]:
@@ -411,7 +411,7 @@ def test_a_target_that_is_a_link_stays_one(directory, tmp_path):
     assert hidden(tmp_path / "disk" / "table") == []
 
 
-def test_attempts_spark_discards_leave_no_record(directory):
+def test_attempts_that_spark_discards_leave_no_records(directory):
     first = job(directory)
     lost = first.write(0, 1, batches_of(b"one"))
     kept = first.write(0, 2, batches_of(b"one"))
@@ -421,7 +421,7 @@ def test_attempts_spark_discards_leave_no_record(directory):
     assert hidden(directory) == []
 
 
-def test_a_late_attempt_adds_no_record_to_a_committed_job(directory):
+def test_a_late_attempt_does_not_add_records_to_a_committed_job(directory):
     def slow():
         yield from batches_of(b"late")
         first.commit([kept])
@@ -432,7 +432,7 @@ def test_a_late_attempt_adds_no_record_to_a_committed_job(directory):
     assert records_in(directory) == [b"one"]
 
 
-def test_an_attempt_that_fails_leaves_no_file(directory):
+def test_a_failed_attempt_does_not_leave_a_file(directory):
     def failing():
         yield from batches_of(b"one")
         raise RuntimeError("no more")
@@ -445,7 +445,7 @@ def test_an_attempt_that_fails_leaves_no_file(directory):
         first.write(0, 1, batches_of(None))
 
 
-def test_an_aborted_job_leaves_no_file(directory):
+def test_an_aborted_job_does_not_leave_a_file(directory):
     first = job(directory)
     first.write(0, 1, batches_of(b"one"))
     first.abort()
@@ -453,14 +453,14 @@ def test_an_aborted_job_leaves_no_file(directory):
     first.abort()
 
 
-def test_a_job_without_a_record_adds_no_log(directory):
+def test_a_job_without_records_does_not_add_a_log(directory):
     first = job(directory)
     first.commit([first.write(0, 1, batches_of())])
     assert list(directory.iterdir()) == []
     assert hidden(directory) == []
 
 
-def test_a_commit_that_is_repeated_has_no_effect(directory):
+def test_repeating_a_commit_has_no_effect(directory):
     """As when a query of a stream ends between the commit and the note of Spark that it happened."""
     for records in ([b"one", b"two"], [b"one"]):
         repeated = job(directory, "query-000000001")
@@ -469,7 +469,7 @@ def test_a_commit_that_is_repeated_has_no_effect(directory):
     assert hidden(directory) == []
 
 
-def test_a_commit_that_was_interrupted_is_repeated_as_a_whole(directory, monkeypatch):
+def test_an_interrupted_commit_is_repeated_completely(directory, monkeypatch):
     def interrupted(source, target):
         if target.endswith("00001.log"):
             raise OSError("interrupted")
@@ -488,7 +488,7 @@ def test_a_commit_that_was_interrupted_is_repeated_as_a_whole(directory, monkeyp
     assert hidden(directory) == []
 
 
-def test_a_missing_log_is_an_error_and_adds_no_record(directory):
+def test_a_missing_log_raises_an_error_and_adds_no_record(directory):
     first = job(directory)
     part = first.write(0, 1, batches_of(b"one"))
     with pytest.raises(FileNotFoundError):
@@ -534,7 +534,7 @@ def test_overwriting_refuses_other_files_named_like_logs(directory, name):
     assert (directory / name).read_bytes() == b"mine"
 
 
-def test_old_logs_are_restored_if_the_new_ones_cannot_be_moved(directory, monkeypatch):
+def test_old_logs_are_restored_if_the_new_logs_cannot_be_moved(directory, monkeypatch):
     def refused(source, target):
         if source.endswith(".new"):
             raise OSError("refused")
@@ -551,7 +551,7 @@ def test_old_logs_are_restored_if_the_new_ones_cannot_be_moved(directory, monkey
     assert hidden(directory) == []
 
 
-def test_a_file_or_segmented_log_is_refused_as_target(tmp_path):
+def test_a_file_or_a_segmented_log_is_refused_as_a_target(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"one"]))
     with pytest.raises(ValueError, match="is not a directory"):
         job(tmp_path / "a.log")
@@ -567,7 +567,7 @@ def test_a_job_writes_only_to_one_local_directory():
             writing.job_of(paths, "one", "leveldb")
 
 
-def test_spark_passes_its_own_options_on():
+def test_options_that_spark_adds_are_ignored():
     own = {"path": "out", "checkpointlocation": "checkpoint", "queryname": "copy"}
     assert dialect_of({**own, "dialect": "packed"}) == "packed"
 
@@ -638,7 +638,7 @@ def test_a_follower_waits_for_the_rest_of_a_torn_record(tmp_path):
     assert (records, offsets(start)) == ([b"two"], {str(path): 20})
 
 
-def test_new_files_are_read_from_the_start_and_others_ignored(tmp_path):
+def test_new_logs_are_read_from_the_start_and_other_files_are_ignored(tmp_path):
     given, start = stream_of(tmp_path), {}
     (tmp_path / "empty.log").write_bytes(b"")
     (tmp_path / "notes.txt").write_bytes(b"no log\n" * 10_000)
@@ -650,13 +650,13 @@ def test_new_files_are_read_from_the_start_and_others_ignored(tmp_path):
 
 
 @pytest.mark.parametrize("start", [b"PK\3\4", b"no log\n"])
-def test_naming_a_file_that_is_not_a_log_is_an_error(tmp_path, start):
+def test_streaming_a_named_file_that_is_not_a_log_raises_an_error(tmp_path, start):
     (tmp_path / "file").write_bytes(start + b"no log\n" * 10_000)
     with pytest.raises(cordwood.CordwoodError, match=r"(?i)not a log|checksum|damage|length"):
         read_batch(stream_of(tmp_path / "file"), {})
 
 
-def test_damage_at_the_end_of_a_log_is_an_error(tmp_path):
+def test_damage_at_the_end_of_a_log_raises_an_error(tmp_path):
     data = bytearray(reference.encode([b"one", PAYLOAD[:20_000]]))
     data[12_000] ^= 1
     (tmp_path / "a.log").write_bytes(data)
@@ -664,7 +664,7 @@ def test_damage_at_the_end_of_a_log_is_an_error(tmp_path):
         read_batch(stream_of(tmp_path), {})
 
 
-def test_a_truncated_or_replaced_log_is_an_error(tmp_path):
+def test_a_truncated_or_replaced_log_raises_an_error(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(reference.encode([b"one", b"two"]))
     given = stream_of(tmp_path)
@@ -674,7 +674,7 @@ def test_a_truncated_or_replaced_log_is_an_error(tmp_path):
         read_batch(given, start)
 
 
-def test_a_log_that_was_removed_keeps_its_offset(tmp_path):
+def test_a_stream_keeps_the_offset_of_a_removed_log(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(reference.encode([b"one"]))
     (tmp_path / "b.log").write_bytes(reference.encode([b"two"]))
@@ -685,7 +685,7 @@ def test_a_log_that_was_removed_keeps_its_offset(tmp_path):
 
 
 @pytest.mark.cell("segmented", "spark")
-def test_a_segmented_log_is_followed_across_its_files(tmp_path):
+def test_a_stream_follows_a_segmented_log_across_segments(tmp_path):
     given, start, found = stream_of(tmp_path / "log"), {}, []
     with cordwood.open(tmp_path / "log", "a", segment_len=100_000) as writer:
         for at in range(0, 100, 10):
@@ -697,7 +697,7 @@ def test_a_segmented_log_is_followed_across_its_files(tmp_path):
     assert found == RECORDS[:100]
 
 
-def test_damage_ends_a_stream_unless_it_is_skipped(tmp_path):
+def test_damage_ends_a_stream_unless_the_policy_is_skip(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(reference.encode(RECORDS[:50]))
     damaged(path)
@@ -709,12 +709,12 @@ def test_damage_ends_a_stream_unless_it_is_skipped(tmp_path):
     assert read_batch(given, start)[0] == []
 
 
-def test_a_url_is_not_followed():
+def test_following_a_url_in_a_stream_is_refused():
     with pytest.raises(ValueError, match="is a URL"):
         following.ends_of(stream_of("memory://logs/a.log"), {})
 
 
-def test_a_log_is_the_same_however_its_path_is_spelled(tmp_path, monkeypatch):
+def test_different_spellings_of_a_path_refer_to_the_same_log(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("logs").mkdir()
     Path("logs/a.log").write_bytes(reference.encode([b"one", b"two"]))
@@ -723,7 +723,7 @@ def test_a_log_is_the_same_however_its_path_is_spelled(tmp_path, monkeypatch):
     assert read_batch(stream_of("logs"), start)[0] == []
 
 
-def test_a_log_that_was_replaced_by_a_longer_one_is_an_error(tmp_path):
+def test_replacing_a_log_with_a_longer_log_raises_an_error(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(reference.encode([b"old"] * 10))
     given = stream_of(tmp_path)
@@ -735,7 +735,7 @@ def test_a_log_that_was_replaced_by_a_longer_one_is_an_error(tmp_path):
 
 
 @pytest.mark.cell("segmented", "spark")
-def test_records_after_a_torn_one_that_a_writer_truncates_are_delivered(tmp_path):
+def test_a_stream_delivers_records_written_after_a_truncated_torn_record(tmp_path):
     directory, records = tmp_path / "log", [b"%03d" % number * 300 for number in range(100)]
     directory.mkdir()
     first = reference.encode([b"a" * 100])
@@ -759,7 +759,7 @@ def make_logs(directory, count):
         (directory / f"{number:05}.log").write_bytes(reference.encode([b"%d" % number]))
 
 
-def test_a_batch_limits_its_logs_and_skips_none(tmp_path):
+def test_a_batch_limits_the_number_of_logs_without_skipping_any(tmp_path):
     make_logs(tmp_path / "logs", 23)
     given, start, found, count = stream_of(tmp_path / "logs", maxfilespertrigger="5"), {}, [], 0
     while True:
@@ -771,7 +771,7 @@ def test_a_batch_limits_its_logs_and_skips_none(tmp_path):
     assert (sorted(found, key=int), count) == ([b"%d" % number for number in range(23)], 5)
 
 
-def test_logs_that_wait_longer_come_first(tmp_path):
+def test_a_limited_batch_takes_the_longest_waiting_logs_first(tmp_path):
     make_logs(tmp_path, 3)
     for number, time in ((0, 300), (1, 100), (2, 200)):
         os.utime(tmp_path / f"{number:05}.log", (time, time))
@@ -782,7 +782,7 @@ def test_logs_that_wait_longer_come_first(tmp_path):
     assert found == [b"1", b"2", b"0"]
 
 
-def test_logs_without_a_new_record_do_not_count(tmp_path):
+def test_logs_without_new_records_do_not_count_toward_the_batch_limit(tmp_path):
     make_logs(tmp_path, 10)
     given = stream_of(tmp_path, maxfilespertrigger="3")
     _, start = read_batch(stream_of(tmp_path), {})
@@ -829,7 +829,7 @@ def test_the_offset_of_a_removed_log_is_dropped_later(tmp_path):
     assert (lens, str(gone) in start) == ([4, 4], False)
 
 
-def test_a_log_back_within_two_batches_keeps_its_offset(tmp_path):
+def test_a_log_that_reappears_within_two_batches_keeps_its_offset(tmp_path):
     make_logs(tmp_path, 2)
     given = stream_of(tmp_path)
     _, start = read_batch(given, {})
@@ -854,7 +854,7 @@ def test_a_log_back_within_two_batches_keeps_its_offset(tmp_path):
         read_batch(given, start)
 
 
-def test_offsets_stay_short_as_logs_come_and_go(tmp_path):
+def test_stream_offsets_stay_short_as_logs_are_added_and_removed(tmp_path):
     given, start = stream_of(tmp_path), {}
     for number in range(30):
         path = tmp_path / f"{number}.log"
@@ -866,7 +866,7 @@ def test_offsets_stay_short_as_logs_come_and_go(tmp_path):
         path.unlink()
 
 
-def test_without_fail_on_data_loss_a_replaced_log_is_reread(tmp_path):
+def test_a_replaced_log_is_read_again_without_fail_on_data_loss(tmp_path):
     path, given = tmp_path / "a.log", stream_of(tmp_path, failondataloss="false")
     path.write_bytes(reference.encode([b"old"] * 10))
     _, start = read_batch(given, {})

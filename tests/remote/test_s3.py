@@ -115,7 +115,7 @@ def log():
 
 @pytest.mark.cell("remote", "whole")
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_records(kind, bucket, log, server):
+def test_an_s3_object_has_the_records_of_the_local_file(kind, bucket, log, server):
     file, _ = log
     with cordwood.open(bucket(kind, file)) as reader:
         assert list(reader) == list(cordwood.open(file))
@@ -125,7 +125,7 @@ def test_the_same_records(kind, bucket, log, server):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_range_transfers_little_more_than_itself(kind, bucket, log, server):
+def test_reading_a_range_transfers_little_more_than_the_range(kind, bucket, log, server):
     file, offsets = log
     start, end = 16 * MIB, 24 * MIB
     # Detecting the dialect reads 256 KiB of any file object.
@@ -137,7 +137,7 @@ def test_a_range_transfers_little_more_than_itself(kind, bucket, log, server):
 
 @pytest.mark.parametrize("spoil", [short, dropped])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_incomplete_body_is_not_taken_for_the_end(kind, spoil, bucket, log, server):
+def test_an_incomplete_response_body_does_not_end_the_log(kind, spoil, bucket, log, server):
     """If it happens once, a client may retry and get everything; if always, it is an error after valid records."""
     file, _ = log
     expected = list(cordwood.open(file))
@@ -177,7 +177,7 @@ def test_a_stale_listing_does_not_shorten_the_log(bucket, log):
     assert list(cordwood.open(url)) == list(cordwood.open(file[: 4 * BLOCK_LEN]))
 
 
-def test_storage_options_replace_the_configuration(bucket, log, monkeypatch):
+def test_storage_options_override_the_fsspec_configuration(bucket, log, monkeypatch):
     file, _ = log
     url = bucket("URL", file[: 4 * BLOCK_LEN])
     options = fsspec.config.conf["s3"]
@@ -192,7 +192,7 @@ def test_storage_options_replace_the_configuration(bucket, log, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["URL", "obstore"])
-def test_missing_packages(kind, bucket):
+def test_a_missing_object_in_a_store_raises_file_not_found(kind, bucket):
     source = bucket(kind, b"")
     source = source + "x" if kind == "URL" else (source[0], "missing.log")
     with pytest.raises(FileNotFoundError):

@@ -184,7 +184,7 @@ def escaped(data):
 
 @pytest.mark.parametrize("change", [bytes, spoiled])
 @pytest.mark.parametrize("name", LOGS)
-def test_a_dropped_log_has_the_answers_of_the_command(page, tmp_path, name, change):
+def test_the_page_gives_the_answers_of_the_command_for_a_dropped_log(page, tmp_path, name, change):
     path = tmp_path / Path(name).name
     path.write_bytes(change((VECTORS / name).read_bytes()))
     found = drop(page, path)
@@ -216,7 +216,7 @@ def test_a_dropped_log_has_the_answers_of_the_command(page, tmp_path, name, chan
     assert saved_name == f"salvaged-{path.name}"
 
 
-def test_the_sample_is_there_at_once(page):
+def test_the_page_shows_the_sample_log_immediately(page):
     found = answer(page)
     assert found["title"] == "Damaged"
     assert any(row[2].endswith("was flipped.") for row in found["regions"])
@@ -246,7 +246,7 @@ def test_markup_in_names_and_records_is_text(page, tmp_path):
     save(page)
 
 
-def test_other_files_are_refused_with_the_message_of_the_command(page, tmp_path):
+def test_the_page_refuses_other_files_with_the_message_of_the_command(page, tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 200)
     found = drop(page, path)
@@ -255,7 +255,7 @@ def test_other_files_are_refused_with_the_message_of_the_command(page, tmp_path)
     assert drop(page, VECTORS / LOGS[1])["title"] == "No damage"
 
 
-def test_the_page_reports_a_log_named_for_another(page, tmp_path):
+def test_the_page_reports_a_log_that_is_named_for_another_log(page, tmp_path):
     path = tmp_path / "000015.log"
     path.write_bytes((VECTORS / "rocksdb/recycled/000014.log").read_bytes())
     found = drop(page, path)
@@ -264,14 +264,14 @@ def test_the_page_reports_a_log_named_for_another(page, tmp_path):
     assert found["records"] == []
 
 
-def test_an_empty_file_and_one_of_zeros(page, tmp_path):
+def test_the_page_recognizes_an_empty_file_and_a_file_of_zeros(page, tmp_path):
     for size, title in [(0, "An empty file"), (100_000, "Only zeros")]:
         path = tmp_path / f"{size}.log"
         path.write_bytes(bytes(size))
         assert drop(page, path)["title"] == title
 
 
-def test_a_bomb_is_refused(page, tmp_path):
+def test_the_page_refuses_a_decompression_bomb(page, tmp_path):
     path = tmp_path / "bomb.log"
     path.write_bytes(bomb(100) * 3)
     assert drop(page, path)["title"] == "Not read"
@@ -280,7 +280,7 @@ def test_a_bomb_is_refused(page, tmp_path):
     assert (found["title"], len(found["records"][0][2])) == ("No damage", 121)
 
 
-def test_ten_million_empty_records_are_counted_and_not_listed(page, tmp_path):
+def test_ten_million_empty_records_are_counted_but_not_listed(page, tmp_path):
     block = reference.encode([b""] * 4_681).ljust(32_768, b"\0")
     path = tmp_path / "empty.log"
     path.write_bytes(block * 2_137)
@@ -289,7 +289,7 @@ def test_ten_million_empty_records_are_counted_and_not_listed(page, tmp_path):
     assert len(found["records"]) == 20
 
 
-def test_a_hundred_thousand_regions_are_counted_and_not_listed(page, tmp_path):
+def test_a_hundred_thousand_regions_are_counted_but_not_listed(page, tmp_path):
     # Of every second record, a bit is flipped.
     good = reference.encode([b"abc"])
     bad = good[:-1] + b"d"
@@ -301,14 +301,14 @@ def test_a_hundred_thousand_regions_are_counted_and_not_listed(page, tmp_path):
     assert page.inner_text("table + p.try-quiet").startswith("and 99,800 more regions")
 
 
-def test_a_file_that_is_too_long_is_refused_unread(page, tmp_path):
+def test_the_page_refuses_a_file_that_is_too_long(page, tmp_path):
     path = tmp_path / "long.log"
     with path.open("wb") as file:
         file.truncate((1 << 30) + 1)
     assert drop(page, path)["title"] == "Too long for this page"
 
 
-def test_dropping_another_log_cancels_the_current_one(page, tmp_path):
+def test_dropping_another_log_cancels_the_current_log(page, tmp_path):
     path = tmp_path / "long.log"
     path.write_bytes(reference.encode([bytes(32_761)]) * 3_000)
     page.set_input_files("#try-file", path)
@@ -330,7 +330,7 @@ def test_every_control_is_reachable_by_keyboard(page, tmp_path):
         page.keyboard.press("Enter")
 
 
-def test_no_request_leaves_the_page(page, server):
+def test_the_page_blocks_every_network_request(page, server):
     requested = server.count
     page.evaluate("fetch('/try.html').catch(() => 0)")
     page.evaluate("new Image().src = 'http://127.0.0.1:1/'")
@@ -341,7 +341,7 @@ def test_no_request_leaves_the_page(page, server):
     page.complaints.clear()
 
 
-def test_the_sizes():
+def test_the_page_and_its_module_stay_small():
     assert try_page.MODULE.stat().st_size <= 550_000
     assert len(try_page.packed()) <= 240_000
     parts = [path for path in try_page.PARTS.rglob("*") if path.suffix in (".rs", ".js", ".html", ".css")]

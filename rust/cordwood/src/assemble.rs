@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interrupting_event_gives_the_reason() {
+    fn the_interrupting_event_determines_the_reason() {
         for (interruption, payload, reason) in [
             (Interruption::NewRecord, b"a".as_slice(), Reason::MissingEnd),
             (Interruption::NewRecord, b"", Reason::EmptyFirst),
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_too_large_record_is_kept() {
+    fn no_part_of_an_oversized_record_is_kept() {
         let mut assembler = limited_to(3);
         let region = |start, end, reason| Pushed::Skipped(SkippedRegion::new(start..end, reason));
         assert_eq!(push(&mut assembler, Kind::First, 0, b"abc"), Pushed::Pending);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_too_large_record_without_a_rest_is_one_region() {
+    fn an_oversized_record_that_breaks_off_is_one_region() {
         for interruption in [Interruption::NewRecord, Interruption::Damage, Interruption::EndOfFile] {
             let mut assembler = limited_to(3);
             assert!(matches!(

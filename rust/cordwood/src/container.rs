@@ -273,7 +273,7 @@ mod tests {
 
     /// Checks vectors 1 and 2 of `docs/format/packed.md`.
     #[test]
-    fn the_mark_is_ten_bytes() {
+    fn the_mark_is_ten_bytes_long() {
         for (codec, payload) in [(Codec::Stored, b"cordwood\x01\x00"), (Codec::Zstd, b"cordwood\x01\x01")] {
             assert_eq!(&Mark::new(codec).encode(), payload);
             assert_eq!(Mark::decode(payload), Some(Mark::new(codec)));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_is_in_the_shortest_form_and_at_most_five_bytes() {
+    fn a_varint_has_its_shortest_form_and_at_most_five_bytes() {
         let max = (1 << 35) - 1;
         for (value, bytes) in [
             (0, &b"\x00"[..]),
@@ -343,7 +343,7 @@ mod tests {
 
     /// Checks the body of vectors 3, 4 and 9.
     #[test]
-    fn the_lengths_come_first_and_add_up_to_the_rest() {
+    fn container_lengths_must_add_up_to_the_remaining_bytes() {
         let mut offsets = Vec::new();
         assert_eq!(read_offsets(b"\x01\x00\x03afoo", 3, &mut offsets), Some(3));
         assert_eq!(offsets, [0, 1, 1, 4]);
@@ -365,7 +365,7 @@ mod tests {
 
     /// The test also covers long lengths among short ones and at the end.
     #[test]
-    fn short_lengths_are_read_as_if_one_by_one() {
+    fn reading_short_lengths_in_bulk_matches_reading_them_one_by_one() {
         for seed in 0..2000_u64 {
             let mut random = seed;
             let mut next = |max: u64| {

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_copied_as_they_are() {
+    fn short_data_of_every_length_is_copied_unchanged() {
         let bytes: Vec<u8> = (1..=70).collect();
         for len in 0..=bytes.len() {
             for room in [32, 100] {

@@ -528,7 +528,7 @@ mod tests {
     /// The upper bound for an open container also holds if the container is not compressed and
     /// spans several blocks.
     #[test]
-    fn a_container_needs_no_more_than_the_most_that_it_can_need() {
+    fn an_encoded_container_never_exceeds_its_upper_bound() {
         use crate::dialect::Compression;
         let mut random = 0x2545_f491_4f6c_dd1d_u64;
         let mut noise = |len: usize| -> Vec<u8> {
@@ -567,7 +567,7 @@ mod tests {
     /// `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
-    fn appended_containers_expand_at_most_200_fold() {
+    fn appended_containers_expand_by_at_most_a_factor_of_200() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let expands_more = |mut encoder: Encoder| {
@@ -590,7 +590,7 @@ mod tests {
     /// only as much as the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
-    fn a_frame_is_lengthened_only_as_the_budget_requires() {
+    fn a_frame_is_lengthened_only_as_far_as_the_budget_requires() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let mut random = 1_u64;
@@ -631,7 +631,7 @@ mod tests {
     /// After the offset wraps around, block boundaries are where they would be if offsets had more
     /// bits.
     #[test]
-    fn offsets_continue_at_zero_after_the_greatest() {
+    fn offsets_wrap_to_zero_after_the_greatest_offset() {
         for format in [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_when_its_output_is_full() {
+    fn encode_all_stops_when_the_output_is_full() {
         let records = [[1; 100]; 5];
         for (format, record_len) in [(Dialect::LEVELDB, 107), (Dialect::WANDB, 107)] {
             let mut encoder = Encoder::unchecked(0, format.into());
@@ -690,7 +690,7 @@ mod tests {
     /// After a panic in `as_ref`, the encoder can still be used, and the records encoded before the
     /// panic are kept.
     #[test]
-    fn a_panic_in_as_ref_loses_no_record_before_it() {
+    fn a_panic_in_as_ref_loses_no_earlier_record() {
         struct Record(&'static [u8]);
         impl AsRef<[u8]> for Record {
             fn as_ref(&self) -> &[u8] {
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn room_for_exactly_the_encoded_record_is_enough() {
+    fn encoding_a_record_needs_no_more_room_than_its_encoded_length() {
         for len in [0, 16, 17, 100, 1000, 32_761, 32_762, 100_000] {
             let record = vec![1; len];
             let encoded_len = crate::format::encoded_len(0, len as u64) as usize;
@@ -731,7 +731,7 @@ mod tests {
     /// Runs write the same bytes for records of any length, anywhere in a block, in LevelDB's
     /// dialect and in others, with any limit on `out`.
     #[test]
-    fn runs_write_the_same_as_single_calls() {
+    fn runs_write_the_same_bytes_as_single_calls() {
         let dialects = [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::WANDB),

@@ -283,7 +283,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn header_round_trips() {
+    fn encoding_and_decoding_a_header_round_trips() {
         let header = Header {
             masked_crc: 0x7ab3_5fdd,
             len: 0x0304,
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn block_arithmetic_at_the_edges() {
+    fn block_arithmetic_is_correct_at_block_edges() {
         assert_eq!((block_start(0), block_left(0), trailer_len(0)), (0, 32_768, 0));
         assert_eq!(
             (block_start(32_767), block_left(32_767), trailer_len(32_767)),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wire_byte_has_at_most_one_kind() {
+    fn each_type_byte_stands_for_at_most_one_kind() {
         let kinds: Vec<u8> = (0..=255).filter(|&b| Kind::from_wire(b).is_some()).collect();
         assert_eq!(kinds, [1, 2, 3, 4]);
         assert!(kinds.iter().all(|&b| Kind::from_wire(b).unwrap() as u8 == b));

@@ -292,7 +292,7 @@ mod tests {
     /// RocksDB writes type 11 with headers of 7 and of 11 bytes. If no bytes follow, only a header
     /// of 7 bytes fits here.
     #[test]
-    fn a_file_may_end_with_the_shorter_of_two_forms() {
+    fn the_shorter_form_is_chosen_if_the_longer_form_does_not_fit() {
         let bytes = fragment(11, b"\x01\0\0\0\x08\0");
         for verify_checksums in [true, false] {
             assert_eq!(
@@ -308,7 +308,7 @@ mod tests {
 
     /// Checks the golden vectors of `docs/format`.
     #[test]
-    fn golden_fragments() {
+    fn golden_fragments_decode_to_their_payloads() {
         for (kind, payload, bytes) in [
             (1, "", b"\x05\x2b\x28\x43\x00\x00\x01".as_slice()),
             (2, "", b"\x64\x51\xd0\xe9\x00\x00\x02"),
@@ -334,7 +334,7 @@ mod tests {
     /// LevelDB's internal codes 5 and 6 clash with type bytes. In this crate, no type byte may end
     /// a read or go unreported.
     #[test]
-    fn each_type_byte_with_a_right_and_a_wrong_checksum() {
+    fn each_type_byte_is_classified_with_a_right_and_a_wrong_checksum() {
         for kind in 0..=255 {
             let mut bytes = fragment(kind, b"abc");
             match Kind::from_wire(kind) {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_type_and_length_zero_ends_the_block_with_any_checksum() {
+    fn a_header_with_type_and_length_zero_ends_the_block_with_any_stored_checksum() {
         let zeros = [0; 100];
         assert_eq!(reason(find_at_end(&zeros)), Some(Reason::ZeroFill));
         let mut hidden = zeros.to_vec();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beyond_the_file_is_torn_but_beyond_the_block_is_damage() {
+    fn a_length_past_the_file_is_torn_but_past_the_block_is_damage() {
         let whole = fragment(1, &[b'x'; 200]);
         assert_eq!(reason(find_at_end(&whole[..150])), Some(Reason::TornTail));
         let mut damaged = whole.clone();
@@ -386,7 +386,7 @@ mod tests {
     /// If a bit of a length in the last block is flipped, LevelDB silently loses the records after
     /// it.
     #[test]
-    fn a_length_that_the_rest_proves_wrong_is_damage() {
+    fn a_length_that_the_following_bytes_contradict_is_damage() {
         let mut flipped = fragment(1, b"foo");
         flipped[4] |= 0x40; // now 67 bytes, but only 3 exist, and the checksum fits those 3
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));

@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_are_sorted_as_by_comparison() {
+    fn radix_sorted_indices_match_a_comparison_sort() {
         let mut state = 1_u64;
         let mut random = || {
             state ^= state << 13;

@@ -128,7 +128,7 @@ mod tests {
     use crate::{Compression, Dialect, End, FlushPolicy, OnCorruption, OnTornTail};
 
     #[test]
-    fn a_shown_name_is_parsed() {
+    fn a_displayed_name_can_be_parsed() {
         assert_eq!(OnCorruption::Fail.to_string(), "raise");
         assert_eq!("raise".parse(), Ok(OnCorruption::Fail));
         assert_eq!("skip".parse(), Ok(OnCorruption::Skip));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_an_error_that_lists_the_others() {
+    fn the_error_for_an_unknown_name_lists_the_valid_names() {
         let error = "fail".parse::<OnCorruption>().unwrap_err().to_string();
         assert_eq!(
             error,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_shown_with_its_offset() {
+    fn the_end_of_a_log_is_displayed_with_its_offset() {
         assert_eq!(End::TornTail { offset: 38 }.to_string(), "torn tail at offset 38");
     }
 }

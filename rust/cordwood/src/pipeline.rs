@@ -301,7 +301,7 @@ mod tests {
     /// The results arrive in order, however fast each thread is. No thread gets ahead of the
     /// consumer by more than the window.
     #[test]
-    fn results_come_in_order_within_the_window() {
+    fn results_arrive_in_order_within_the_window() {
         for worker_count in [1, 2, 3, 8] {
             let (started, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = |part: u64| {
@@ -330,7 +330,7 @@ mod tests {
     /// An error ends the work. Parts that have not been started when the error occurs are never
     /// started.
     #[test]
-    fn an_error_of_the_consumer_ends_the_work() {
+    fn an_error_returned_by_the_consumer_stops_the_work() {
         let started = AtomicUsize::new(0);
         let work = |part: u64| {
             started.fetch_add(1, SeqCst);

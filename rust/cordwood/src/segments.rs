@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_segment_is_the_offset_of_its_first_byte() {
+    fn a_segment_is_named_after_the_offset_of_its_first_byte() {
         for (offset, name) in [
             (0, "00000000000000000000.log"),
             (32_768, "00000000000000032768.log"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not_segments() {
+    fn a_file_with_another_form_of_name_is_not_a_segment() {
         for name in [
             "",
             ".log",
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_another_file_is_no_segmented_log() {
+    fn a_directory_with_another_file_is_not_a_segmented_log() {
         for other in ["000012.log", "CURRENT", "lost+found.log"] {
             let directory = directory_of(&[(&name_of(0), 9), (other, 1)]);
             assert_eq!(list_again(directory.path()).expect("an open log"), [segment(0, 9)]);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_a_segment_is_no_log() {
+    fn listing_a_directory_without_segments_fails() {
         for name in ["000012.log", ".hidden", LOCK_NAME] {
             let error = list_log(directory_of(&[(name, 1)]).path()).expect_err("no log");
             assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_whose_segments_are_pruned_while_it_is_opened_is_listed_again() {
+    fn a_log_that_is_pruned_during_opening_is_listed_again() {
         let directory = directory_of(&[(&name_of(0), 0)]);
         let is_done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -347,7 +347,7 @@ mod tests {
     /// not pruned.
     #[cfg(unix)]
     #[test]
-    fn a_symbolic_link_to_a_missing_file_is_an_error_with_its_path() {
+    fn the_error_for_a_dangling_symbolic_link_names_its_path() {
         let directory = directory_of(&[(&name_of(0), 9), (&name_of(20), 5)]);
         let link = directory.path().join(name_of(9));
         std::os::unix::fs::symlink("missing", &link).expect("a link");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_missing_is_an_error_with_its_path() {
+    fn the_error_for_a_missing_directory_names_its_path() {
         let directory = directory_of(&[]).path().join("missing");
         let error = list(&directory).expect_err("no directory");
         assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::NotFound));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_changed_lengths_are_found() {
+    fn gaps_and_changed_segment_lengths_become_regions() {
         let found = |segments: &[Segment]| -> Vec<_> {
             let regions = breaks(segments);
             regions

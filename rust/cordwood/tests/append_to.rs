@@ -103,7 +103,7 @@ fn append_accepts_a_dialect_with_identical_fragments() {
 }
 
 #[test]
-fn logs_with_log_numbers_or_compression_are_never_appended_to() {
+fn append_refuses_logs_with_log_numbers_or_compression() {
     let numbered = log_of(
         LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
         [b"one", &[0; 1200]],
@@ -157,7 +157,7 @@ fn a_file_without_a_valid_fragment_is_not_truncated() {
 /// The first blocks are damaged, so neither the dialect nor the number of the log can be detected.
 /// No reader would read LevelDB fragments after its end.
 #[test]
-fn a_log_that_cannot_be_recognised_is_not_padded() {
+fn an_unrecognised_log_is_not_padded() {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_log_number(7)).unwrap();
     while file.len() < 10 * BLOCK_LEN {
@@ -199,7 +199,7 @@ fn padding_does_not_complete_the_first_record() {
 /// A valid MIDDLE fragment without a record is enough to prove a log. A checkpoint up to which the
 /// file was on the disk is also enough.
 #[test]
-fn a_fragment_or_a_checkpoint_proves_a_log() {
+fn a_fragment_or_a_checkpoint_proves_that_a_file_is_a_log() {
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
     let middle = [&common::fragment(3, b"middle")[..], &[0xff; 50]].concat();
     let (double, log) = open(&middle, pad());
@@ -230,7 +230,7 @@ fn text_and_gzip_are_never_truncated() {
 
 /// Less than a header may be a torn record. Five or more printable bytes are more likely a text.
 #[test]
-fn a_short_text_is_not_truncated() {
+fn append_never_truncates_a_short_text_file() {
     for (text, is_cut) in [("note", true), ("notes", false), ("notes\n", false)] {
         let (double, log) = open(text.as_bytes(), options().with_on_torn_tail(OnTornTail::Truncate));
         assert_eq!(log.is_ok(), is_cut, "{text}");
@@ -279,7 +279,7 @@ fn append_rejects_a_visibly_different_block_grid() {
 
 /// The reason of the tail is the first reason of the worst severity, wherever it is in the tail.
 #[test]
-fn the_worst_damage_in_the_tail_is_reported() {
+fn append_reports_the_worst_damage_in_the_tail() {
     let one = leveldb_log([b"one"]);
     let mut damaged = common::fragment(1, &[b'x'; 40]);
     damaged[20..30].fill(b'?');
@@ -314,7 +314,7 @@ fn a_torn_record_after_zeros_is_reported_as_torn() {
 /// Normally, the first byte of the padding prevents it from completing a torn record. Zeros before
 /// the padding are not a torn record.
 #[test]
-fn padding_after_damage_and_zeros_is_zeros_alone() {
+fn padding_after_damage_and_zeros_consists_of_zeros() {
     let mut file = leveldb_log([b"one"]);
     file.resize(BLOCK_LEN, 0xff);
     file.resize(BLOCK_LEN + 600, 0);
@@ -326,7 +326,7 @@ fn padding_after_damage_and_zeros_is_zeros_alone() {
 
 /// The first fragment is valid, so it proves a log although the record is torn.
 #[test]
-fn a_torn_two_block_record_is_truncated_if_alone() {
+fn a_torn_record_of_two_blocks_is_truncated_if_it_is_alone() {
     let whole = leveldb_log([&[b'x'; 40_000]]);
     for len in [BLOCK_LEN, BLOCK_LEN + 3, BLOCK_LEN + 5_000] {
         let (double, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::Truncate));
@@ -369,7 +369,7 @@ fn append_refuses_damage_and_suggests_an_option() {
 
 /// A crash may happen after the padding and before the next record.
 #[test]
-fn a_padded_first_header_still_proves_a_log() {
+fn a_padded_first_header_still_proves_that_a_file_is_a_log() {
     let whole = leveldb_log([b"one"]);
     for len in 1..7 {
         let (padded, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -385,7 +385,7 @@ fn a_padded_first_header_still_proves_a_log() {
 /// A valid fragment before the damage proves that the file is a log. An apparent header does not,
 /// if more bytes follow its record.
 #[test]
-fn damage_is_padded_after_a_valid_fragment_only() {
+fn damage_is_padded_only_after_a_valid_fragment() {
     let whole = leveldb_log([b"one"]);
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
     let (double, log) = open(&[&whole[..], &[0xff; 50]].concat(), pad());
@@ -399,7 +399,7 @@ fn damage_is_padded_after_a_valid_fragment_only() {
 
 /// If the first record is torn, it must extend to the end of the file.
 #[test]
-fn a_first_record_that_ends_before_the_end_of_the_file_is_not_torn() {
+fn a_first_record_that_ends_inside_the_file_is_not_torn() {
     for (record_len, is_torn) in [(73, true), (72, false)] {
         // The checksum is wrong, but the length and the type could belong to a record.
         let file = [&[0x81, 0x82, 0x83, 0x84, record_len, 0, 1][..], &[0xff; 73]].concat();
@@ -419,7 +419,7 @@ fn a_first_record_that_ends_before_the_end_of_the_file_is_not_torn() {
 /// only records. A file with a signature is still not a log, and bytes that no crash can leave are
 /// not padded.
 #[test]
-fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
+fn damage_without_a_valid_fragment_is_padded_under_a_named_dialect() {
     let pad = || {
         options()
             .with_on_torn_tail(OnTornTail::PadToBlock)
@@ -456,7 +456,7 @@ fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
 
 /// A log with a checkpoint must exist. If it is lost, creating a new log would conceal the loss.
 #[test]
-fn a_log_with_a_checkpoint_is_not_created() -> Result<(), Box<dyn std::error::Error>> {
+fn append_with_a_checkpoint_does_not_create_a_log() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("example.log");
     let log = LogFile::append_to(&path, options().with_checkpoint(10));
@@ -469,7 +469,7 @@ fn a_log_with_a_checkpoint_is_not_created() -> Result<(), Box<dyn std::error::Er
 
 /// The header of a run file is not a torn tail, and the first record starts after it.
 #[test]
-fn a_run_file_without_a_whole_record_is_appended_to() {
+fn append_continues_a_run_file_without_a_complete_record() {
     let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
     let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
     log.expect("no record").append(b"one").expect("nothing fails");
@@ -508,7 +508,7 @@ fn zeros_and_a_torn_first_record_are_truncated() {
 
 /// Each bit of the record is flipped in turn. Some of the records contain many zeros.
 #[test]
-fn damage_explained_by_one_flipped_bit_is_not_truncated() {
+fn damage_that_one_flipped_bit_explains_is_not_truncated() {
     let half = [[1; 750], [0; 750]].concat();
     for record in [&[0; 600][..], &[0; 2000], &half, b"\x55"] {
         let file = leveldb_log([b"before", record]);
@@ -588,7 +588,7 @@ fn bytes_of_a_failed_sync_are_rewritten() -> Result<(), Error> {
 }
 
 #[test]
-fn a_shorter_or_new_file_forgets_the_failed_sync() -> Result<(), Error> {
+fn a_failed_sync_is_forgotten_if_the_file_is_shorter_or_new() -> Result<(), Error> {
     for is_new in [false, true] {
         let (double, log) = create_known(2);
         log.append_sync(&[7; 100])?;
@@ -710,7 +710,7 @@ fn a_later_version_is_rejected_with_every_checkpoint() {
 
 /// If a tail ends with its block, the next record follows without any padding.
 #[test]
-fn a_tail_that_fills_its_block_is_left_alone() {
+fn a_torn_tail_that_fills_its_block_is_not_padded() {
     let mut file = leveldb_log([b"one"]);
     file.resize(BLOCK_LEN, 0);
     let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -720,7 +720,7 @@ fn a_tail_that_fills_its_block_is_left_alone() {
 
 /// The padding must not complete the torn fragment. A valid fragment before it does not matter.
 #[test]
-fn only_the_torn_fragment_decides_the_padding_byte() {
+fn the_torn_fragment_alone_determines_the_padding_byte() {
     let one = leveldb_log([b"one"]);
     let torn = common::fragment(4, b"the end");
     let file = [one, common::fragment(2, b"start"), torn[..9].to_vec()].concat();
@@ -731,7 +731,7 @@ fn only_the_torn_fragment_decides_the_padding_byte() {
 
 /// The earlier of the two offsets counts, and every byte of a long file after it is written again.
 #[test]
-fn all_uncertain_bytes_are_rewritten() -> Result<(), Error> {
+fn a_writer_rewrites_all_bytes_after_the_earlier_uncertain_offset() -> Result<(), Error> {
     let (double, log) = create_known(3);
     log.append_sync(b"one")?;
     for _ in 0..3 {
@@ -780,7 +780,7 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
 /// receives that error, a sync in another thread succeeds, but does not prove that the bytes are on
 /// the disk.
 #[test]
-fn a_sync_proves_nothing_if_a_truncation_took_its_error() -> Result<(), Error> {
+fn a_sync_is_not_trusted_if_a_truncation_received_its_error() -> Result<(), Error> {
     let (double, log) = create_known(5);
     double.state().held_sync = Some(1);
     std::thread::scope(|scope| {
@@ -810,7 +810,7 @@ fn a_sync_proves_nothing_if_a_truncation_took_its_error() -> Result<(), Error> {
 
 /// In the child, every call fails, and closing the copy has no effect.
 #[test]
-fn a_copy_in_a_forked_child_leaves_the_file_alone() -> Result<(), Error> {
+fn a_copy_in_a_forked_child_does_not_change_the_file() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
         let double = Double::default();
         let process = Arc::new(AtomicU32::new(1));

@@ -210,7 +210,7 @@ fn len_after_opening(file: &[u8], record_len_max: u64) -> Result<u64, Error> {
 }
 
 #[test]
-fn opening_to_append_has_the_budget_of_a_reader() {
+fn opening_for_append_uses_the_budget_of_a_reader() {
     let file = packed(&[b"\x01\x01".to_vec(), bomb(300 * MIB)].concat());
     let error = len_after_opening(&file, RECORD_LEN_MAX).unwrap_err();
     assert!(is_refused_at(&error, 17, 300 * MIB), "{error}");
@@ -237,7 +237,7 @@ fn container_of(record_len: u64) -> Vec<u8> {
 
 /// Rule C6 limits each container, however many bytes of the file precede it.
 #[test]
-fn a_container_states_at_most_256_mib() {
+fn a_container_declares_at_most_256_mib() {
     let fits = packed(&container_of(256 * MIB - 4));
     let mut reader = Reader::from_slice(&fits, ReadOptions::default());
     assert_eq!(reader.next_record().unwrap().unwrap().data.len() as u64, 256 * MIB - 4);

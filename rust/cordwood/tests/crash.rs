@@ -429,7 +429,7 @@ fn count_writes(history: &History) -> usize {
 }
 
 #[test]
-fn every_append_written() {
+fn a_crash_after_unsynced_appends_keeps_the_synced_records() {
     for &format in FORMATS {
         let mut session = Session::create(None, named(format));
         for len in [3, 700, 0, 1_500] {
@@ -446,7 +446,7 @@ fn every_append_written() {
 }
 
 #[test]
-fn records_of_all_lengths_synced_now_and_then() {
+fn records_of_all_lengths_survive_a_crash_once_synced() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.append(3);
@@ -472,7 +472,7 @@ fn records_of_all_lengths_synced_now_and_then() {
 }
 
 #[test]
-fn a_record_of_several_blocks() {
+fn a_synced_record_of_several_blocks_survives_a_crash() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         if format != LEVELDB {
@@ -508,7 +508,7 @@ fn many_short_records() {
 /// A record that is longer than the writer's buffer is written in pieces. A disk with 4 KiB sectors
 /// leaves fewer files to check.
 #[test]
-fn a_record_in_pieces() {
+fn a_synced_record_of_several_pieces_survives_a_crash() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.history.sector_len = 4096;
@@ -523,7 +523,7 @@ fn a_record_in_pieces() {
 }
 
 #[test]
-fn every_append_synced() {
+fn records_survive_a_crash_if_every_append_is_synced() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format).with_sync(SyncPolicy::EveryAppend));
         for len in [0, 1, 500, 512, 1024, 17, 3_000] {
@@ -536,7 +536,7 @@ fn every_append_synced() {
 }
 
 #[test]
-fn records_around_the_end_of_a_block() {
+fn synced_records_around_a_block_end_survive_a_crash() {
     for &format in FORMATS {
         for left in [0, 1, 6, 7, 8, 20] {
             let mut first = Encoded::new(&[], format);
@@ -620,7 +620,7 @@ impl Encoded {
 }
 
 #[test]
-fn a_crash_during_recovery() {
+fn a_crash_during_recovery_loses_no_durable_record() {
     for &format in FORMATS {
         for (name, torn) in torn_logs(format) {
             for on_torn_tail in [OnTornTail::Truncate, OnTornTail::PadToBlock] {
@@ -672,7 +672,7 @@ fn check_padded(name: &str, history: &History) {
 }
 
 #[test]
-fn a_new_log_in_place_of_an_old_one() {
+fn a_new_log_that_replaces_an_old_log_survives_a_crash() {
     for &format in FORMATS {
         let mut old = Encoded::new(&[], format);
         for len in [700; 5] {
@@ -704,7 +704,7 @@ fn a_new_log_in_place_of_an_old_one() {
 }
 
 #[test]
-fn failed_writes_before_the_crash() {
+fn failed_writes_before_a_crash_lose_no_durable_record() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.append_sync(600);
@@ -724,7 +724,7 @@ fn failed_writes_before_the_crash() {
 }
 
 #[test]
-fn a_crash_that_reads_as_damage_is_distinguished_from_damage() {
+fn append_distinguishes_crash_damage_from_other_damage() {
     // One flipped bit is in the last record, which was synced. A crash does not cause that.
     let mut log = Encoded::new(&[], LEVELDB);
     log.append(40);

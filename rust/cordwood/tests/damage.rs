@@ -216,7 +216,7 @@ fn the_log_has_each_kind_of_fragment() {
 /// A truncated file is never damaged. It contains the complete records, and a torn tail if a record
 /// is incomplete.
 #[test]
-fn every_truncation() {
+fn a_reader_returns_the_complete_records_and_torn_tail_of_a_truncated_log() {
     let log = three_blocks();
     for_each_offset(&log, |len| {
         for policy in POLICIES {
@@ -240,7 +240,7 @@ fn every_truncation() {
 
 /// A flipped bit must not cost more than necessary, and must be located.
 #[test]
-fn every_flipped_bit() {
+fn each_flipped_bit_is_located_and_loses_few_records() {
     // One payload consists of whole fragments, which must not be taken for records.
     let inner = Log::new([b"inner".to_vec(), Vec::new(), vec![0; 9]]).bytes;
     every_flipped_bit_from(&three_blocks_with(inner), 0);
@@ -353,7 +353,7 @@ fn two_flips_in_a_block_lose_two_records() {
 /// If a header is completely destroyed, the later fragments of the block are searched for. LevelDB
 /// abandons the block at its first damage, so it does not report the second damage.
 #[test]
-fn the_second_damage_in_a_salvaged_block_is_not_reported_by_leveldb() -> Result<(), Error> {
+fn leveldb_reports_only_the_first_damage_in_a_block() -> Result<(), Error> {
     let mut log = Log::new([3, 4, 5, 6, 7].map(|len| noise(len, 1)));
     for damaged in [0, 2, 4] {
         log.bytes[log.records[damaged].start as usize + HEADER_LEN] ^= 1;
@@ -437,7 +437,7 @@ fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn s
 /// Several threads read ranges in parts of one or two blocks. The report must be the same as from
 /// one reader.
 #[test]
-fn parts_of_a_range_report_the_same_as_the_whole() -> Result<(), Error> {
+fn reading_a_range_in_parts_gives_the_same_report() -> Result<(), Error> {
     let log = three_blocks();
     let mut bytes = log.bytes;
     bytes[40] ^= 1;
@@ -491,7 +491,7 @@ fn stat_counts_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error:
 }
 
 #[test]
-fn stat_adds_up() -> Result<(), Error> {
+fn the_lengths_in_stat_add_up_to_the_file_length() -> Result<(), Error> {
     let log = three_blocks();
     let mut bytes = log.bytes.clone();
     for damage in [None, Some(20), Some(40_000)] {
@@ -603,7 +603,7 @@ fn regions_of(file: &[u8]) -> Vec<SkippedRegion> {
 }
 
 #[test]
-fn a_one_byte_region_is_shown_in_the_singular() {
+fn the_text_of_a_one_byte_region_uses_the_singular() {
     for (len, words) in [(1, "1 byte at offset 0: "), (2, "2 bytes at offset 0: ")] {
         let text = regions_of(&[0, 0][..len])[0].to_string();
         assert!(text.starts_with(words), "{text}");
@@ -631,7 +631,7 @@ fn appended_findings_keep_the_zeros_at_the_end() {
 }
 
 #[test]
-fn each_reason_in_words() {
+fn each_reason_has_a_description_in_words() {
     let words = [
         (
             Reason::BadLength { len: 7 },
@@ -743,7 +743,7 @@ fn a_flipped_length_bit_is_not_undone_before_damage() {
 
 /// After a seek, the record is the same, and the damage before it in its block is, too.
 #[test]
-fn after_a_seek_a_record_is_still_salvaged() {
+fn records_after_damage_are_marked_as_salvaged_even_after_a_seek() {
     let mut file = six();
     file[40] ^= 1;
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);

@@ -120,7 +120,7 @@ fn other_formats_are_named() {
 }
 
 #[test]
-fn the_path_is_in_the_error() {
+fn a_detection_error_names_the_path() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("000001.log");
     std::fs::write(&path, b"SQLite format 3\0").unwrap();
@@ -129,7 +129,7 @@ fn the_path_is_in_the_error() {
 }
 
 #[test]
-fn a_named_dialect_wins() {
+fn a_named_dialect_overrides_the_detected_format() {
     for (_, bytes) in foreign() {
         for &dialect in Dialect::ALL {
             let mut reader = Reader::from_slice(&bytes, ReadOptions::default().with_format(dialect));
@@ -153,7 +153,7 @@ fn a_named_dialect_wins() {
 }
 
 #[test]
-fn an_undetectable_file_is_unclear() {
+fn the_format_of_a_file_without_evidence_is_unclear() {
     let fragments = [
         (Wire::Plain.full(b"foo"), None),
         (Wire::Recyclable(1).full(b"foo"), Some(Dialect::RECYCLABLE)),
@@ -174,7 +174,7 @@ fn an_undetectable_file_is_unclear() {
 
 /// The first block is zeros or damaged, and a later block shows the dialect.
 #[test]
-fn a_later_block_decides() {
+fn a_later_block_shows_the_dialect() {
     for (wire, dialect) in [
         (Wire::Plain, LogFormat::new(Dialect::LEVELDB)),
         (
@@ -195,7 +195,7 @@ fn a_later_block_decides() {
 
 /// The only block starts with damage. Two consecutive valid fragments after it show the dialect.
 #[test]
-fn fragments_after_damage_decide() {
+fn fragments_after_damage_show_the_dialect() {
     for (wire, dialect) in [
         (Wire::Plain, LogFormat::new(Dialect::LEVELDB)),
         (
@@ -215,7 +215,7 @@ fn fragments_after_damage_decide() {
 /// Bytes were inserted at the start. The first valid fragment after them decides, so a flipped type
 /// byte does not change the dialect of a log.
 #[test]
-fn fragments_after_a_few_bytes_decide() {
+fn fragments_after_a_few_inserted_bytes_show_the_dialect() {
     let fragments = [Wire::Plain.full(b"foo"), Wire::Plain.full(b"bar")].concat();
     for len in 1..20 {
         assert_eq!(
@@ -229,7 +229,7 @@ fn fragments_after_a_few_bytes_decide() {
 /// By "Which dialect" in `reading.md`, the first two fragments with a number after damage decide,
 /// unless more fragments without a number come before them. Payloads are not searched.
 #[test]
-fn after_damage_the_first_numbered_group_of_fragments_decides() {
+fn the_first_numbered_fragments_after_damage_show_the_log_number() {
     let plain = |count: usize| Wire::Plain.full(b"plain").repeat(count);
     let numbered = |number: u32, count: usize| Wire::Recyclable(number).full(b"numbered").repeat(count);
     let damage = || vec![0xff; 20];
@@ -344,7 +344,7 @@ fn a_chain_of_headers_suggests_a_log() {
 
 /// The last fragment is damaged but not torn. The type of a torn fragment would show the dialect.
 #[test]
-fn a_damaged_last_fragment_reveals_no_dialect() {
+fn a_damaged_last_fragment_does_not_reveal_the_dialect() {
     let mut file = Wire::Recyclable(5).full(b"foo");
     file[0] ^= 0xff;
     assert_eq!(detect(&file), Detection::Unclear);
@@ -374,7 +374,7 @@ fn the_magic_number_of_a_table_counts_only_at_the_end_of_the_file() {
 /// The trailer contains the number of the next log. This is true whether or not the dialect is
 /// named.
 #[test]
-fn an_empty_log_takes_its_number_from_the_trailer() {
+fn the_number_of_an_empty_log_comes_from_its_trailer() {
     for named in [None, Some(Dialect::PEBBLE)] {
         let options = ReadOptions::default().with_dialect(named);
         let format = Reader::from_slice(b"\0\0\0\0\0\0\x05\x02\0\0\0", options).format();
@@ -395,7 +395,7 @@ fn a_damaged_trailer_suggests_an_empty_log() {
 
 /// The bytes that declare the compression may also be the bytes of a record.
 #[test]
-fn a_record_does_not_state_the_compression() {
+fn a_record_with_the_bytes_of_a_compression_setting_is_an_ordinary_record() {
     let options = || ReadOptions::default().with_dialect(Dialect::ROCKSDB);
     let record = Wire::Plain.full(b"\x07\0\0\0");
     for (file, compression) in [(&record[..], None), (&COMPRESSED[..], Some(Compression::Zstd))] {
@@ -406,7 +406,7 @@ fn a_record_does_not_state_the_compression() {
 
 /// In the middle of a file, the first fragment may belong to an older log.
 #[test]
-fn a_range_does_not_take_the_first_number_it_finds() {
+fn a_range_does_not_adopt_the_first_log_number() {
     const BLOCK: usize = 32_768;
     let mut file = Vec::new();
     while file.len() < 2 * BLOCK {
@@ -424,7 +424,7 @@ fn a_range_does_not_take_the_first_number_it_finds() {
 
 /// Only a packed log has containers, in which the first byte is the number of a codec.
 #[test]
-fn a_first_payload_byte_is_not_a_codec() {
+fn a_first_payload_byte_is_not_mistaken_for_a_codec() {
     for first in 0..3 {
         assert_eq!(
             detect(&Wire::Plain.full(&[first, 1, 2])),
@@ -441,7 +441,7 @@ fn a_damaged_file_header_alone_shows_its_dialect() {
 
 /// In such a log, no second block shows that the blocks are counted from the first byte.
 #[test]
-fn a_log_of_exactly_one_block_is_in_the_newer_grid() {
+fn a_run_file_of_exactly_one_block_uses_the_newer_block_grid() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 0, &[b'x'; 32_768 - 7 - 7]);
     assert_eq!(file.len(), 32_768);
@@ -474,7 +474,7 @@ fn a_type_with_a_wrong_checksum_is_ignored() {
 /// In the middle of a file, the first fragment may belong to an older log, so a dialect with log
 /// numbers is not guessed there.
 #[test]
-fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
+fn detection_avoids_numbered_dialects_in_a_range() -> Result<(), Box<dyn std::error::Error>> {
     let mut file = Vec::new();
     for (number, blocks) in [(5, 3), (4, 6)] {
         while file.len() < blocks * 32_768 {
@@ -512,7 +512,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn every_dialect_name_parses_back() {
+fn parsing_a_dialect_name_returns_its_dialect() {
     for &dialect in Dialect::ALL {
         assert_eq!(dialect.to_string().parse(), Ok(dialect));
     }
@@ -674,7 +674,7 @@ fn logs_of_one_record() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn any_flipped_bit_leaves_a_one_record_log_detectable() {
+fn a_log_of_one_record_is_detected_despite_any_flipped_bit() {
     for file in logs_of_one_record() {
         for bit in 0..file.len() * 8 {
             let mut flipped = file.clone();
@@ -704,7 +704,7 @@ fn any_flipped_bit_leaves_a_one_record_log_detectable() {
 }
 
 #[test]
-fn any_flipped_bit_leaves_a_log_detectable() {
+fn a_log_is_detected_despite_any_flipped_bit() {
     for file in vectors().into_iter().filter(|file| file.len() < 1000) {
         for bit in 0..file.len() * 8 {
             let mut flipped = file.clone();
@@ -764,7 +764,7 @@ fn headers_that_lead_to_the_end_show_a_damaged_log() {
 /// A file is a torn log if it ends in its first fragment, according to the length in the header, or
 /// if its zeros start there. A FIRST fragment must fill its block.
 #[test]
-fn a_header_whose_fragment_is_cut_shows_a_torn_log() {
+fn a_truncated_first_fragment_shows_a_torn_log() {
     let header = |len: u16, kind| [&[0x9d, 0xff, 0xfe, 0xfd], &len.to_le_bytes()[..], &[kind]].concat();
     let unknown = Detection::Foreign(Foreign::Unknown);
     for (len, kind, written_len, zeros, expected) in [
@@ -819,7 +819,7 @@ fn a_valid_fragment_outranks_the_bytes_before_it() {
 /// A gzip file contains the time of its data where a fragment has its length and its type. With
 /// some times, the start of the file could be the header of a torn record.
 #[test]
-fn a_signature_outranks_a_header_that_may_be_torn() {
+fn a_signature_outranks_a_possibly_torn_header() {
     for kind in 0..=255 {
         for (length, file_len) in [(0_u16, 30), (20, 30), (3_000, 30), (3_000, 4_000), (3_000, 200_000)] {
             let [l0, l1] = length.to_le_bytes();
@@ -837,7 +837,7 @@ fn a_signature_outranks_a_header_that_may_be_torn() {
 
 /// A tab, a line feed and a form feed are types that an engine writes.
 #[test]
-fn text_outranks_a_header_that_may_be_torn() {
+fn text_outranks_a_possibly_torn_header() {
     for text in ["step 0\nstep 50\n", "offset\tlen\n", "29320z\n", "29320z\x0c"] {
         assert_eq!(detect(text.as_bytes()), Detection::Foreign(Foreign::Text), "{text:?}");
         let long = format!("{text}{}", "1\t20\n".repeat(4_000));
@@ -964,7 +964,7 @@ fn format_from(file: &[u8], start: usize) -> LogFormat {
 
 /// The header of a run file only counts at the start of a file.
 #[test]
-fn a_file_header_inside_a_record_does_not_count() {
+fn a_file_header_inside_a_record_is_ignored() {
     let mut record = vec![b'x'; 40_000];
     record[993..1_000].copy_from_slice(b":W&B\xe1\xbe\x00");
     let mut file = Vec::new();
@@ -985,7 +985,7 @@ fn the_next_block_shows_the_dialect_of_a_range() {
 /// At the end of a block, a record contains the bytes of a valid fragment of another dialect. That
 /// fragment would end in the next block, which is impossible.
 #[test]
-fn a_fragment_that_crosses_a_block_shows_no_dialect() {
+fn a_fragment_that_crosses_a_block_does_not_show_the_dialect() {
     const BLOCK: usize = 32_768;
     let last = Wire::Plain.part(4, &[b'y'; 100]);
     let crossing = Wire::Ieee.full(&last[..33]);
@@ -997,7 +997,7 @@ fn a_fragment_that_crosses_a_block_shows_no_dialect() {
 
 /// In the middle of a file, a fragment may belong to an older log.
 #[test]
-fn a_numbered_fragment_at_offset_1_reveals_no_dialect() {
+fn a_numbered_fragment_at_offset_1_does_not_reveal_the_dialect() {
     let file = [&[0][..], &Wire::Recyclable(5).full(&[b'x'; 32_768 - 1 - 11])].concat();
     assert_eq!(format_from(&file, 1), Dialect::LEVELDB.into());
     assert_eq!(
@@ -1149,7 +1149,7 @@ fn compression_is_detected_from_a_damaged_start() {
 
 /// The engines write six digits, or more if the number is longer.
 #[test]
-fn detection_takes_the_log_number_from_the_name() {
+fn detection_reads_the_log_number_from_the_file_name() {
     let head = Wire::Recyclable(5).full(b"foo");
     for (name, number) in [
         ("000123.log", 123),
@@ -1175,7 +1175,7 @@ fn detection_takes_the_log_number_from_the_name() {
 }
 
 #[test]
-fn a_partial_signature_reveals_no_format() {
+fn a_partial_signature_does_not_reveal_the_format() {
     let texts = [
         "BZh, and more text",
         "abcd1AY&SY, and more text",

@@ -191,7 +191,7 @@ fn has_findings(seen: &Seen) -> bool {
 }
 
 #[test]
-fn undamaged_logs_are_read_whole() {
+fn reading_undamaged_logs_returns_every_record() {
     for log in logs(small).into_iter().chain(logs(at_a_block_end)) {
         for options in log.options() {
             for policy in POLICIES {
@@ -242,7 +242,7 @@ fn check_truncation(log: &Log, len: usize) {
 }
 
 #[test]
-fn every_truncation() {
+fn a_reader_returns_the_complete_records_and_torn_tail_of_a_truncated_log() {
     for log in logs(small) {
         for len in 0..=log.bytes.len() {
             check_truncation(&log, len);
@@ -251,7 +251,7 @@ fn every_truncation() {
 }
 
 #[test]
-fn every_truncation_at_a_block_end() {
+fn truncation_near_a_block_end_leaves_complete_records_and_a_torn_tail() {
     for log in logs(at_a_block_end) {
         // Every length is tested, except in the middle of the long record.
         for len in (0..100).chain((BLOCK - 220)..=log.bytes.len()) {
@@ -291,7 +291,7 @@ fn check_flip(log: &Log, bytes: &[u8], at: usize) {
 }
 
 #[test]
-fn every_flipped_bit() {
+fn each_flipped_bit_is_located_and_loses_few_records() {
     for log in logs(small) {
         let mut bytes = log.bytes.clone();
         for at in 0..bytes.len() {
@@ -305,7 +305,7 @@ fn every_flipped_bit() {
 }
 
 #[test]
-fn every_flipped_bit_at_a_block_end() {
+fn each_flipped_bit_near_a_block_end_is_reported() {
     for log in logs(at_a_block_end) {
         let mut bytes = log.bytes.clone();
         for at in (0..40).chain((BLOCK - 220)..bytes.len()) {
@@ -321,7 +321,7 @@ fn every_flipped_bit_at_a_block_end() {
 /// A fragment is inserted between two records, in each dialect. It has each type, each form of
 /// header, and a valid or invalid checksum.
 #[test]
-fn each_type_byte() {
+fn each_type_byte_between_two_records_is_handled_in_every_dialect() {
     for log in logs(small) {
         let wires = [
             Wire::Plain,

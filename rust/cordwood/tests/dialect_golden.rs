@@ -62,7 +62,7 @@ fn recyclable_full() {
 }
 
 #[test]
-fn without_a_log_number_rocksdb_and_pebble_write_as_leveldb() {
+fn unnumbered_rocksdb_and_pebble_logs_have_the_bytes_of_leveldb() {
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
         let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
         check_both_ways(LogFormat::new(dialect), Dialect::LEVELDB, b"foo", file);
@@ -72,7 +72,7 @@ fn without_a_log_number_rocksdb_and_pebble_write_as_leveldb() {
 const SET_ZSTD: &[u8] = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
 
 #[test]
-fn rocksdb_set_compression() {
+fn a_rocksdb_set_compression_record_sets_the_compression() {
     let zstd = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
     assert_eq!(detect(SET_ZSTD), Detection::Log(zstd));
     for dialect in [LogFormat::new(Dialect::ROCKSDB), zstd] {
@@ -88,7 +88,7 @@ fn rocksdb_set_compression() {
 }
 
 #[test]
-fn rocksdb_timestamp_sizes() {
+fn a_rocksdb_timestamp_size_record_has_its_golden_bytes() {
     let file = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     assert_eq!(detect(file), Detection::Log(Dialect::ROCKSDB.into()));
     let mut reader = Reader::from_slice(file, ReadOptions::default());
@@ -103,7 +103,7 @@ fn rocksdb_timestamp_sizes() {
 }
 
 #[test]
-fn rocksdb_predecessor() {
+fn a_rocksdb_predecessor_record_has_its_golden_bytes() {
     let mut file = b"\xd1\x78\xb4\x95\x18\x00\x82".to_vec();
     for number in [4_u64, 130, 5] {
         file.extend(number.to_le_bytes());
@@ -116,7 +116,7 @@ fn rocksdb_predecessor() {
 }
 
 #[test]
-fn pebble_synced_full() {
+fn a_pebble_synced_full_fragment_has_its_golden_bytes() {
     let file = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     assert_eq!(
         detect(file),
@@ -127,7 +127,7 @@ fn pebble_synced_full() {
 }
 
 #[test]
-fn pebble_end_trailer() {
+fn a_pebble_end_trailer_has_its_golden_bytes() {
     let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
     let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(1);
     let mut file = Vec::new();
@@ -148,7 +148,7 @@ fn pebble_end_trailer() {
 
 /// The source is Pebble's TestRecycleLogNumberOverflow.
 #[test]
-fn pebble_end_trailer_of_the_last_number() {
+fn the_greatest_log_number_has_a_pebble_end_trailer() {
     let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(u32::MAX);
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -162,7 +162,7 @@ fn pebble_end_trailer_of_the_last_number() {
 }
 
 #[test]
-fn wandb_header_and_full() {
+fn a_wandb_header_and_full_fragment_have_their_golden_bytes() {
     let file = b":W&B\xe1\xbe\x00\x4a\x04\xca\xea\x03\x00\x01foo";
     check_both_ways(LogFormat::new(Dialect::WANDB), Dialect::WANDB, b"foo", file);
     assert_eq!(read(LogFormat::new(Dialect::WANDB), file).1, [(0, 7, "file_header")]);
@@ -177,7 +177,7 @@ fn wandb_header_and_full() {
 }
 
 #[test]
-fn swanlab_header_and_full() {
+fn a_swanlab_header_and_full_fragment_have_their_golden_bytes() {
     let file = b":SWL\xd6\xe1\x02\x4a\x04\xca\xea\x03\x00\x01foo";
     check_both_ways(LogFormat::new(Dialect::SWANLAB), Dialect::SWANLAB, b"foo", file);
 }
@@ -187,7 +187,7 @@ fn swanlab_header_and_full() {
 /// place where a block of a newer file starts. A block of a newer file never starts with such a
 /// fragment.
 #[test]
-fn an_empty_first_fragment_ends_a_block_of_wandb() {
+fn an_empty_first_fragment_ends_a_wandb_block() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     file.extend(Wire::Ieee.full(&[b'x'; 32_754]));
     file.extend(Wire::Ieee.part(2, b""));
@@ -199,7 +199,7 @@ fn an_empty_first_fragment_ends_a_block_of_wandb() {
 /// The file header takes up seven bytes of the first block. Before wandb-core 0.17.6, it preceded
 /// that block.
 #[test]
-fn both_grids_of_wandb() {
+fn both_wandb_block_grids_have_their_golden_bytes() {
     let long = vec![b'x'; 40_000];
     for (dialect, grid, first) in [(Dialect::WANDB, 0, 32_754_u16), (Dialect::WANDB_OLD, 7, 32_761)] {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -216,7 +216,7 @@ fn both_grids_of_wandb() {
 /// In each dialect, the encoder writes the same bytes as a second writer that shares no code with
 /// it.
 #[test]
-fn encoder_and_second_writer_agree() {
+fn the_encoder_and_the_test_writer_write_the_same_bytes() {
     let cases = [
         (LogFormat::new(Dialect::LEVELDB), Wire::Plain, 0),
         (
@@ -260,7 +260,7 @@ mod zstd {
     /// A hand-built frame with one uncompressed block. It consists of a magic number, a header, a
     /// length, a block header and data (RFC 8878, 3.1.1).
     #[test]
-    fn a_frame_is_a_record() {
+    fn a_handmade_zstd_frame_decodes_to_its_record() {
         let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
         let file = [SET_ZSTD, &Wire::Plain.full(frame)].concat();
         assert_eq!(read(LogFormat::new(Dialect::ROCKSDB), &file).0, [b"foo"]);
@@ -268,7 +268,7 @@ mod zstd {
 
     /// Each record is one frame, with its length and a checksum.
     #[test]
-    fn records_are_frames() {
+    fn each_compressed_record_is_one_zstd_frame() {
         let record = b"foo".repeat(100);
         for dialect in [
             LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
@@ -293,7 +293,7 @@ mod zstd {
     /// If the compression were not found, frames would be returned as records. This must hold
     /// whether or not the dialect is named.
     #[test]
-    fn compression_is_found_although_its_record_is_damaged() {
+    fn compression_is_detected_despite_a_damaged_setting() {
         let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
         for count in [1, 2, 3, 50, 4000] {
             for wire in [Wire::Plain, Wire::Recyclable(9)] {

@@ -52,7 +52,7 @@ fn read(file: &[u8], options: ReadOptions) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn stat_adds_up() -> Result<(), cordwood_log::Error> {
+fn the_lengths_in_stat_add_up_to_the_file_length() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (file, _) = log(dialect);
         let stat = ops::stat(SliceSource::new(&file), &ReadOptions::default())?;
@@ -74,7 +74,7 @@ fn stat_adds_up() -> Result<(), cordwood_log::Error> {
 }
 
 #[test]
-fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood_log::Error> {
+fn verify_gives_the_same_report_for_any_number_of_threads() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
@@ -121,7 +121,7 @@ fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(feature = "zstd")]
 #[test]
-fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
+fn verify_stat_and_salvage_handle_a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
     let dialect = LogFormat::new(Dialect::ROCKSDB)
         .with_log_number(3)
         .with_compression(Compression::Zstd);
@@ -160,7 +160,7 @@ fn salvage_as(
 
 /// A destination that is full is an error, and so is a destination that cannot be flushed.
 #[test]
-fn salvage_to_a_writer_that_fails() {
+fn salvage_returns_the_error_of_a_failing_writer() {
     struct Full {
         is_flushed: bool,
     }
@@ -190,7 +190,7 @@ fn salvage_to_a_writer_that_fails() {
 /// An undamaged log must be copied byte for byte. No trailer is added, and no log number is lost or
 /// added.
 #[test]
-fn salvage_of_an_undamaged_log_changes_no_byte() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_does_not_change_an_undamaged_log() -> Result<(), Box<dyn std::error::Error>> {
     for dialect in DIALECTS {
         let mut file = Vec::new();
         let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -420,7 +420,7 @@ fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::er
 
 /// One of the calls succeeds, and the others report that the file exists.
 #[test]
-fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
+fn competing_salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
     let (file, _) = log(LogFormat::new(Dialect::LEVELDB));
     let directory = tempfile::tempdir()?;
     let source = directory.path().join("source.log");

@@ -228,7 +228,7 @@ fn fails(path: &Path, (expected, file, fail, hint): &Case) {
 }
 
 #[test]
-fn errors_separate_path_kind_and_hint() {
+fn errors_contain_the_path_the_kind_and_the_hint_separately() {
     let directory = tempfile::tempdir().unwrap();
     for name in names() {
         for (number, case) in cases().iter().enumerate() {
@@ -241,7 +241,7 @@ fn errors_separate_path_kind_and_hint() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_failed_write_says_how_much_is_on_the_disk() {
+fn a_failed_write_reports_how_much_is_on_disk() {
     let directory = tempfile::tempdir().unwrap();
     for name in names() {
         let path = directory.path().join(name);

@@ -28,7 +28,7 @@ fn example() -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn the_example_of_the_format_page() {
+fn the_format_page_example_has_its_documented_bytes() {
     let [a, b, c] = example();
     let (file, offsets) = encode(0, &[&a, &b, &c]);
     assert_eq!(offsets, [0, 1_007, 98_304]);
@@ -54,7 +54,7 @@ fn the_example_of_the_format_page() {
 }
 
 #[test]
-fn the_example_read_back() -> Result<(), Box<dyn std::error::Error>> {
+fn a_reader_returns_the_records_of_the_example() -> Result<(), Box<dyn std::error::Error>> {
     let [a, b, c] = example();
     let mut writer = Writer::new(Vec::new());
     for record in [&a, &b, &c] {
@@ -72,7 +72,7 @@ fn the_example_read_back() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn a_record_of_three_bytes() {
+fn a_record_of_three_bytes_has_its_golden_encoding() {
     assert_eq!(
         encode(0, &[b"foo"]),
         (b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec(), vec![0])
@@ -80,26 +80,26 @@ fn a_record_of_three_bytes() {
 }
 
 #[test]
-fn an_empty_record() {
+fn an_empty_record_has_its_golden_encoding() {
     assert_eq!(encode(0, &[b""]), (b"\x05\x2b\x28\x43\x00\x00\x01".to_vec(), vec![0]));
 }
 
 #[test]
-fn seven_bytes_left_then_bar() {
+fn a_record_starts_with_an_empty_first_fragment_if_seven_bytes_are_left() {
     let (bytes, offsets) = encode(32_761, &[b"bar"]);
     assert_eq!(bytes, b"\x64\x51\xd0\xe9\x00\x00\x02\x05\x9e\x81\x37\x03\x00\x04bar");
     assert_eq!(offsets, [32_761]);
 }
 
 #[test]
-fn seven_bytes_left_then_an_empty_record_then_bar() {
+fn an_empty_record_fits_into_the_last_seven_bytes_of_a_block() {
     let (bytes, offsets) = encode(32_761, &[b"", b"bar"]);
     assert_eq!(bytes, b"\x05\x2b\x28\x43\x00\x00\x01\xba\xea\xec\x44\x03\x00\x01bar");
     assert_eq!(offsets, [32_761, 32_768]);
 }
 
 #[test]
-fn six_bytes_left_become_a_trailer() {
+fn the_last_six_bytes_of_a_block_become_a_trailer() {
     let (bytes, offsets) = encode(32_762, &[b"bar"]);
     assert_eq!(bytes, b"\0\0\0\0\0\0\xba\xea\xec\x44\x03\x00\x01bar");
     assert_eq!(offsets, [32_768]);
@@ -108,7 +108,7 @@ fn six_bytes_left_become_a_trailer() {
 /// A record may contain log fragments with their masked checksums, so masking twice must not return
 /// the original checksum.
 #[test]
-fn the_mask() {
+fn masking_a_checksum_twice_does_not_undo_the_mask() {
     let crc = crc32c(b"foo");
     assert_eq!(crc, 0xcfc4_ae1d);
     assert_eq!((mask(crc), mask(mask(crc))), (0xfebe_8a61, 0xb746_e855));
@@ -118,7 +118,7 @@ fn the_mask() {
 
 /// The source is RFC 3720, B.4.
 #[test]
-fn crc32c_of_the_rfc() {
+fn crc32c_matches_the_examples_of_the_rfc() {
     let up: Vec<u8> = (0..32).collect();
     let down: Vec<u8> = (0..32).rev().collect();
     assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);

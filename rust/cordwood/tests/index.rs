@@ -163,7 +163,7 @@ fn logs_from_other_projects_are_indexed() {
 }
 
 #[test]
-fn logs_of_each_format_are_indexed_whole_and_damaged() {
+fn whole_and_damaged_logs_of_each_format_are_indexed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut random = Random(2);
@@ -235,7 +235,7 @@ fn salvaged_records_are_indexed() {
 /// Damage makes the later records of its block salvaged, even for a reader that has not read the
 /// damage.
 #[test]
-fn seeking_and_iterating_mark_salvaged_records_alike() {
+fn seeking_and_iterating_mark_the_same_records_as_salvaged() {
     let (mut random, mut salvaged_count) = (Random(7), 0);
     for format in formats() {
         let mut file = log_of(&records(400, &mut random), format);
@@ -277,7 +277,7 @@ fn segments(directory: &Path, format: LogFormat, random: &mut Random) -> Vec<Vec
 }
 
 #[test]
-fn a_segmented_log_is_indexed_also_after_pruning_and_losses() {
+fn a_segmented_log_with_pruned_or_missing_segments_is_indexed() {
     let mut random = Random(3);
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
         let directory = tempfile::tempdir().expect("a directory");
@@ -330,7 +330,7 @@ fn a_container_in_the_next_segment_is_indexed_whole() {
 }
 
 #[test]
-fn an_index_spans_more_logs_than_are_kept_open() {
+fn an_index_can_span_more_logs_than_it_keeps_open() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(4);
     let (mut paths, mut expected) = (Vec::new(), Vec::new());
@@ -392,7 +392,7 @@ fn all_records_of_several_logs_are_read_in_any_order() {
 
 /// If all threads moved a single reader, this test would get wrong records.
 #[test]
-fn sixteen_threads_read_the_right_records() {
+fn sixteen_threads_read_the_requested_records() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(5);
     for format in [
@@ -431,7 +431,7 @@ fn sixteen_threads_read_the_right_records() {
 }
 
 #[test]
-fn indexing_names_the_bytes_missing_from_a_truncated_log() {
+fn indexing_reports_the_bytes_that_a_truncated_log_lacks() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&records(100, &mut Random(6)), Dialect::LEVELDB.into());
@@ -460,7 +460,7 @@ fn indexing_names_the_bytes_missing_from_a_truncated_log() {
 }
 
 #[test]
-fn a_log_that_has_grown_since_returns_the_indexed_records() {
+fn an_index_returns_its_records_even_if_the_log_grew_later() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let written = records(100, &mut Random(6));
@@ -477,7 +477,7 @@ fn a_log_that_has_grown_since_returns_the_indexed_records() {
 
 /// If a record was damaged after indexing, no policy returns another record in its place.
 #[test]
-fn a_record_damaged_after_indexing_is_an_error() {
+fn reading_a_record_that_was_damaged_after_indexing_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut random = Random(7);
@@ -521,7 +521,7 @@ fn a_record_damaged_after_indexing_is_an_error() {
 
 /// Under this policy, reading from another place would return other records.
 #[test]
-fn another_log_of_the_same_length_is_an_error() {
+fn replacing_an_indexed_log_with_a_log_of_equal_length_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&vec![vec![b'x'; 10]; 3000], Dialect::LEVELDB.into());
@@ -537,7 +537,7 @@ fn another_log_of_the_same_length_is_an_error() {
 }
 
 #[test]
-fn logs_without_records_have_no_index() {
+fn an_index_of_logs_without_records_is_empty() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     fs::write(&path, b"").expect("a file");
@@ -555,7 +555,7 @@ fn logs_without_records_have_no_index() {
 }
 
 #[test]
-fn an_error_of_the_caller_ends_the_reading() {
+fn an_error_returned_by_the_callback_stops_the_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     fs::write(&path, log_of(&records(100, &mut Random(8)), Dialect::LEVELDB.into())).expect("a file");

@@ -45,7 +45,7 @@ fn offsets(path: &Path, start: u64) -> Vec<u64> {
 }
 
 #[test]
-fn records_are_read_verified_followed_and_appended() {
+fn a_large_file_can_be_read_verified_followed_and_appended_to() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = sparse(directory.path());
     assert_eq!(offsets(&path, BASE), OFFSETS);

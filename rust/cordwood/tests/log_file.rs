@@ -66,7 +66,7 @@ fn write_error<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<i32>, u6
 // Writes ----------------------------------------------------------------------------------------
 
 #[test]
-fn a_flush_is_one_write() -> Result<(), Error> {
+fn a_flush_makes_one_write() -> Result<(), Error> {
     let (double, log) = plain();
     for len in [0, 10, 40_000, 100_000] {
         log.append(&vec![7; len])?;
@@ -84,7 +84,7 @@ fn a_flush_is_one_write() -> Result<(), Error> {
 }
 
 #[test]
-fn a_full_buffer_is_written() -> Result<(), Error> {
+fn a_log_file_writes_its_buffer_once_it_is_full() -> Result<(), Error> {
     let (double, log) = plain();
     for _ in 0..3000 {
         log.append(&[7; 1000])?;
@@ -226,7 +226,7 @@ fn a_failed_write_rolls_back_its_append() -> Result<(), Error> {
 
 /// After a failed call, either nothing has changed, or the log accepts no more records.
 #[test]
-fn a_failed_call_changes_nothing_or_fails_the_log() {
+fn a_failed_call_leaves_the_log_unchanged_or_fails_the_log() {
     type Call = (&'static str, fn(&LogFile) -> Result<u64, Error>);
     let calls: [Call; 7] = [
         ("append", |log| log.append(b"two")),
@@ -474,7 +474,7 @@ fn a_failed_write_is_truncated_and_synced() -> Result<(), Error> {
 }
 
 #[test]
-fn a_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
+fn a_failed_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
     let (double, log) = plain();
     log.append_sync(b"one")?;
     log.append(b"two")?;
@@ -518,7 +518,7 @@ fn a_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
 /// When an append returns, the operating system has the record. Each append is one write. A long
 /// record, and the records of an `extend`, take one write for every 256 KiB.
 #[test]
-fn by_default_each_append_is_one_write() -> Result<(), Error> {
+fn by_default_each_append_makes_one_write() -> Result<(), Error> {
     let (double, log) = create(LogFileOptions::default());
     let mut lens = Vec::new();
     for len in [0, 10, 40_000, (256 << 10) - 1] {
@@ -763,7 +763,7 @@ fn threads_share_a_failed_sync() {
 
 /// Waiting writes buffered records, but syncs only if the bytes are not on the disk yet.
 #[test]
-fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
+fn waiting_for_an_offset_syncs_once_without_appending() -> Result<(), Error> {
     let (double, log) = plain();
     log.append(b"one")?;
     log.append(b"two")?;
@@ -792,7 +792,7 @@ fn waiting_for_an_offset_syncs_once_and_appends_nothing() -> Result<(), Error> {
 /// A thread can wait for the offset at which a record of an open container starts. This closes the
 /// container.
 #[test]
-fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
+fn waiting_for_an_offset_in_an_open_container_closes_the_container() -> Result<(), Error> {
     let (double, log) = create(buffered().with_dialect(Dialect::PACKED));
     log.append(b"one")?;
     log.append(b"two")?;
@@ -827,7 +827,7 @@ fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
 }
 
 #[test]
-fn waiting_for_an_offset_fails_where_no_sync_can_cover_it() -> Result<(), Error> {
+fn waiting_for_an_offset_past_the_end_fails() -> Result<(), Error> {
     let (double, log) = plain();
     log.append_sync(b"one")?;
     let result = log.wait_durable(11);
@@ -856,7 +856,7 @@ fn waiting_for_an_offset_fails_where_no_sync_can_cover_it() -> Result<(), Error>
 
 /// If a record returns different bytes at each call, one of its values is written.
 #[test]
-fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> {
+fn a_record_that_changes_between_reads_is_written_as_one_value() -> Result<(), Error> {
     const VALUES: [&[u8]; 3] = [b"one", b"another", &[7; 40_000]];
     struct Changing(AtomicU32);
     impl AsRef<[u8]> for Changing {
@@ -981,7 +981,7 @@ fn a_torn_tail_is_truncated_from_the_file() -> Result<(), Box<dyn std::error::Er
 }
 
 #[test]
-fn opening_that_is_interrupted_names_the_file() -> Result<(), Box<dyn std::error::Error>> {
+fn an_interrupted_open_names_the_file() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     LogFile::create(&path, buffered())?.append_sync(b"one")?;
@@ -994,7 +994,7 @@ fn opening_that_is_interrupted_names_the_file() -> Result<(), Box<dyn std::error
 
 #[test]
 #[cfg(unix)]
-fn a_device_is_not_appended_to() {
+fn appending_to_a_device_is_refused() {
     let refused = LogFile::append_to("/dev/null", buffered());
     assert_error!(refused, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput);
 }
@@ -1002,7 +1002,7 @@ fn a_device_is_not_appended_to() {
 /// Dropping a log writes its records. It does not sync, and does not write the bytes that close a
 /// log.
 #[test]
-fn a_dropped_log_writes_its_records() -> Result<(), Error> {
+fn dropping_a_log_file_writes_its_buffered_records() -> Result<(), Error> {
     let double = Double::default();
     let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
     let log = create_in(&double, buffered().with_format(format).with_sync(SyncPolicy::OnClose));
@@ -1023,7 +1023,7 @@ fn a_dropped_log_writes_its_records() -> Result<(), Error> {
 /// After a failed write that was undone, dropping the log writes the records again. If the write
 /// could not be undone, or after a failed sync or a panic, it writes nothing.
 #[test]
-fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
+fn dropping_a_failed_log_does_not_write_its_buffer() -> Result<(), Error> {
     let (double, log) = create(buffered());
     log.append(b"one")?;
     double.state().write_faults = [Fault::Error(ENOSPC)].into();
@@ -1058,7 +1058,7 @@ fn a_failed_log_does_not_write_when_dropped() -> Result<(), Error> {
 
 /// Only the parent may write records that the parent has appended but not written.
 #[test]
-fn a_log_that_a_forked_child_drops_does_not_write() -> Result<(), Error> {
+fn a_log_that_a_forked_child_drops_is_not_written() -> Result<(), Error> {
     let double = Double::default();
     let number = Arc::new(AtomicU32::new(1));
     double.state().process = Process::simulated(Arc::clone(&number));
@@ -1093,7 +1093,7 @@ impl io::Write for Shared {
 }
 
 #[test]
-fn a_dropped_writer_writes_its_records() -> Result<(), Error> {
+fn dropping_a_writer_writes_its_buffered_records() -> Result<(), Error> {
     let sink = Shared::default();
     let mut writer = Writer::new(sink.clone());
     writer.append(b"one")?;
@@ -1288,7 +1288,7 @@ fn rejected_records_leave_the_log_unchanged() {
 
 /// Readers refuse a record of this length by default.
 #[test]
-fn a_record_that_is_too_long_is_not_written() {
+fn a_record_longer_than_readers_allow_is_not_written() {
     assert_eq!(LogFileOptions::default().record_len_max, RECORD_LEN_MAX);
     assert_eq!(WriterOptions::default().record_len_max, RECORD_LEN_MAX);
     assert_eq!(ReadOptions::default().record_len_max, RECORD_LEN_MAX);
@@ -1341,7 +1341,7 @@ fn a_record_that_is_too_long_is_not_written() {
 
 /// `extend` writes the same bytes as single appends, and stops where an append would fail.
 #[test]
-fn extend_writes_the_same_as_append() -> Result<(), Error> {
+fn extend_writes_the_same_bytes_as_append() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
         let records: Vec<Vec<u8>> = (0..3_000).map(|i| vec![i as u8; i * 7 % 900]).collect();
         let mut one = Writer::with_options(Vec::new(), WriterOptions::default().with_format(dialect)).unwrap();
@@ -1365,7 +1365,7 @@ fn extend_writes_the_same_as_append() -> Result<(), Error> {
 /// Readers trust the name of a file. They would take records with another number for records of an
 /// older log.
 #[test]
-fn a_file_named_with_another_log_number_is_rejected() {
+fn a_file_whose_name_has_another_log_number_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(6);
     for (name, is_written) in [("000005.log", false), ("000006.log", true), ("any.log", true)] {

@@ -134,7 +134,7 @@ fn two_threads_share_a_sync() {
 
 /// One thread appends and syncs. The other waits for a record that was appended before.
 #[test]
-fn a_thread_waits_for_a_record_of_another() {
+fn a_thread_waits_for_the_record_of_another_thread() {
     loom::model(|| {
         let file = Arc::new(File::default());
         let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), LogFileOptions::default());
@@ -164,14 +164,14 @@ fn two_threads_share_a_sync_of_a_packed_log() {
 }
 
 #[test]
-fn a_failed_sync_fails_every_waiter() {
+fn a_failed_sync_fails_every_waiting_thread() {
     check(true, FlushPolicy::EveryAppend, false);
 }
 
 /// The truncation after a failed write also syncs, possibly at the same time as the other thread.
 /// Only one of the two threads gets the error of the disk, and no record may be acknowledged.
 #[test]
-fn a_failed_sync_after_truncation_fails_every_waiter() {
+fn a_failed_sync_after_truncation_fails_every_waiting_thread() {
     let file = || File {
         first_sync_fails: true,
         second_write_fails: true,
@@ -187,7 +187,7 @@ fn close_waits_for_threads_that_wait_for_a_sync() {
 
 /// The second thread that closes the log must not return before the file has been released.
 #[test]
-fn two_threads_close() {
+fn two_threads_that_close_a_log_both_wait_for_its_release() {
     loom::model(|| {
         let file = Arc::new(File::default());
         let options = LogFileOptions::default().with_sync(cordwood_log::SyncPolicy::OnClose);
@@ -305,7 +305,7 @@ fn check_segments(options: LogFileOptions, beside: impl Fn(&SegmentedLog) + Send
 
 /// One thread starts the next segment, while the other may wait for a record in the last one.
 #[test]
-fn two_threads_start_segments() {
+fn two_threads_can_start_segments_while_another_waits() {
     check_segments(LogFileOptions::default(), |_| {});
 }
 
@@ -318,7 +318,7 @@ fn segments_rotate_and_expire_during_appends() {
 }
 
 #[test]
-fn segments_started_by_two_threads_expire_during_pruning() {
+fn segments_that_two_threads_start_expire_during_pruning() {
     check_segments(LogFileOptions::default().with_retention_bytes(0), |log| {
         log.prune_before(u64::MAX).expect("nothing fails");
     });
@@ -327,7 +327,7 @@ fn segments_started_by_two_threads_expire_during_pruning() {
 /// With two workers and a consumer, each result must arrive once and in order, and none may be
 /// lost.
 #[test]
-fn results_of_a_queue_come_in_order() {
+fn a_queue_returns_results_in_order() {
     loom::model(|| {
         let queue = loom::sync::Arc::new(Queue::new(3, 2));
         let workers: Vec<_> = (0..2).map(|_| loom::thread::spawn(work(&queue))).collect();

@@ -136,20 +136,20 @@ fn vectors_1_and_2_a_mark_is_metadata() {
 }
 
 #[test]
-fn vector_3_a_stored_container() {
+fn vector_3_a_stored_container_returns_its_records() {
     check(STORED, &[record(0, 1, b"a"), record(1, 2, b""), record(2, 16, b"foo")]);
 }
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_4_a_compressed_container() {
+fn vector_4_a_compressed_container_returns_its_records() {
     check(ZSTD, &[record(0, 1, b"a"), record(1, 2, b""), record(2, 29, b"foo")]);
     assert_eq!(detect(ZSTD), Detection::Log(packed(Some(Compression::Zstd))));
 }
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_5_a_frame_of_two_blocks() {
+fn vector_5_a_frame_of_two_blocks_is_decompressed() {
     let file =
         b"\x96\xc8\x36\x75\x14\x00\x40\x01\x01\x28\xb5\x2f\xfd\x24\x15\x08\x00\x00\x14\xa3\x00\x00\x7a\xad\xbe\xad\x00";
     check(file, &[record(0, 27, &[b'z'; 20])]);
@@ -163,7 +163,7 @@ fn vector_6() -> Vec<u8> {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_6_records_and_containers_follow_one_another() {
+fn vector_6_records_and_containers_can_follow_one_another() {
     check(
         &vector_6(),
         &[
@@ -242,7 +242,7 @@ fn vector_8_each_record_needs_an_offset_in_its_container() {
 }
 
 #[test]
-fn vector_9_lengths_that_do_not_add_up() {
+fn vector_9_lengths_that_do_not_add_up_are_a_bad_container() {
     let file = b"\x7b\x12\xe9\x5d\x09\x00\x40\x00\x03\x01\x00\x02afoo";
     check(
         &[file, OK].concat(),
@@ -445,7 +445,7 @@ fn check_splits(file: &[u8], options: &ReadOptions, splits: impl Iterator<Item =
 }
 
 #[test]
-fn ranges_split_at_any_offset_add_up() {
+fn adjacent_ranges_of_any_split_return_the_whole_packed_log() {
     let file = three_blocks();
     check_splits(&file, &options(), 0..=file.len() as u64);
 }
@@ -470,7 +470,7 @@ fn damaged_files() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn ranges_of_a_damaged_file_add_up_at_any_split() {
+fn ranges_of_a_damaged_packed_log_report_the_whole_log_wherever_it_is_split() {
     for (index, file) in damaged_files().iter().enumerate() {
         for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
             let options = options().with_on_corruption(policy).with_dialect(Dialect::PACKED);
@@ -480,7 +480,7 @@ fn ranges_of_a_damaged_file_add_up_at_any_split() {
 }
 
 #[test]
-fn seeking_to_any_record_offset_continues_there() {
+fn seeking_to_any_record_offset_returns_that_record_next() {
     let file = three_blocks();
     for detected in [None, Some(Dialect::PACKED)] {
         let options = options().with_dialect(detected);
@@ -511,7 +511,7 @@ fn next_of<S: Source>(reader: &mut Reader<S>) -> Option<Part> {
 }
 
 #[test]
-fn the_end_of_a_file_is_where_its_last_container_ends() {
+fn the_end_of_a_packed_log_is_the_end_of_its_last_container() {
     let mut reader = Reader::from_slice(STORED, options());
     while reader.next_record().unwrap().is_some() {}
     assert_eq!(reader.end(), Some(End::Clean { offset: 16 }));

@@ -126,7 +126,7 @@ fn a_container_holds_exactly_one_frame_with_its_length() {
 }
 
 #[test]
-fn offsets_bound_the_number_of_records() {
+fn a_container_needs_one_offset_for_each_record() {
     let count = BLOCK - 7 - 4;
     // The container has one byte for each empty record, and more bytes for the header and the
     // count.
@@ -213,7 +213,7 @@ fn fragments_of_records_and_containers_never_continue_each_other() {
 
 /// A reader that continues where the range ended must return the rest of the container.
 #[test]
-fn a_range_may_end_inside_a_container() {
+fn a_range_can_end_inside_a_container() {
     let file = [
         full(&container(0, 4, &body(&[b"aa", b"bb", b"cc", b"dd"]))),
         full(b"\x00\x01\x01e"),
@@ -241,7 +241,7 @@ fn a_range_may_end_inside_a_container() {
 }
 
 #[test]
-fn an_overlong_record_in_a_container_loses_only_itself() {
+fn an_overlong_record_in_a_container_loses_no_other_record() {
     let records: [&[u8]; 4] = [b"aaaa", b"b", b"ccccc", b""];
     for codec in 0..=u8::from(cfg!(feature = "zstd")) {
         let body = body(&records);
@@ -314,7 +314,7 @@ fn is_unknown_codec(event: &Result<Option<Event<'_>>, Error>) -> bool {
 }
 
 #[test]
-fn a_codec_is_refused_only_if_a_part_of_its_container_is_in_the_range() {
+fn a_codec_is_refused_only_if_its_container_is_partly_in_the_range() {
     let unknown = unknown_codec();
     let end = unknown.len() as u64;
     let file = [unknown, Wire::Plain.full(b"ok")].concat();
@@ -340,7 +340,7 @@ fn a_refused_container_of_several_fragments_is_refused_again() {
 
 /// Then the byte that names the codec may be wrong.
 #[test]
-fn an_unknown_codec_is_damage_after_damage_or_if_checksums_are_not_verified() {
+fn an_unknown_codec_after_damage_or_without_verified_checksums_is_damage() {
     let mut damaged = Wire::Plain.full(&[b'x'; 20]);
     damaged[10] ^= 3;
     let unknown = unknown_codec();
@@ -366,7 +366,7 @@ fn an_unknown_codec_is_damage_after_damage_or_if_checksums_are_not_verified() {
 
 /// A container may start before the offset, so the block is read from its start.
 #[test]
-fn damage_before_a_sought_record_does_not_cost_it() {
+fn damage_before_the_target_of_a_seek_does_not_lose_the_record() {
     let mut damaged = Wire::Plain.full(b"damaged");
     damaged[9] ^= 3;
     let file = [damaged, Wire::Plain.full(b"sought")].concat();
@@ -383,7 +383,7 @@ fn damage_before_a_sought_record_does_not_cost_it() {
 
 /// The next byte to read is the offset of the next record.
 #[test]
-fn a_decoder_is_at_the_next_record_of_a_container() {
+fn a_decoder_stops_at_the_next_record_of_a_container() {
     let file = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
     let window = Window {
         offset: 0,
@@ -398,7 +398,7 @@ fn a_decoder_is_at_the_next_record_of_a_container() {
 }
 
 #[test]
-fn a_container_longer_than_the_limit_is_not_joined() {
+fn a_container_longer_than_the_limit_is_reported_as_too_large() {
     let long = vec![b'x'; 2 << 20];
     let mut file = Vec::new();
     Wire::Packed.append(&mut file, 0, &container(0, 1, &body(&[&long])));
@@ -432,7 +432,7 @@ fn bomb() -> (Vec<u8>, usize) {
 /// Together, these frames state more than the file may contain.
 #[test]
 #[cfg(feature = "zstd")]
-fn compressed_containers_have_a_budget() {
+fn compressed_containers_count_against_the_decompression_budget() {
     let (bomb, len) = bomb();
     let whole = container(1, 1, &bomb);
     let (first, last) = whole.split_at(whole.len() / 2);
@@ -458,7 +458,7 @@ fn compressed_containers_have_a_budget() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn damaged_frames_count_against_the_budget() {
+fn damaged_frames_count_against_the_decompression_budget() {
     let (bomb, _) = bomb();
     let file = full(&container(1, 1, &[&bomb[..], b"\x00"].concat())).repeat(4);
     let mut reader = Reader::from_slice(&file, options());
@@ -495,7 +495,7 @@ fn log() -> Vec<u8> {
 }
 
 #[test]
-fn a_follower_that_starts_at_any_offset_continues_there() {
+fn a_follower_can_start_at_any_record_offset() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.log");
     let file = log();
@@ -603,7 +603,7 @@ fn seeking_into_a_container_works_after_damage() {
 }
 
 #[test]
-fn seeking_to_damage_reports_it() {
+fn seeking_to_damage_reports_the_damage() {
     let unknown = Wire::Plain.fragment(0x34, b"unknown");
     let container = full(&container(0, 1, &body(&[b"a"])));
     let file = [&mark(1, 0)[..], &container, &unknown].concat();
@@ -617,7 +617,7 @@ fn seeking_to_damage_reports_it() {
 }
 
 #[test]
-fn a_follower_returns_a_container_once_it_is_whole() {
+fn a_follower_returns_a_container_once_all_bytes_are_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.log");
     let file = log();
@@ -669,7 +669,7 @@ fn undoing_a_flipped_bit_restores_the_whole_container() {
 }
 
 #[test]
-fn a_lost_mark_loses_no_record() {
+fn a_log_without_its_mark_still_returns_all_records() {
     let file = log();
     let all = read(&file, &options());
     for damage in 1..=17 {
@@ -725,7 +725,7 @@ fn readers_ignore_a_mark_in_the_middle() {
 /// After damage in the same block, a mark may be part of a payload. If its checksum is wrong, it
 /// may not be a mark.
 #[test]
-fn an_untrusted_mark_is_damage() {
+fn a_mark_after_damage_or_with_a_bad_checksum_is_damage() {
     let mut file = [
         mark(1, 0),
         Wire::Plain.full(b"one"),
@@ -755,7 +755,7 @@ fn an_untrusted_mark_is_damage() {
 
 /// No part of a log of a later version may be read, wherever the range starts.
 #[test]
-fn a_range_also_rejects_a_later_version() {
+fn a_later_version_is_rejected_at_any_start_offset() {
     let mut file = log();
     file[..17].copy_from_slice(&mark(2, 1));
     for start in [0, 5, 17, 100, BLOCK as u64, BLOCK as u64 + 500] {
@@ -768,7 +768,7 @@ fn a_range_also_rejects_a_later_version() {
 
 /// Salvaged containers are left out as a whole, and their records are counted.
 #[test]
-fn skip_returns_the_unmarked_records_of_salvage() {
+fn skip_returns_the_records_that_salvage_leaves_unmarked() {
     let file = log();
     let salvaging = options().with_on_corruption(OnCorruption::Salvage);
     for at in (20..file.len()).step_by(1_931) {
@@ -808,7 +808,7 @@ fn skip_returns_the_unmarked_records_of_salvage() {
 /// The number of records is a varint, and the 128th record needs another byte. If an uncompressed
 /// container would exceed its block with that byte, the container ends before the record.
 #[test]
-fn no_stored_container_exceeds_its_block() {
+fn a_stored_container_never_exceeds_its_block() {
     const FIRST: u8 = 0x42;
     for filler in 0..600 {
         let mut file = Vec::new();

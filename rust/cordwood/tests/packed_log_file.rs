@@ -311,7 +311,7 @@ fn the_records_of_an_open_container_outlive_a_failed_append() {
 /// The first record is in an open container. Without a sync, the second record could be added to
 /// that container.
 #[test]
-fn append_sync_puts_the_record_on_disk() {
+fn append_with_sync_writes_the_record_to_disk() {
     for format in FORMATS {
         let double = Double::default();
         let log =

@@ -353,7 +353,7 @@ fn leveldb_len(steps: &[Step]) -> u64 {
 
 /// The vectors are written by hand, from the page.
 #[test]
-fn the_vectors_of_the_page() {
+fn an_encoder_writes_the_vectors_of_the_format_page() {
     let packed = |records: &[&[u8]]| {
         let steps: Vec<_> = records.iter().map(|record| Step::Append(record.to_vec())).collect();
         encoder(&steps, false)
@@ -373,7 +373,7 @@ fn the_vectors_of_the_page() {
 
 /// This is also true for a record that could share the open container.
 #[test]
-fn extend_writes_the_records_before_an_overlong_one() {
+fn extend_writes_the_records_before_an_overlong_record() {
     for (record_len_max, too_long) in [(3, 4), (3, 5000), (4094, 4095), (4095, 4096), (5000, 5001)] {
         let records = [b"one".to_vec(), b"two".to_vec(), record(too_long, false, 0)];
         let options = writer_options(false).with_record_len_max(record_len_max);
@@ -409,7 +409,7 @@ fn buffered_len_counts_the_open_container() {
 /// A counter and a constant compress to less than a byte for each record. Uncompressed, they would
 /// take up 20 times as many bytes.
 #[test]
-fn a_frame_too_short_for_its_records_is_lengthened() {
+fn a_frame_that_is_too_short_for_its_records_is_lengthened() {
     let records: Vec<_> = (0..5000)
         .map(|step| format!("{{\"step\": {step}, \"loss\": 0.25}}").into_bytes())
         .collect();
@@ -428,7 +428,7 @@ fn a_frame_too_short_for_its_records_is_lengthened() {
 /// With any codec, the offset of each record of a container is in the block in which the container
 /// starts.
 #[test]
-fn a_first_block_limits_the_records_of_a_container() {
+fn the_first_block_limits_the_records_of_a_container() {
     for left in [7, 8, 20, 300] {
         let first = record(BLOCK - 17 - 7 - left, false, 1);
         let mut steps = vec![Step::Append(first)];
@@ -456,7 +456,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn every_way_to_write_gives_the_specified_bytes(steps in steps(), is_zstd: bool) {
+    fn every_sequence_of_calls_writes_the_specified_bytes(steps in steps(), is_zstd: bool) {
         let naive = naive(&steps, is_zstd);
         prop_assert!(encoder(&steps, is_zstd) == (naive.file.clone(), naive.offsets.clone()), "encoder");
         prop_assert!(writer(&steps, is_zstd) == (naive.file.clone(), naive.offsets.clone()), "writer");

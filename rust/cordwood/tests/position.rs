@@ -112,7 +112,7 @@ fn a_position_is_valid_in_a_grown_or_copied_log() {
 }
 
 #[test]
-fn another_log_at_the_path_is_an_error_with_its_offset() {
+fn the_error_for_a_position_in_a_replaced_log_states_the_offset() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -153,7 +153,7 @@ fn another_log_at_the_path_is_an_error_with_its_offset() {
 }
 
 #[test]
-fn a_position_is_valid_after_damage_before_it() {
+fn a_position_stays_valid_even_if_earlier_bytes_are_damaged() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let written = records(12, 4000, 0, "a");
@@ -174,7 +174,7 @@ fn a_position_is_valid_after_damage_before_it() {
 }
 
 #[test]
-fn a_log_truncated_before_the_position_is_reported() {
+fn a_log_that_is_truncated_before_the_position_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let whole = log_of(&records(12, 4000, 0, "a"), Dialect::LEVELDB.into());
@@ -249,7 +249,7 @@ fn segmented(path: &Path, written: &[Vec<u8>], format: LogFormat, pruned: usize)
 }
 
 #[test]
-fn a_segmented_position_survives_rotation_pruning_and_copying() {
+fn a_position_in_a_segmented_log_survives_rotation_pruning_and_copying() {
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("log");
@@ -270,7 +270,7 @@ fn a_segmented_position_survives_rotation_pruning_and_copying() {
 }
 
 #[test]
-fn a_directory_that_was_replaced_by_another_log_is_an_error() {
+fn a_position_in_a_replaced_segmented_log_is_an_error() {
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
         for same in [0, 1, 5] {
             let directory = tempfile::tempdir().expect("a directory");
@@ -320,7 +320,7 @@ fn a_follower_continues_in_a_copy_of_its_directory() {
 
 /// The segments have the same names, but the segment that is followed has been removed.
 #[test]
-fn a_directory_that_was_replaced_by_a_pruned_log_is_an_error() {
+fn a_position_is_an_error_if_a_pruned_log_replaced_its_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);
@@ -336,7 +336,7 @@ fn a_directory_that_was_replaced_by_a_pruned_log_is_an_error() {
 }
 
 #[test]
-fn offset_0_and_an_empty_file_match_every_log() {
+fn a_position_at_offset_0_or_in_an_empty_file_matches_every_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     fs::write(&path, b"").expect("a file");
@@ -364,7 +364,7 @@ fn offset_0_and_an_empty_file_match_every_log() {
 }
 
 #[test]
-fn a_reader_starts_at_its_position() {
+fn a_reader_starts_at_the_given_position() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     // Each record has a header of 7 bytes.

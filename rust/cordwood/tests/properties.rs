@@ -525,7 +525,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn written_records_are_read(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
+    fn reading_returns_written_records(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
         let pieces: Vec<Piece> = sizes.into_iter().map(Piece::Record).collect();
         let file = File::new(0, seed, &pieces);
         let mut reader = Reader::from_slice(&file.bytes, ReadOptions::default());
@@ -548,7 +548,7 @@ proptest! {
     }
 
     #[test]
-    fn the_limit_of_a_record_is_exact(seed: u64, before in size(), size in size()) {
+    fn a_record_of_exactly_the_limit_is_returned(seed: u64, before in size(), size in size()) {
         let file = File::new(0, seed, &[Piece::Record(before), Piece::Record(size)]);
         let Some((offset, data)) = file.records.last() else { panic!("two records were written") };
         let starts_last = |max| {
@@ -566,7 +566,7 @@ proptest! {
     }
 
     #[test]
-    fn the_policies_differ_only_in_where_they_end(script in script(), max in record_len_max()) {
+    fn the_policies_differ_only_in_where_reading_ends(script in script(), max in record_len_max()) {
         let file = script.build().bytes;
         let options = ReadOptions::default().with_record_len_max(max);
         let with = |policy| read_slice(&file, &options.clone().with_on_corruption(policy));
@@ -680,7 +680,7 @@ proptest! {
     #![proptest_config(cases(120))]
 
     #[test]
-    fn short_reads_return_the_same(
+    fn short_reads_return_the_same_events(
         script in script(),
         options in options(),
         range in any::<Option<(Index, Index)>>(),
@@ -699,7 +699,7 @@ proptest! {
     }
 
     #[test]
-    fn reads_of_one_to_three_bytes_return_the_same(
+    fn reads_of_one_to_three_bytes_return_the_same_events(
         seed: u64,
         pieces in prop::collection::vec(piece(small_size()), 1..12),
         damage in prop::collection::vec(damage(), 0..3),
@@ -718,7 +718,7 @@ proptest! {
 
     /// The files have several windows of 256 KiB, and records that are longer than a window.
     #[test]
-    fn a_stream_longer_than_its_window(
+    fn a_stream_longer_than_its_window_has_the_events_of_the_file(
         seed: u64,
         lens in prop::collection::vec(prop_oneof![0..5_000_usize, 0..1_500_000_usize], 3..12),
         damage in prop::collection::vec(damage(), 0..4),
@@ -734,7 +734,7 @@ proptest! {
 /// `read_more` may be called at any time, even if no more bytes are needed. It must not take a full
 /// buffer for the end of the file.
 #[test]
-fn reading_more_often_than_needed_has_no_effect() {
+fn an_unnecessary_call_of_read_more_has_no_effect() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
     let file = File::new(0, 1, &pieces);
     let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());
@@ -810,7 +810,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn adjacent_ranges_give_the_events_of_the_whole(
+    fn adjacent_ranges_return_the_events_of_the_whole_file(
         script in script(),
         cuts in prop::collection::vec(place(), 1..6),
         max in record_len_max(),
@@ -941,7 +941,7 @@ proptest! {
 
     /// A block ends within the first bytes, so that all rules apply in a small file.
     #[test]
-    fn windows_that_grow_by_a_byte_return_the_same(
+    fn windows_that_grow_byte_by_byte_return_the_same_events(
         left in 0..90_usize,
         seed: u64,
         pieces in prop::collection::vec(piece(small_size()), 1..12),
@@ -992,7 +992,7 @@ proptest! {
     #![proptest_config(cases(40))]
 
     #[test]
-    fn short_writes_leave_the_same_file(
+    fn short_writes_produce_the_same_file(
         seed: u64,
         // Some records are longer than the writer's buffer of 256 KiB.
         sizes in prop::collection::vec((prop_oneof![20 => size(), 1 => Just(Size::Len(1_100_000))], any::<bool>()), 0..20),

@@ -40,7 +40,7 @@ fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'stati
 
 /// If a bound is after the largest possible offset, the range excludes no event or all events.
 #[test]
-fn a_range_has_bounds_of_any_kind() {
+fn a_range_accepts_bounds_of_every_kind() {
     for (start, end, expected) in [
         (Bound::Excluded(9), Bound::Included(19), (10, Some(20))),
         (Bound::Included(9), Bound::Excluded(19), (9, Some(19))),
@@ -91,7 +91,7 @@ fn leveldb_silently_drops_a_pending_record_at_eof() {
 
 /// The trailer of a log without records contains the number of the next log.
 #[test]
-fn the_decoder_takes_the_number_from_an_end_trailer() {
+fn the_decoder_adopts_the_log_number_of_an_end_trailer() {
     let window = Window {
         offset: 0,
         bytes: b"\0\0\0\0\0\0\x05\x0a\0\0\0",
@@ -109,7 +109,7 @@ fn the_decoder_takes_the_number_from_an_end_trailer() {
 /// Zeros in place of the header may be a preallocated file or a destroyed header. The fragments
 /// after them in the first block decide.
 #[test]
-fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
+fn the_first_block_decides_whether_a_zero_file_header_is_damage() {
     let mut file = vec![0; BLOCK];
     file[200] = 1;
     let mut decoder = Decoder::new(&skip().with_format(Dialect::WANDB)).unwrap();
@@ -156,7 +156,7 @@ fn debug_output_abbreviates_a_long_record() -> Result<(), Error> {
 
 /// The blocks of `wandb_old` start at offset 7, so they end 7 bytes later than LevelDB's blocks.
 #[test]
-fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
+fn stat_lengths_add_up_for_an_old_run_file_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
     let file = [
         b":W&B\xe1\xbe\x00".as_slice(),
         &Wire::Ieee.fragment(2, &[b'x'; 32_755]),
@@ -172,7 +172,7 @@ fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordw
 
 /// Preallocated zeros are not damage, even if the named dialect has a file header.
 #[test]
-fn zeros_where_a_file_header_belongs_are_zero_fill() {
+fn zeros_in_place_of_a_file_header_count_as_zero_fill() {
     for dialect in [Dialect::WANDB, Dialect::WANDB_OLD, Dialect::SWANLAB] {
         for len in [1, 6, 7, 8, 100, BLOCK, BLOCK + 7, 2 * BLOCK] {
             let (records, reasons) = read(&vec![0; len], &skip().with_format(dialect));
@@ -191,7 +191,7 @@ fn zeros_where_a_file_header_belongs_are_zero_fill() {
 
 /// A range that starts inside the header returns the first record, and does not report the header.
 #[test]
-fn a_file_header_belongs_to_the_range_in_which_it_starts() {
+fn a_file_header_belongs_to_the_range_that_contains_its_start() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 0, b"one");
     for (flip, reason) in [(0, "file_header"), (0x40, "bad_file_header")] {
@@ -207,7 +207,7 @@ fn a_file_header_belongs_to_the_range_in_which_it_starts() {
 }
 
 #[test]
-fn a_follower_waits_for_a_file_header_that_is_zeros_so_far() -> Result<(), Box<dyn std::error::Error>> {
+fn a_follower_waits_while_a_file_header_is_still_zeros() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let header = b":W&B\xe1\xbe\x00";
     for written in [0, 1, 3, 5] {
@@ -233,7 +233,7 @@ fn a_follower_waits_for_a_file_header_that_is_zeros_so_far() -> Result<(), Box<d
 
 /// Offsets that are larger than any file must not overflow.
 #[test]
-fn a_window_at_the_end_of_all_offsets() {
+fn offsets_near_the_maximum_do_not_overflow() {
     let mut damaged = fragment(1, b"foo");
     damaged[9] ^= 1;
     for bytes in [&fragment(1, b"foo")[..], &damaged, &[0; 20], b"junk", &[]] {
@@ -274,7 +274,7 @@ fn seeking_past_the_end_does_not_change_the_file_length() -> Result<(), Box<dyn 
 
 /// Records that were appended after the file was opened are counted.
 #[test]
-fn stat_adds_up_if_the_file_grew_after_it_was_opened() -> Result<(), Box<dyn std::error::Error>> {
+fn stat_lengths_add_up_even_if_the_file_grows_later() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("000001.log");
     let first = fragment(1, &[1; 50]);
@@ -348,7 +348,7 @@ fn a_damaged_file_header_matches_the_closest_dialect() {
 /// No engine writes an empty record. Nevertheless, a log that is cut in the header of an empty
 /// record is torn, not damaged.
 #[test]
-fn a_recyclable_log_cut_in_the_header_of_an_empty_record_is_torn() {
+fn a_recyclable_log_that_ends_in_an_empty_record_header_is_torn() {
     let file = Wire::Recyclable(3).full(b"");
     for len in 1..file.len() {
         let (records, reasons) = read(&file[..len], &skip());
@@ -395,7 +395,7 @@ fn part(step: Step) -> (u64, u64, &'static str) {
 }
 
 #[test]
-fn a_seek_forgets_a_pending_record() {
+fn a_seek_discards_a_pending_record() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.part(2, b"b"),
@@ -420,7 +420,7 @@ fn a_seek_forgets_a_pending_record() {
 /// Fragments at the start of a range may belong to the range before. Those at another offset do
 /// not.
 #[test]
-fn a_seek_to_a_fragment_inside_a_record_reports_it() {
+fn a_seek_to_a_fragment_inside_a_record_reports_the_fragment() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.part(2, b"b"),
@@ -433,7 +433,7 @@ fn a_seek_to_a_fragment_inside_a_record_reports_it() {
 }
 
 #[test]
-fn after_a_seek_no_record_is_marked_as_salvaged() {
+fn no_record_is_marked_as_salvaged_after_a_seek() {
     let mut damaged = Wire::Plain.full(b"damaged");
     damaged[9] ^= 3;
     let file = [damaged, Wire::Plain.full(b"b"), Wire::Plain.full(b"c")].concat();
@@ -454,7 +454,7 @@ fn after_a_seek_no_record_is_marked_as_salvaged() {
 
 /// The bytes after the first record are damage or an older log, which the next block decides.
 #[test]
-fn a_seek_forgets_damage_that_may_be_an_older_log() {
+fn a_seek_discards_damage_that_may_be_an_older_log() {
     let own = Wire::Recyclable(5);
     let mut file = own.full(b"a");
     file.resize(32_768, 0xff);
@@ -469,7 +469,7 @@ fn a_seek_forgets_damage_that_may_be_an_older_log() {
 
 /// A trailer ends a log, and the bytes after it are an older log.
 #[test]
-fn a_seek_forgets_the_end_of_the_log() {
+fn a_seek_resets_the_end_of_the_log() {
     let trailer = b"\0\0\0\0\0\0\x05\x08\0\0\0";
     let file = [&Wire::Recyclable(7).full(b"one")[..], trailer, &[1; 20]].concat();
     let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
@@ -482,7 +482,7 @@ fn a_seek_forgets_the_end_of_the_log() {
 }
 
 #[test]
-fn a_seek_forgets_a_refused_record() {
+fn a_seek_discards_a_refused_record() {
     let file = Wire::Packed.full(b"\x07\x01\x01a");
     let mut decoder = Decoder::new(&skip().with_dialect(Dialect::PACKED)).unwrap();
     assert_eq!(decoder.step(window(&file, true)), Step::NeedMore);
@@ -562,7 +562,7 @@ fn a_continuation_at_the_start_of_a_file_is_damage() {
 /// Without a log number, any four bytes could be the number in a trailer, and a trailer has no
 /// checksum. Only the trailer of an empty log is then accepted.
 #[test]
-fn an_end_trailer_is_believed_only_with_its_number() {
+fn an_end_trailer_is_trusted_only_with_the_log_number() {
     let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
     let file = [&Wire::Plain.full(b"one")[..], trailer, &Wire::Plain.full(b"two")].concat();
     assert_eq!(
@@ -698,7 +698,7 @@ fn a_log_that_states_an_unknown_compression_is_refused() {
 /// The compression is declared once, at the start of the log. Fragments after damage do not change
 /// it.
 #[test]
-fn a_compression_that_is_found_after_damage_changes_no_record() {
+fn a_compression_setting_after_damage_does_not_change_any_record() {
     let set_zstd = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     let mut file = Wire::Plain.full(b"damaged");
     file[8] ^= 1;
@@ -783,7 +783,7 @@ impl Random {
 /// For every file in any dialect, `skip` returns the records that `salvage` returns without a mark.
 /// A single reading with `salvage` therefore shows which records LevelDB's rule drops.
 #[test]
-fn skip_returns_the_unmarked_records_of_salvage() {
+fn skip_returns_the_records_that_salvage_leaves_unmarked() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
     let numbered = |own: Wire| {
         vec![
@@ -979,7 +979,7 @@ fn every_reader_finds_the_same_log_number() -> Result<(), Box<dyn std::error::Er
 /// If a follower returned records of the old log, it would take their number for its own and wait
 /// forever.
 #[test]
-fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn std::error::Error>> {
+fn a_follower_of_a_recycled_file_waits_for_the_new_log() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     for dialect in numbered_dialects() {
         let path = directory.path().join("000124.log");
@@ -1024,7 +1024,7 @@ fn recycled(own_len: usize) -> (Vec<u8>, usize) {
 /// The last record of a log is torn over an older log. Its header contains the number of the newer
 /// log, so the damage there was not left over from the older log.
 #[test]
-fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
+fn a_torn_record_over_an_older_log_is_a_torn_tail() {
     let mut older = Vec::new();
     for _ in 0..300 {
         Wire::Recyclable(6).append(&mut older, 0, &[b'o'; 321]);
@@ -1093,7 +1093,7 @@ fn a_record_that_was_torn_over_an_older_log_is_a_torn_tail() {
 /// The record that declares the compression has no log number, and its header has the short form.
 #[cfg(feature = "zstd")]
 #[test]
-fn a_first_record_torn_over_an_older_log_is_a_torn_tail() {
+fn a_torn_first_record_over_an_older_log_is_a_torn_tail() {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     let mut older = Vec::new();
     for _ in 0..300 {
@@ -1229,7 +1229,7 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
 /// A write that never reached the disk is damage. The range in which the log continues reports it,
 /// unless an earlier range does.
 #[test]
-fn a_lost_write_is_reported_by_a_range() {
+fn the_range_where_the_log_continues_reports_a_lost_write() {
     let (mut file, _) = recycled(9 * BLOCK);
     let (old, _) = recycled(0);
     file[2 * BLOCK..5 * BLOCK].copy_from_slice(&old[2 * BLOCK..5 * BLOCK]);
@@ -1249,7 +1249,7 @@ fn a_lost_write_is_reported_by_a_range() {
 /// The log number is the number of the whole file, not of the range. In this file, the second half
 /// belongs to an older log.
 #[test]
-fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
+fn a_range_uses_the_log_number_of_the_file() -> Result<(), cordwood_log::Error> {
     let (file, _) = recycled(70_000);
     for dialect in numbered_dialects() {
         let mut options = skip().with_range(5 * BLOCK as u64..);
@@ -1269,7 +1269,7 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
 /// An older log of another form follows damage in the block in which a range starts. The bytes
 /// before the range show that it is another log.
 #[test]
-fn a_range_returns_no_record_of_an_older_log_of_another_form() {
+fn a_range_returns_no_records_of_an_older_log_in_another_form() {
     let mut older = Vec::new();
     for _ in 0..300 {
         Wire::Plain.append(&mut older, 0, &[b'o'; 321]);
@@ -1324,7 +1324,7 @@ impl Read for Pieces<'_> {
 /// A fragment that ends the log is skipped together with its block, even if only the start of the
 /// block has arrived.
 #[test]
-fn a_recycled_log_ends_the_same_however_it_arrives() {
+fn the_end_of_a_recycled_log_does_not_depend_on_how_bytes_arrive() {
     for older in [Wire::Plain, Wire::Recyclable(6)] {
         let file = continued_after(older);
         for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
@@ -1344,7 +1344,7 @@ fn a_recycled_log_ends_the_same_however_it_arrives() {
 /// If a block starts with a fragment of an older log and contains a fragment of this log, it is
 /// damaged. The log continued there, so a write to the start of the block was lost.
 #[test]
-fn a_stale_fragment_before_one_of_this_log_is_damage() {
+fn a_stale_fragment_before_a_fragment_of_this_log_is_damage() {
     let own = Wire::Recyclable(7);
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
     for older in [Wire::Plain, Wire::Recyclable(6)] {
@@ -1387,7 +1387,7 @@ fn parts(file: &[u8], options: ReadOptions) -> Vec<(u64, u64, &'static str)> {
 /// A block of log 5 whose bytes after the first record are damaged, and the bytes after that block.
 /// Rules D7b to D7g of `docs/format/numbered.md`.
 #[test]
-fn the_blocks_after_damage_decide_whether_the_log_has_ended() {
+fn the_blocks_after_damage_show_whether_the_log_has_ended() {
     const END: u64 = BLOCK as u64;
     let (own, older) = (Wire::Recyclable(5), Wire::Recyclable(6));
     let (damage, zeros) = ([0xee; BLOCK], [0; BLOCK]);
@@ -1471,7 +1471,7 @@ fn the_bytes_after_a_range_decide_whether_the_log_has_ended() {
 
 /// A log whose fragments state how far it had been synced ends without a stale fragment. Rule D7g.
 #[test]
-fn damage_at_the_end_of_a_log_with_synced_offsets_is_torn() {
+fn damage_at_the_end_of_a_log_with_synced_offsets_counts_as_torn() {
     let mut file = Wire::Synced(5, 0).full(b"own");
     file.resize(BLOCK, 0xee);
     file.resize(BLOCK + 100, 0);
@@ -1483,7 +1483,7 @@ fn damage_at_the_end_of_a_log_with_synced_offsets_is_torn() {
 
 /// Its checksum is valid for the length before a bit was flipped, so it is not torn.
 #[test]
-fn a_last_fragment_with_a_wrong_length_was_written_whole() {
+fn a_last_fragment_with_a_wrong_length_counts_as_completely_written() {
     let mut last = Wire::Recyclable(5).full(b"last");
     last[4] ^= 0x40;
     let file = [Wire::Recyclable(5).full(b"own"), last].concat();
@@ -1494,7 +1494,7 @@ fn a_last_fragment_with_a_wrong_length_was_written_whole() {
 /// Its fragments without a number are of this log and have the form of all its fragments, also if
 /// there are several in a row.
 #[test]
-fn a_log_with_a_number_may_have_fragments_without_one() {
+fn a_log_with_a_number_can_have_fragments_without_a_number() {
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     let own = Wire::Plain.full(b"own").repeat(2);
     let mut file = own.clone();
@@ -1517,7 +1517,7 @@ fn a_log_with_a_number_may_have_fragments_without_one() {
 
 /// Unless it has a fragment of this log. A range says so only if it contains the older log.
 #[test]
-fn a_reader_says_which_older_log_a_file_contains() {
+fn a_reader_reports_which_older_log_a_file_contains() {
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     let older = Wire::Recyclable(6).full(b"older");
     let after_damage = [&[0xee; BLOCK][..], &older].concat();
@@ -1551,7 +1551,7 @@ fn salvage_keeps_the_form_of_each_record() {
 /// The policy `salvage` loses only the stale fragments before a fragment of this log. One without a
 /// number is stale there, because the other fragments of this log have one.
 #[test]
-fn salvage_reads_on_after_a_stale_fragment() {
+fn salvage_continues_after_a_stale_fragment() {
     let (own, older) = (Wire::Recyclable(5), Wire::Recyclable(6));
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     let options = || salvage().with_format(format);
@@ -1596,7 +1596,7 @@ fn salvage_reads_on_after_a_stale_fragment() {
 /// the form of its fragments. Fragments after damage must not be taken for fragments of an older
 /// log, not even by a range that starts with them.
 #[test]
-fn an_unverified_fragment_does_not_make_later_ones_stale() {
+fn an_unverified_fragment_does_not_make_later_fragments_stale() {
     for wire in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
         let mut file = wire.full(b"first");
         file[0] ^= 1;
@@ -1778,7 +1778,7 @@ mod compressed {
     /// The first fragment declares that records are compressed. Without it, records are returned as
     /// they are stored.
     #[test]
-    fn a_frame_is_not_a_record_of_an_uncompressed_log() {
+    fn reading_a_compressed_log_with_a_damaged_start_returns_no_raw_frames() {
         let records = records();
         for number in [None, Some(7)] {
             let file = log(number, &records);
@@ -1806,7 +1806,7 @@ mod compressed {
     /// If a user stores zstd frames in a log, they are returned unchanged, even if the first one is
     /// damaged.
     #[test]
-    fn frames_of_the_user_stay_unchanged() {
+    fn zstd_frames_stored_as_records_are_returned_unchanged() {
         let frames: Vec<Vec<u8>> = records()
             .iter()
             .map(|record| [b"\x28\xb5\x2f\xfd".as_slice(), record].concat())
@@ -1835,7 +1835,7 @@ fn error_messages_do_not_repeat_their_causes() {
 /// Damage is one item of the iterator, and the next event follows. Any other error would recur, so
 /// it is the last item.
 #[test]
-fn iteration_survives_damage_but_no_other_error() {
+fn iteration_continues_after_damage_but_not_after_other_errors() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     let mut starts = Vec::new();
@@ -1880,7 +1880,7 @@ fn iteration_survives_damage_but_no_other_error() {
 
 /// The same call works for a file in memory, a stream and a file on disk.
 #[test]
-fn every_source_seeks_alike() -> Result<(), Error> {
+fn every_source_returns_the_same_events_after_a_seek() -> Result<(), Error> {
     fn third<S: SeekSource>(mut reader: Reader<S>) -> Result<Vec<u8>, Error> {
         while reader.next_record()?.is_some() {}
         reader.seek(20)?;

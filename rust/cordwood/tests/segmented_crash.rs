@@ -339,7 +339,7 @@ fn checked(name: &str, session: Session, directories_min: usize) {
 }
 
 #[test]
-fn every_append_written_and_none_synced() {
+fn unsynced_appends_survive_a_kill_in_a_segmented_log() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(20);
@@ -348,7 +348,7 @@ fn every_append_written_and_none_synced() {
 }
 
 #[test]
-fn every_append_synced() {
+fn records_survive_a_crash_if_every_append_is_synced() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.with_sync(SyncPolicy::EveryAppend));
         session.append(20);
@@ -357,7 +357,7 @@ fn every_append_synced() {
 }
 
 #[test]
-fn records_gathered_and_synced_now_and_then() {
+fn buffered_records_in_segments_survive_a_crash_once_synced() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.with_flush(FlushPolicy::OnClose));
         session.append(3);
@@ -375,7 +375,7 @@ fn records_gathered_and_synced_now_and_then() {
 }
 
 #[test]
-fn segments_pruned_between_appends() {
+fn pruning_between_appends_loses_no_durable_record() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(12);
@@ -392,7 +392,7 @@ fn segments_pruned_between_appends() {
 }
 
 #[test]
-fn segments_removed_by_retention() {
+fn a_crash_after_retention_loses_no_retained_record() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.clone().with_retention_bytes(150));
         // After a crash, the log is opened without retention. Neither opening the log nor appending
@@ -407,7 +407,7 @@ fn segments_removed_by_retention() {
 }
 
 #[test]
-fn segments_of_one_record_and_a_rotation_after_each() {
+fn rotating_after_each_record_loses_no_durable_record() {
     let mut session = Session::open(Files::new(), options().with_segment_len(1));
     session.append(4);
     for _ in 0..3 {
@@ -419,7 +419,7 @@ fn segments_of_one_record_and_a_rotation_after_each() {
 }
 
 #[test]
-fn a_crash_during_recovery() {
+fn a_crash_during_recovery_loses_no_durable_record() {
     for options in [options(), packed()] {
         let mut first = Session::open(Files::new(), options.clone());
         first.append(9);
@@ -440,7 +440,7 @@ fn a_crash_during_recovery() {
 }
 
 #[test]
-fn failed_calls_before_the_crash() {
+fn failed_calls_before_a_crash_lose_no_durable_record() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(3);
@@ -458,14 +458,14 @@ fn failed_calls_before_the_crash() {
 /// directory, a creation or a removal. Appended records must be found, and no crash may lose a
 /// promised record.
 #[test]
-fn any_call_fails_once() {
+fn one_failed_call_loses_no_durable_record() {
     check_each_call("fails", false);
 }
 
 /// In each run, the process is killed during one call, another process continues, and the machine
 /// stops later.
 #[test]
-fn a_kill_within_any_call() {
+fn killing_the_process_within_any_call_loses_no_durable_record() {
     check_each_call("is killed", true);
 }
 
@@ -538,13 +538,13 @@ fn check_each_call(event: &str, is_kill: bool) {
 /// zeros. The log must open with `truncate`, or else with `pad`, whether or not its dialect is
 /// named. It must then open again, and each durable record must be found once.
 #[test]
-fn any_sectors_of_the_last_segment_lost() {
+fn a_log_can_be_opened_after_its_last_segment_loses_unsynced_sectors() {
     assert!(lost_sectors(true) >= 2000);
 }
 
 /// The first segment has no segment before it, but the directory has its `LOCK` file.
 #[test]
-fn any_sectors_of_the_only_segment_lost() {
+fn a_log_can_be_opened_after_its_only_segment_loses_unsynced_sectors() {
     assert!(lost_sectors(false) >= 2000);
 }
 
@@ -651,7 +651,7 @@ impl Random {
 /// be found once. This is repeated three times for each log. `CRASHES` is the number of crashes.
 #[test]
 #[expect(clippy::print_stdout, reason = "with --nocapture, the figures")]
-fn random_kills_and_losses_of_power() {
+fn random_kills_and_power_losses_lose_no_durable_record() {
     let crash_count = std::env::var("CRASHES").map_or(2_000, |count| count.parse().expect("a number"));
     let mut open_counts = [0; 3];
     let mut seed = 0;

@@ -118,7 +118,7 @@ fn region(result: Result<SegmentedLog, Error>) -> (u64, u64, Reason) {
 // Segments --------------------------------------------------------------------------------------
 
 #[test]
-fn a_segment_ends_before_the_record_that_would_make_it_too_long() -> Result<(), Error> {
+fn a_segment_ends_before_a_record_that_does_not_fit() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..25);
     assert_eq!((log.offset(), log.first_offset()), (250, 0));
@@ -133,7 +133,7 @@ fn a_segment_ends_before_the_record_that_would_make_it_too_long() -> Result<(), 
 }
 
 #[test]
-fn a_record_longer_than_a_segment_has_one_to_itself() -> Result<(), Error> {
+fn a_record_longer_than_a_segment_gets_its_own_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     for (record_len, offset) in [(3, 0), (500, 10), (600, 517), (3, 1124)] {
         assert_eq!(log.append(&vec![7; record_len])?, offset);
@@ -143,7 +143,7 @@ fn a_record_longer_than_a_segment_has_one_to_itself() -> Result<(), Error> {
 }
 
 #[test]
-fn a_record_that_is_refused_starts_no_segment() -> Result<(), Error> {
+fn a_refused_record_does_not_start_a_segment() -> Result<(), Error> {
     let (directory, log) = create(options().with_record_len_max(50));
     fill(&log, 0..15);
     for result in [log.append(&[7; 51]), log.extend([[7; 51]])] {
@@ -164,7 +164,7 @@ fn a_record_that_is_refused_starts_no_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
+fn extend_continues_in_the_next_segment() -> Result<(), Error> {
     for sync in [SyncPolicy::Never, SyncPolicy::EveryAppend] {
         let (directory, log) = create(options().with_sync(sync));
         fill(&log, 0..7);
@@ -180,7 +180,7 @@ fn extend_goes_on_in_the_next_segment() -> Result<(), Error> {
 
 /// When the segment was started, the records that required a sync were already synced.
 #[test]
-fn extend_syncs_no_segment_for_earlier_records() -> Result<(), Error> {
+fn extend_does_not_sync_a_segment_for_earlier_records() -> Result<(), Error> {
     let (_, log) = create(options().with_sync(SyncPolicy::EveryBytes(90)));
     assert_eq!(log.extend((0..12).map(number))?, 12);
     assert_eq!((log.offset(), log.durable_offset()), (120, 100));
@@ -190,7 +190,7 @@ fn extend_syncs_no_segment_for_earlier_records() -> Result<(), Error> {
 /// The length of a container is not known before it is compressed. Nevertheless, no segment may be
 /// longer than allowed, and none may be nearly empty.
 #[test]
-fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
+fn packed_segments_are_filled_to_their_limit() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
         let (directory, log) = create(packed().with_flush(flush).with_segment_len(100_000));
         assert_eq!(log.extend((0..30_000).map(number))?, 30_000);
@@ -208,7 +208,7 @@ fn packed_segments_are_filled_and_not_overfilled() -> Result<(), Error> {
 }
 
 #[test]
-fn rotate_starts_no_segment_after_an_empty_one() -> Result<(), Error> {
+fn rotate_does_not_start_a_segment_after_an_empty_segment() -> Result<(), Error> {
     for (options, first) in [(options(), 0), (packed(), 17)] {
         let (directory, log) = create(options.clone());
         assert_eq!(log.rotate()?, 0);
@@ -232,7 +232,7 @@ fn rotate_starts_no_segment_after_an_empty_one() -> Result<(), Error> {
 }
 
 #[test]
-fn a_segment_is_on_the_disk_before_the_next_is_created() -> Result<(), Error> {
+fn a_segment_is_synced_before_the_next_segment_is_created() -> Result<(), Error> {
     let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..10);
     log.rotate()?;
@@ -269,7 +269,7 @@ fn opening_reads_only_the_last_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn a_log_that_is_opened_again_keeps_its_dialect() -> Result<(), Error> {
+fn a_reopened_segmented_log_keeps_its_dialect() -> Result<(), Error> {
     let (directory, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -289,7 +289,7 @@ fn a_log_that_is_opened_again_keeps_its_dialect() -> Result<(), Error> {
 }
 
 #[test]
-fn only_leveldb_and_packed_logs_are_in_segments() {
+fn only_leveldb_and_packed_logs_can_be_segmented() {
     for dialect in [Dialect::WANDB, Dialect::ROCKSDB, Dialect::PEBBLE] {
         let refused = SegmentedLog::open_in(DirectoryDouble::default().arc(), options().with_dialect(dialect));
         assert_error!(
@@ -356,7 +356,7 @@ fn close_fails_if_the_last_records_cannot_be_written() {
 }
 
 #[test]
-fn an_unfitting_longest_record_starts_a_segment() {
+fn a_record_of_maximum_length_that_does_not_fit_starts_a_segment() {
     let (directory, log) = create(options().with_record_len_max(50));
     fill(&log, 0..9);
     assert_eq!(log.append(&[1; 50]).expect("an append"), 90);
@@ -364,7 +364,7 @@ fn an_unfitting_longest_record_starts_a_segment() {
 }
 
 #[test]
-fn options_that_are_refused_create_no_directory() {
+fn refused_options_do_not_create_a_directory() {
     let place = tempfile::tempdir().expect("a directory");
     let directory = place.path().join("log");
     SegmentedLog::open(&directory, options().with_dialect(Dialect::WANDB)).expect_err("a dialect that is refused");
@@ -373,7 +373,7 @@ fn options_that_are_refused_create_no_directory() {
 
 /// The lock file shows that the files belong to a log, whatever they contain.
 #[test]
-fn a_log_that_cannot_be_opened_keeps_its_lock_file() {
+fn a_failed_open_keeps_the_existing_lock_file() {
     let place = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(place.path(), options()).expect("a new log");
     fill(&log, 0..25);
@@ -387,7 +387,7 @@ fn a_log_that_cannot_be_opened_keeps_its_lock_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_lock_file_that_cannot_be_opened_is_an_error_of_the_system() {
+fn opening_an_unusable_lock_file_returns_the_system_error() {
     let place = tempfile::tempdir().expect("a directory");
     let lock = place.path().join(LOCK_NAME);
     std::os::unix::fs::symlink(LOCK_NAME, &lock).expect("a link to itself");
@@ -425,7 +425,7 @@ fn waiting_syncs_only_offsets_in_the_last_segment() -> Result<(), Error> {
 /// While one thread waits for the disk, other threads can append. The next sync covers all their
 /// records.
 #[test]
-fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
+fn a_slow_sync_does_not_block_appends() -> Result<(), Error> {
     type Wait = fn(&SegmentedLog) -> Result<(), Error>;
     let waits: [Wait; 4] = [
         |log| log.append_sync(b"001").map(drop),
@@ -458,7 +458,7 @@ fn a_slow_sync_blocks_no_append() -> Result<(), Error> {
 
 /// `try_append` does not even wait for a write in a thread that waits for records of other threads.
 #[test]
-fn try_append_waits_for_no_write() -> Result<(), Error> {
+fn try_append_does_not_wait_for_a_write() -> Result<(), Error> {
     let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     log.append(b"000")?;
     let file = directory.file(0);
@@ -478,7 +478,7 @@ fn try_append_waits_for_no_write() -> Result<(), Error> {
 }
 
 #[test]
-fn try_append_starts_no_segment() -> Result<(), Error> {
+fn try_append_does_not_start_a_segment() -> Result<(), Error> {
     let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..12);
     assert_eq!(log.try_append(&number(12))?, Some(120));
@@ -536,7 +536,7 @@ fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
 // Pruning ---------------------------------------------------------------------------------------
 
 #[test]
-fn pruning_removes_whole_segments_and_never_the_last() -> Result<(), Error> {
+fn pruning_removes_whole_segments_but_never_the_last_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     for (before, first) in [
@@ -571,7 +571,7 @@ fn the_next_prune_retries_a_failed_removal() -> Result<(), Error> {
 // Retention -------------------------------------------------------------------------------------
 
 #[test]
-fn a_new_segment_removes_those_beyond_the_retained_bytes() {
+fn starting_a_segment_removes_segments_past_the_retained_bytes() {
     for (bytes, expected) in [
         (0, &[300][..]),
         (1, &[200, 300]),
@@ -588,7 +588,7 @@ fn a_new_segment_removes_those_beyond_the_retained_bytes() {
 }
 
 #[test]
-fn a_new_segment_removes_expired_segments() {
+fn starting_a_segment_removes_the_expired_segments() {
     let (directory, log) = create(options().with_retention_time(Duration::from_secs(60)));
     fill(&log, 0..35);
     assert_eq!(log.first_offset(), 0, "the clock says that they are of the future");
@@ -628,7 +628,7 @@ fn the_next_rotation_retries_a_failed_removal() {
 }
 
 #[test]
-fn sync_of_the_directory_fails_after_an_expired_segment_is_removed() {
+fn a_failed_directory_sync_after_an_expiry_fails_the_log() {
     let (directory, log) = create(options().with_retention_bytes(0));
     fill(&log, 0..10);
     // The first result is for syncing the name of the new segment.
@@ -641,7 +641,7 @@ fn sync_of_the_directory_fails_after_an_expired_segment_is_removed() {
 // The table of failures -------------------------------------------------------------------------
 
 #[test]
-fn sync_of_the_old_segment_fails() {
+fn a_failed_sync_of_the_old_segment_fails_the_log() {
     let (directory, log) = create(options());
     fill(&log, 0..10);
     directory.file(0).state().sync_faults = [Fault::Error(EIO)].into();
@@ -655,7 +655,7 @@ fn sync_of_the_old_segment_fails() {
 
 /// Only a part of a record was written, and it could not be truncated.
 #[test]
-fn truncation_of_the_old_segment_fails() -> Result<(), Error> {
+fn a_failed_truncation_of_the_old_segment_fails_the_log() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..9);
     {
@@ -676,7 +676,7 @@ fn truncation_of_the_old_segment_fails() -> Result<(), Error> {
 }
 
 #[test]
-fn creating_the_next_segment_fails() -> Result<(), Error> {
+fn the_next_append_retries_a_failed_segment_creation() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..9);
     directory.state().create_faults = [Fault::Error(ENOSPC), Fault::Error(EMFILE), Fault::Error(ENOSPC)].into();
@@ -696,7 +696,7 @@ fn creating_the_next_segment_fails() -> Result<(), Error> {
 
 /// The old segment must not grow past the offset in the name of an existing segment.
 #[test]
-fn the_next_segment_exists_although_creating_it_failed() -> Result<(), Error> {
+fn a_segment_file_that_a_failed_creation_leaves_fails_the_log() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..9);
     {
@@ -714,7 +714,7 @@ fn the_next_segment_exists_although_creating_it_failed() -> Result<(), Error> {
 }
 
 #[test]
-fn sync_of_the_directory_fails() {
+fn a_failed_directory_sync_fails_the_segmented_log() {
     let (directory, log) = create(options());
     fill(&log, 0..10);
     directory.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
@@ -770,7 +770,7 @@ impl Directory for RotatedMeanwhile {
 }
 
 #[test]
-fn sync_of_the_directory_fails_after_a_removal_during_rotation() -> Result<(), Error> {
+fn a_failed_directory_sync_after_a_concurrent_removal_fails_the_log() -> Result<(), Error> {
     let directory = Arc::new(RotatedMeanwhile {
         directory: DirectoryDouble::default(),
         log: OnceLock::new(),
@@ -789,7 +789,7 @@ fn sync_of_the_directory_fails_after_a_removal_during_rotation() -> Result<(), E
 }
 
 #[test]
-fn crash_between_the_cut_and_the_creation() -> Result<(), Error> {
+fn a_crash_before_the_next_segment_is_created_is_recovered() -> Result<(), Error> {
     let bytes = |count| {
         (0..count)
             .flat_map(|index| common::fragment(1, &number(index)))
@@ -804,7 +804,7 @@ fn crash_between_the_cut_and_the_creation() -> Result<(), Error> {
 }
 
 #[test]
-fn crash_after_the_next_segment_is_created() -> Result<(), Error> {
+fn a_crash_after_the_next_segment_is_created_is_recovered() -> Result<(), Error> {
     let bytes = (0..10).flat_map(|index| common::fragment(1, &number(index))).collect();
     let directory = DirectoryDouble::with_files([(0, bytes), (100, Vec::new())]);
     let log = open(&directory, options());
@@ -816,7 +816,7 @@ fn crash_after_the_next_segment_is_created() -> Result<(), Error> {
 }
 
 #[test]
-fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
+fn a_crash_within_the_mark_of_a_packed_segment_is_recovered() -> Result<(), Error> {
     let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -847,7 +847,7 @@ fn crash_before_and_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
 
 /// A file system may keep the length of a file but lose its bytes.
 #[test]
-fn crash_that_leaves_only_zeros_in_a_packed_segment() -> Result<(), Error> {
+fn a_packed_segment_of_zeros_after_a_crash_is_recovered() -> Result<(), Error> {
     let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -882,7 +882,7 @@ fn a_last_segment_without_a_valid_fragment_is_padded() {
 }
 
 #[test]
-fn a_last_segment_of_a_few_bytes_of_text_is_padded() {
+fn a_last_segment_with_a_few_bytes_of_text_is_padded() {
     let directory = DirectoryDouble::with_files([(0, common::fragment(1, b"one")), (10, b"a line\n".to_vec())]);
     let log = open(&directory, options().with_on_torn_tail(OnTornTail::PadToBlock));
     assert_eq!(log.offset(), 10 + BLOCK_LEN as u64);
@@ -915,7 +915,7 @@ fn a_last_segment_without_a_valid_fragment_is_truncated() {
 }
 
 #[test]
-fn last_segment_is_torn() -> Result<(), Error> {
+fn a_torn_tail_of_the_last_segment_is_truncated() -> Result<(), Error> {
     let torn = || {
         let bytes = |numbers: std::ops::Range<usize>| numbers.flat_map(|index| common::fragment(1, &number(index)));
         let mut last: Vec<u8> = bytes(10..13).collect();
@@ -943,7 +943,7 @@ fn last_segment_is_torn() -> Result<(), Error> {
 }
 
 #[test]
-fn older_segment_has_another_length() {
+fn a_changed_length_of_an_older_segment_is_reported() {
     for (lens, start, end, reason) in [
         ([100, 99, 50], 199, 200, Reason::MissingSegment),
         ([100, 0, 50], 100, 200, Reason::MissingSegment),
@@ -965,7 +965,7 @@ fn older_segment_has_another_length() {
 }
 
 #[test]
-fn segment_is_missing() -> Result<(), Error> {
+fn a_missing_middle_segment_is_damage_but_a_missing_first_segment_is_not() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     log.close()?;
@@ -981,7 +981,7 @@ fn segment_is_missing() -> Result<(), Error> {
 }
 
 #[test]
-fn crash_within_pruning() -> Result<(), Error> {
+fn a_crash_during_pruning_removes_only_the_oldest_segments() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..45);
     let before = directory.ops().len();
@@ -996,7 +996,7 @@ fn crash_within_pruning() -> Result<(), Error> {
 }
 
 #[test]
-fn second_writer() -> Result<(), Error> {
+fn a_second_writer_of_a_segmented_log_is_refused() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1055,7 +1055,7 @@ fn fork() -> Result<(), Error> {
 
 /// The other thread does not exist in the child, so it would never release the lock.
 #[test]
-fn fork_while_another_thread_prunes() -> Result<(), Error> {
+fn a_fork_while_another_thread_prunes_does_not_block_the_child() -> Result<(), Error> {
     let process = Arc::new(AtomicU32::new(1));
     let directory = DirectoryDouble::default();
     directory.state().process = Process::simulated(Arc::clone(&process));
@@ -1082,7 +1082,7 @@ fn fork_while_another_thread_prunes() -> Result<(), Error> {
 
 /// The other thread does not exist in the child, so it would never release the lock.
 #[test]
-fn fork_while_another_thread_appends() {
+fn a_fork_while_another_thread_appends_does_not_block_the_child() {
     let process = Arc::new(AtomicU32::new(1));
     let directory = DirectoryDouble::default();
     directory.state().process = Process::simulated(Arc::clone(&process));
@@ -1124,7 +1124,7 @@ fn fork_while_another_thread_appends() {
 /// Bytes that an earlier process could not sync are written again from the checkpoint on. The
 /// checkpoint is a log offset.
 #[test]
-fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
+fn bytes_that_an_earlier_process_failed_to_sync_are_rewritten() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..15);
     log.close()?;
@@ -1154,7 +1154,7 @@ fn failed_sync_in_an_earlier_process() -> Result<(), Error> {
 }
 
 #[test]
-fn a_write_that_fails_is_undone_in_its_segment() -> Result<(), Error> {
+fn a_failed_write_is_undone_in_its_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..15);
     directory.file(100).state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
@@ -1185,7 +1185,7 @@ fn a_panicking_iterator_fails_every_later_call() {
 // On the disk -----------------------------------------------------------------------------------
 
 #[test]
-fn a_log_on_the_disk() -> Result<(), Error> {
+fn a_segmented_log_on_disk_is_written_pruned_and_reopened() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1214,7 +1214,7 @@ fn a_log_on_the_disk() -> Result<(), Error> {
 /// The name of such a file would not be the name of a segment, and the directory would not be a
 /// log.
 #[test]
-fn no_segment_starts_after_the_greatest_offset() -> Result<(), Error> {
+fn a_segment_never_starts_past_the_greatest_offset() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let greatest = i64::MAX as u64;
     fs::write(directory.path().join(name_of(greatest - 10)), b"").expect("a file");
@@ -1241,7 +1241,7 @@ fn no_segment_starts_after_the_greatest_offset() -> Result<(), Error> {
 }
 
 #[test]
-fn a_directory_with_other_files_is_left_as_it_is() {
+fn opening_a_directory_with_other_files_changes_no_file() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("000003.log"), b"").expect("a file");
     let error = SegmentedLog::open(directory.path(), options()).expect_err("a database");
@@ -1270,7 +1270,7 @@ fn a_directory_with_other_files_is_left_as_it_is() {
 
 /// The `LOCK` file of a database is not locked, and it does not matter who has locked it.
 #[test]
-fn a_database_in_use_is_not_a_segmented_log() {
+fn opening_a_database_directory_in_use_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("000003.log"), b"").expect("a file");
     let lock = fs::File::create(directory.path().join(LOCK_NAME)).expect("a file");
@@ -1282,7 +1282,7 @@ fn a_database_in_use_is_not_a_segmented_log() {
 /// If the machine stops before a byte of its first record reaches the disk, only its name shows
 /// that the first segment is a segment.
 #[test]
-fn an_empty_first_segment_counts_if_the_lock_exists() -> Result<(), Error> {
+fn a_lost_first_segment_is_recovered_if_the_lock_file_exists() -> Result<(), Error> {
     let lost = |rest: &[u8]| [&[0; 512][..], rest].concat();
     let files = [
         lost(&[b'x'; 3_000]),
@@ -1331,7 +1331,7 @@ fn an_empty_first_segment_counts_if_the_lock_exists() -> Result<(), Error> {
 }
 
 #[test]
-fn errors_have_the_path_as_given() -> Result<(), Error> {
+fn errors_contain_the_path_as_given() -> Result<(), Error> {
     let directory = tempfile::tempdir_in(".").expect("a directory");
     let given = Path::new(directory.path().file_name().expect("a name"));
     let path_of = |failed: Result<u64, Error>| failed.expect_err("a failure").path.expect("a path");
@@ -1352,7 +1352,7 @@ fn errors_have_the_path_as_given() -> Result<(), Error> {
 
 /// If `append` did not fail, the active segment would grow past the start of the next one.
 #[test]
-fn append_fails_once_the_next_segment_exists() -> Result<(), Error> {
+fn append_fails_if_the_next_segment_already_exists() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..5);
@@ -1369,7 +1369,7 @@ fn append_fails_once_the_next_segment_exists() -> Result<(), Error> {
 }
 
 #[test]
-fn pruning_skips_missing_segments_but_not_failures() -> Result<(), Error> {
+fn pruning_ignores_missing_segments_but_reports_failures() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..25);
@@ -1386,7 +1386,7 @@ fn pruning_skips_missing_segments_but_not_failures() -> Result<(), Error> {
 
 #[cfg(unix)] // Windows cannot move a directory with an open file.
 #[test]
-fn no_segment_is_created_in_another_directory_of_the_same_name() -> Result<(), Error> {
+fn a_directory_that_replaces_another_gets_no_new_segment() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1402,7 +1402,7 @@ fn no_segment_is_created_in_another_directory_of_the_same_name() -> Result<(), E
 
 #[cfg(unix)] // Windows cannot move such a directory.
 #[test]
-fn no_segment_is_removed_from_another_directory_of_the_same_name() -> Result<(), Error> {
+fn a_directory_that_replaces_another_loses_no_segment() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;

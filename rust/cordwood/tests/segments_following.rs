@@ -76,7 +76,7 @@ fn a_follower_returns_each_record_once_across_many_rotations() {
 }
 
 #[test]
-fn a_follower_started_anywhere_reads_all_later_segments() {
+fn a_follower_that_starts_anywhere_reads_all_later_segments() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut appended = Vec::new();
@@ -100,7 +100,7 @@ fn a_follower_started_anywhere_reads_all_later_segments() {
 }
 
 #[test]
-fn a_follower_finishes_a_segment_before_leaving_it() {
+fn a_follower_reads_each_segment_to_its_end_before_the_next_segment() {
     let directory = tempfile::tempdir().expect("a directory");
     let (one, two) = (file_of(&[b"one"]), file_of(&[b"two"]));
     write(directory.path(), 0, &one);
@@ -127,7 +127,7 @@ fn a_follower_finishes_a_segment_before_leaving_it() {
 }
 
 #[test]
-fn errors_have_the_path_as_given() {
+fn errors_contain_the_path_as_given() {
     let directory = tempfile::tempdir_in(".").expect("a directory");
     let given = Path::new(directory.path().file_name().expect("a name"));
     let path_of = |failed: Result<Poll<'_>, Error>| failed.expect_err("a failure").path.expect("a path");
@@ -156,7 +156,7 @@ fn errors_have_the_path_as_given() {
 }
 
 #[test]
-fn a_follower_overtaken_by_pruning_names_the_log_start() {
+fn a_follower_that_is_overtaken_by_pruning_names_the_log_start() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut ends = vec![0];
@@ -319,7 +319,7 @@ fn damage_in_an_older_segment_loses_its_block() {
 
 /// The previous file is not read, so it may be missing, as after pruning, or incomplete.
 #[test]
-fn a_start_at_a_segment_needs_no_earlier_segment() {
+fn a_follower_that_starts_at_a_segment_needs_no_earlier_segment() {
     for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
         let directory = tempfile::tempdir().expect("a directory");
         if let Some(file) = file {
@@ -365,7 +365,7 @@ fn a_missing_segment_is_reported_after_twenty_polls() {
 /// No writer uses a removed segment, so its end is reported at the next poll, without waiting for
 /// the twentieth.
 #[test]
-fn the_end_of_a_removed_segment_is_reported_at_once() {
+fn the_missing_end_of_a_removed_segment_is_reported_at_once() {
     for is_first in [true, false] {
         let directory = tempfile::tempdir().expect("a directory");
         if !is_first {
@@ -401,7 +401,7 @@ fn the_end_of_a_removed_segment_is_reported_at_once() {
 /// Windows cannot rename a directory with an open file.
 #[cfg(unix)]
 #[test]
-fn a_missing_directory_is_an_error_until_it_returns() {
+fn a_missing_directory_is_an_error_until_the_directory_returns() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, moved) = (directory.path().join("log"), directory.path().join("moved"));
     fs::create_dir(&log).expect("a directory");
@@ -426,7 +426,7 @@ fn a_missing_directory_is_an_error_until_it_returns() {
 /// directory in which a file is open.
 #[cfg(unix)]
 #[test]
-fn a_copy_that_replaces_the_directory_is_followed() {
+fn a_follower_reads_a_copy_that_replaces_the_directory() {
     let parent = tempfile::tempdir().expect("a directory");
     let [path, copy] = ["orders", "copy"].map(|name| parent.path().join(name));
     for directory in [&path, &copy] {
@@ -448,7 +448,7 @@ fn a_copy_that_replaces_the_directory_is_followed() {
 /// It may not have been copied yet.
 #[cfg(unix)]
 #[test]
-fn in_a_copy_of_the_directory_the_next_file_is_looked_for_again() {
+fn a_follower_looks_again_for_the_next_file_in_a_copied_directory() {
     let parent = tempfile::tempdir().expect("a directory");
     let [path, copy] = ["orders", "copy"].map(|name| parent.path().join(name));
     for directory in [&path, &copy] {
@@ -473,7 +473,7 @@ fn in_a_copy_of_the_directory_the_next_file_is_looked_for_again() {
 
 #[cfg(unix)]
 #[test]
-fn only_a_file_or_a_directory_is_followed() {
+fn a_follower_accepts_only_a_file_or_a_directory() {
     let error = Follower::open("/dev/null").expect_err("a device");
     assert!(
         matches!(&error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput),
@@ -482,7 +482,7 @@ fn only_a_file_or_a_directory_is_followed() {
 }
 
 #[test]
-fn a_missing_segment_ends_a_follower_under_stop() {
+fn a_missing_segment_ends_a_follower_with_the_policy_stop() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one"]));
     write(directory.path(), 300, &file_of(&[b"next"]));
@@ -546,7 +546,7 @@ fn a_damaged_block_ends_with_its_segment() {
 
 /// All bytes from the start on are missing.
 #[test]
-fn a_start_past_the_end_of_a_truncated_segment() {
+fn a_follower_that_starts_past_a_truncated_segment_reports_missing_bytes() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, b"cut");
     let options = FollowOptions::default()
@@ -577,7 +577,7 @@ fn a_start_past_the_end_of_a_truncated_segment() {
 
 /// If a segment shows no dialect, all of it is damage. The other segments show the dialect.
 #[test]
-fn a_destroyed_segment_does_not_hide_others() {
+fn a_destroyed_segment_does_not_hide_other_segments() {
     let sqlite = b"SQLite format 3\0".repeat(10);
     for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
         for (bytes, reason) in [
@@ -624,7 +624,7 @@ fn a_destroyed_segment_does_not_hide_others() {
 
 /// No byte of the trailer is reported, and no byte is missing.
 #[test]
-fn a_segment_that_ends_in_a_trailer_is_left_at_its_end() {
+fn a_follower_leaves_a_segment_after_its_block_trailer() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut first = file_of(&[&[b'x'; 32_768 - 7 - 3]]);
     first.extend([0; 3]);
@@ -640,7 +640,7 @@ fn a_segment_that_ends_in_a_trailer_is_left_at_its_end() {
 /// The mark of the segment is destroyed, and the segment is shorter than the three blocks that
 /// decide about a growing file. A reader of the whole log can determine its dialect.
 #[test]
-fn a_short_damaged_segment_is_judged_when_it_ends() {
+fn a_short_damaged_segment_is_reported_once_the_segment_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(LogFormat::new(Dialect::PACKED))).expect("a log");
     let mut appended: Vec<_> = (0..4)

@@ -175,7 +175,7 @@ fn breaks(seen: &[Seen]) -> (Vec<Seen>, Vec<(u64, u64, Reason)>) {
 }
 
 #[test]
-fn all_files_are_read_as_one_log_wherever_it_starts() {
+fn segments_are_read_as_one_log_at_any_start_offset() {
     for format in formats() {
         for origin in [0, 1, 32_767, 32_768, 1_000_003] {
             let log = Log::new(origin, format);
@@ -199,7 +199,7 @@ fn all_files_are_read_as_one_log_wherever_it_starts() {
 }
 
 #[test]
-fn a_missing_segment_is_one_region() {
+fn a_missing_segment_is_reported_as_one_region() {
     for policy in [OnCorruption::Fail, OnCorruption::Skip, OnCorruption::Salvage] {
         let log = Log::new(77, Dialect::LEVELDB.into());
         log.remove(1);
@@ -232,7 +232,7 @@ fn the_stop_policy_stops_at_a_missing_segment() {
 }
 
 #[test]
-fn a_file_that_was_cut_loses_only_the_records_that_were_cut() {
+fn a_truncated_segment_loses_only_the_truncated_records() {
     for format in formats() {
         let mut log = Log::new(5_000, format);
         let (origin, whole) = log.files[1].clone();
@@ -271,7 +271,7 @@ fn a_file_that_was_cut_loses_only_the_records_that_were_cut() {
 }
 
 #[test]
-fn zeros_ending_an_older_segment_are_missing_bytes() {
+fn zeros_at_the_end_of_an_older_segment_count_as_missing_bytes() {
     let mut log = Log::new(0, Dialect::LEVELDB.into());
     let len = log.files[0].1.len();
     let last_records = log.expected(&[0], OnCorruption::Skip);
@@ -287,7 +287,7 @@ fn zeros_ending_an_older_segment_are_missing_bytes() {
 }
 
 #[test]
-fn a_grown_segment_is_read_up_to_the_next_one() {
+fn a_grown_segment_is_read_up_to_the_start_of_the_next_segment() {
     for policy in [OnCorruption::Fail, OnCorruption::Skip] {
         for added in [
             vec![0; 5],
@@ -309,7 +309,7 @@ fn a_grown_segment_is_read_up_to_the_next_one() {
 }
 
 #[test]
-fn only_the_newest_file_may_end_in_an_incomplete_record() {
+fn only_the_newest_segment_can_end_in_an_incomplete_record() {
     let mut log = Log::new(300, Dialect::LEVELDB.into());
     let len = log.files[2].1.len();
     log.files[2].1.truncate(len - 1);
@@ -407,7 +407,7 @@ fn a_reader_can_start_and_seek_at_each_record() {
 }
 
 #[test]
-fn an_offset_before_the_first_one_is_an_error_that_names_it() {
+fn the_error_for_an_offset_before_the_first_segment_names_the_log_start() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(0);
     let first = log.files[1].0;
@@ -471,7 +471,7 @@ fn ranges_report_each_missing_byte_once() {
 }
 
 #[test]
-fn a_reader_reports_being_overtaken_by_pruning() {
+fn a_reader_reports_that_pruning_has_overtaken_the_reader() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.next_record().expect("a record");
@@ -494,7 +494,7 @@ fn a_reader_reports_being_overtaken_by_pruning() {
 
 /// Pruning removes the oldest segments first, so this segment cannot have been pruned.
 #[test]
-fn removing_a_middle_segment_is_an_error_with_its_path() {
+fn removing_a_middle_segment_causes_an_error_that_names_its_path() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     log.remove(1);
@@ -509,7 +509,7 @@ fn removing_a_middle_segment_is_an_error_with_its_path() {
 }
 
 #[test]
-fn a_segment_that_has_grown_since_the_log_was_opened_is_read_to_its_end() {
+fn a_segment_that_grew_after_opening_is_read_to_its_new_end() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
@@ -579,7 +579,7 @@ fn a_seek_that_finds_all_segments_pruned_changes_nothing() {
 }
 
 #[test]
-fn an_offset_after_the_end_is_an_error_as_in_one_file() {
+fn an_offset_past_the_end_of_a_segmented_log_is_an_error() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.seek(log.end() + 5).expect("a seek");
@@ -626,7 +626,7 @@ fn a_directory_without_segments_is_not_a_log() {
 }
 
 #[test]
-fn operations_on_a_whole_log_take_a_directory() {
+fn operations_on_whole_logs_accept_a_directory() {
     for format in formats() {
         let log = Log::new(12_345, format);
         let count: usize = records().iter().map(Vec::len).sum();
@@ -675,7 +675,7 @@ fn operations_on_a_whole_log_take_a_directory() {
 }
 
 #[test]
-fn threads_read_a_log_whose_oldest_files_were_pruned() {
+fn threads_read_a_log_whose_oldest_segments_were_pruned() {
     let directory = tempfile::tempdir().expect("a directory");
     // The log is long enough for two threads.
     let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
@@ -697,7 +697,7 @@ fn threads_read_a_log_whose_oldest_files_were_pruned() {
 }
 
 #[test]
-fn a_missing_segment_is_reported_alike_by_any_number_of_threads() {
+fn any_number_of_threads_report_a_missing_segment_identically() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
     let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
@@ -725,7 +725,7 @@ fn destroyed(mut file: Vec<u8>) -> [(&'static str, Vec<u8>); 4] {
 }
 
 #[test]
-fn a_destroyed_segment_does_not_hide_later_ones() {
+fn a_destroyed_segment_does_not_hide_later_segments() {
     let one = |data: &[u8]| file_of(&[data.to_vec()], Dialect::LEVELDB.into());
     let (first, second, third) = (one(&[1; 100]), one(&[2; 600]), one(&[3; 100]));
     let (at_second, at_third) = (first.len() as u64, (first.len() + second.len()) as u64);
@@ -787,7 +787,7 @@ fn a_writer_reports_a_destroyed_last_segment_in_any_directory() {
 }
 
 #[test]
-fn a_stray_file_only_prevents_opening_a_log() {
+fn a_stray_file_prevents_opening_but_not_reading_an_open_log() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
     let mut reader = log.open(OnCorruption::Fail);
@@ -976,7 +976,7 @@ fn stays<S: SeekSource>(
 }
 
 #[test]
-fn a_failed_call_does_not_move_the_reader() {
+fn a_failed_call_does_not_change_the_position_of_the_reader() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = [7; 20];
     let file = Wire::Plain.full(&data).repeat(2);
@@ -1041,7 +1041,7 @@ fn a_failed_call_does_not_move_the_reader() {
 /// If a poll fails because a segment cannot be read, it must not take a record.
 #[cfg(unix)]
 #[test]
-fn a_failed_poll_does_not_move_the_follower() {
+fn a_failed_poll_does_not_change_the_position_of_the_follower() {
     let directory = tempfile::tempdir().expect("a directory");
     let (file, link) = (Wire::Plain.full(&[7; 20]), directory.path().join(name_of(400)));
     fs::write(directory.path().join(name_of(300)), &file).expect("a file");

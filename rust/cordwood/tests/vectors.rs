@@ -203,28 +203,28 @@ fn vectors() -> Vec<OnDisk> {
 }
 
 #[test]
-fn each_file_is_detected() {
+fn each_vector_file_is_detected() {
     are_detected(&vectors());
 }
 
 #[test]
-fn the_first_64_bytes_are_detected_or_unclear() {
+fn the_first_64_bytes_show_the_dialect_or_are_unclear() {
     are_detected_by_64_bytes_or_unclear(&vectors());
 }
 
 #[test]
-fn each_file_is_read_without_a_hint() {
+fn each_vector_file_is_read_without_a_named_dialect() {
     are_read_without_a_hint(&vectors());
 }
 
 #[test]
-fn the_dialect_does_not_depend_on_how_the_file_is_read() {
+fn reading_a_file_slowly_does_not_change_the_dialect() {
     are_read_slowly(&vectors());
 }
 
 #[test]
 #[ignore = "needs the directory that CORDWOOD_CORPUS names: see tests/vectors/README.md"]
-fn corpus_files_are_detected_and_read_alike() {
+fn corpus_files_are_detected_and_read_without_a_named_dialect() {
     let directory = std::env::var_os("CORDWOOD_CORPUS").expect("CORDWOOD_CORPUS names a directory");
     let files = read(Path::new(&directory), CORPUS);
     are_detected(&files);
@@ -304,7 +304,7 @@ fn are_read_slowly(files: &[OnDisk]) {
 /// The name of the file states which log it is. The contents do not, because the file was renamed
 /// to be recycled and has not been written to yet.
 #[test]
-fn a_renamed_file_holds_no_record_of_the_new_log() {
+fn a_file_that_is_renamed_for_recycling_has_no_records_of_the_new_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let renamed = directory.path().join("000015.log");
     std::fs::copy(directory_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_of_every_length() {
+    fn varints_of_every_length_round_trip() {
         for shift in 0..64 {
             for value in [1_u64 << shift, (1 << shift) - 1, u64::MAX >> shift] {
                 let mut out = Vec::new();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn known_varints() {
+    fn known_varints_decode_to_their_values() {
         // The value 300 is the example in the documentation of the format. The other numbers are
         // the largest of their kinds.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_that_end_too_soon_or_not_at_all() {
+    fn truncated_or_overlong_varints_are_errors() {
         assert_eq!(reason(Cursor::new(b"", 0).varint32()), (0, 0, "truncated"));
         assert_eq!(reason(Cursor::new(b".\x80\x80", 1).varint32()), (1, 2, "truncated"));
         assert_eq!(reason(Cursor::new(&[0xff; 6], 0).varint32()), (0, 5, "bad_varint"));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_with_more_than_they_need() {
+    fn varints_with_unneeded_bytes_or_bits_are_errors() {
         assert_eq!(reason(Cursor::new(b"\x80\x00", 0).varint32()), (0, 2, "non_canonical"));
         assert_eq!(
             reason(Cursor::new(b"\xac\x82\x00", 0).varint64()),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_the_messages_nested_in_them() {
+    fn strings_and_nested_messages_are_bounded_by_their_length() {
         let mut cursor = Cursor::new(b"\x03abc\x00\x02\x07\x08", 0);
         assert_eq!(cursor.string(), Ok(b"abc".as_slice()));
         assert_eq!(cursor.string(), Ok(b"".as_slice()));

@@ -7,7 +7,7 @@ const SCALAR: &[u8] = b"\x08\x07\x12\x02\x08\x03j1\n\x04lo\xc3\x9f\x10\xff\xff\x
 const LOG: &[u8] = b"\x82\x01\x03\n\x01x";
 
 #[test]
-fn a_number_that_was_logged() {
+fn a_swanlab_scalar_decodes_to_its_values() {
     let scalar = SwanlabScalar::decode(SCALAR).unwrap().unwrap();
     assert_eq!((scalar.key, scalar.step, scalar.value), ("lo\u{df}", -1, 2.5));
     assert_eq!(scalar.timestamp, Some(-500_000));
@@ -20,13 +20,13 @@ fn a_number_that_was_logged() {
 }
 
 #[test]
-fn records_of_other_kinds() {
+fn swanlab_records_of_other_kinds_decode_to_none() {
     assert_eq!(SwanlabScalar::decode(LOG), Ok(None));
     assert_eq!(SwanlabScalar::decode(b""), Ok(None));
 }
 
 #[test]
-fn faults_and_their_places() {
+fn swanlab_faults_are_reported_with_offset_and_length() {
     let cases: [(&[u8], usize, usize, PayloadReason); 5] = [
         (b"j\x03\n\x01\xff", 2, 3, PayloadReason::NotUtf8),
         (b"j\x02\x08\x01", 2, 2, PayloadReason::BadWireType),

@@ -66,7 +66,7 @@ fn columns(records: &[&str]) -> Vec<(usize, Column)> {
 }
 
 #[test]
-fn a_column_has_the_one_type_that_all_its_values_have() {
+fn a_column_has_the_common_type_of_its_values() {
     let record = r#"{"a": true, "b": 1, "c": 1.5, "d": "x", "e": [1, null], "f": {"g": []}, "h": null, "i": {}}"#;
     let found = types(&[record, "{}"]);
     let expected = [
@@ -138,7 +138,7 @@ fn a_column_with_too_many_fields_becomes_json() {
 }
 
 #[test]
-fn nulls_are_marked_in_a_column_that_has_any() {
+fn a_column_that_contains_nulls_marks_each_null() {
     let found = columns(&[r#"{"a": 1, "b": "x"}"#, r#"{"b": "yz"}"#, r#"{"a": 3, "b": null}"#]);
     let [(0, first), (1, second)]: [_; 2] = found.try_into().unwrap() else {
         panic!("other columns")
@@ -254,7 +254,7 @@ fn a_batch_exceeds_the_cell_limit_only_for_one_large_row() {
 }
 
 #[test]
-fn a_document_fault_says_what_was_expected_where() {
+fn a_document_fault_states_the_expected_token_and_its_offset() {
     let fault = |record: &[u8]| decoded("json", record, |_| ()).unwrap_err().to_string();
     for (record, text) in [
         (
@@ -321,7 +321,7 @@ fn a_document_fault_says_what_was_expected_where() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_has_no_row() {
+fn an_undecodable_record_has_no_row() {
     assert!(decoded("entity", b"\x01", |_| ()).is_err());
     assert_eq!(of_json("[1]", |row| row.has("__value__")), Some(true));
 }
@@ -353,7 +353,7 @@ fn given_columns<const COUNT: usize>(types: [(&str, Type); COUNT], records: &[&s
 }
 
 #[test]
-fn a_given_column_takes_only_values_that_stay_the_same() {
+fn a_given_column_accepts_only_values_that_stay_unchanged() {
     let int8 = || given("int8", Type::Int, Fits::Integers(8), true);
     let found = given_columns(
         [("a", int8())],
@@ -407,7 +407,7 @@ fn a_given_column_takes_only_values_that_stay_the_same() {
 }
 
 #[test]
-fn every_row_needs_a_given_column_without_nulls() {
+fn every_row_needs_a_value_in_a_given_column_without_nulls() {
     let inside = given("bool", Type::Bool, Fits::Same, false);
     let outside = given("struct", structure([("x", inside.clone())]), Fits::Same, true);
     let message = |name| format!("the column '{name}' is bool, and cannot have a value of type null");

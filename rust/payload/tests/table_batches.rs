@@ -75,7 +75,7 @@ fn each_operation_becomes_a_row() {
 }
 
 #[test]
-fn an_empty_batch_is_a_row() {
+fn an_empty_batch_becomes_a_row() {
     let (empty, put) = (batch(9, 0, &[]), batch(9, 1, &[PUT]));
     let expected = [
         "offset: 0, sequence: 9",
@@ -85,7 +85,7 @@ fn an_empty_batch_is_a_row() {
 }
 
 #[test]
-fn rows_tell_salvaged_records_and_column_families() {
+fn rows_indicate_salvaged_records_and_column_families() {
     let mut facts = of_engine(Engine::RocksDb);
     facts.families = [(0, b"default".to_vec()), (3, b"n\xff".to_vec())].into();
     let (first, empty) = (
@@ -114,7 +114,7 @@ fn rows_tell_salvaged_records_and_column_families() {
 }
 
 #[test]
-fn a_fault_is_reported_before_the_rows_it_ends() {
+fn a_fault_is_reported_before_the_rows_of_its_record() {
     let (bad_tag, wrong_count) = (batch(7, 2, &[PUT, PUT, b"\x7f"]), batch(7, 2, &[PUT]));
     let put = |offset, sequence| {
         format!(r#"offset: {offset}, sequence: {sequence}, kind: "put", column_family: 0, key: b"a", value: b"b""#)
@@ -130,7 +130,7 @@ fn a_fault_is_reported_before_the_rows_it_ends() {
 }
 
 #[test]
-fn a_record_without_a_whole_operation_has_no_row() {
+fn a_record_without_a_complete_operation_has_no_row() {
     let (bad_tag, wrong_count) = (batch(7, 2, &[b"\x7f", PUT]), batch(7, 1, &[]));
     let expected = [
         "no row: tag 127 is unknown or not allowed here (1 byte at offset 12 of the payload)",
@@ -159,7 +159,7 @@ fn a_decoder_resumes_inside_a_record() {
 }
 
 #[test]
-fn the_value_of_a_record_is_the_batch() {
+fn the_value_of_a_record_contains_the_whole_batch() {
     let record = batch(7, 2, &[b"\x05\x03\x01k\x01\xff", b"\x03\x01n", PUT]);
     let expected = concat!(
         r#"{sequence: 7, count: 2, operations: ["#,
@@ -179,7 +179,7 @@ fn the_value_of_a_record_is_the_batch() {
 }
 
 #[test]
-fn the_batches_of_a_log_decide_its_engine() {
+fn earlier_batches_of_a_log_determine_its_engine() {
     use Engine::{Pebble, RocksDb};
     for (records, engines, is_ambiguous) in [
         (&[SAME, EITHER, SAME][..], &[RocksDb; 3][..], true),
@@ -214,7 +214,7 @@ fn batches_do_not_override_a_known_engine() {
 }
 
 #[test]
-fn a_log_that_may_be_of_either_engine_is_noted() {
+fn a_log_that_fits_either_engine_is_reported_as_ambiguous() {
     let note = |facts: Facts, records: &[&[u8]]| {
         let records: Vec<Record<'_>> = records.iter().map(|data| Record::of(data)).collect();
         let mut decoder = Decoder::named("write-batch", facts.clone()).unwrap();

@@ -145,7 +145,7 @@ fn json_fields_omit_missing_parts() {
 }
 
 #[test]
-fn an_edit_with_a_fault_has_no_row() {
+fn an_edit_with_a_fault_does_not_become_a_row() {
     let records = [&b"\x02\x04\x63"[..], b"\x01\x05ab", b"\x09\x00"].map(Record::of);
     let expected = [
         "no row: tag 99 is unknown or not allowed here (1 byte at offset 2 of the payload)",
@@ -156,7 +156,7 @@ fn an_edit_with_a_fault_has_no_row() {
 }
 
 #[test]
-fn each_remaining_table_becomes_a_row() {
+fn each_table_in_the_final_state_becomes_a_row() {
     let added = |before: &[u8], after: &[u8]| [before, KEY, KEY, after].concat();
     let records = [
         // Column family 3, named x, with a table of which the sequence numbers are known.

@@ -92,7 +92,7 @@ fn json_numbers_are_read_as_doubles() {
 }
 
 #[test]
-fn a_scalar_in_another_form_is_a_fault() {
+fn a_swanlab_scalar_in_another_form_is_a_fault() {
     assert!(is_read(NUMBER, FIELDS));
     assert!(is_read(
         NUMBER,
@@ -211,7 +211,7 @@ fn records_of_other_kinds_have_no_row() {
 }
 
 #[test]
-fn a_record_that_is_neither_a_protocol_buffer_nor_json_is_a_fault() {
+fn a_swanlab_record_in_neither_known_encoding_is_a_fault() {
     let fault = |record: &[u8]| line(record).unwrap();
     assert_eq!(
         fault(b"{}x"),

@@ -104,7 +104,7 @@ const UNKNOWN: &str = "{id: null, name: null, project: null, entity: null, group
     command: null}";
 
 #[test]
-fn a_run_is_one_row_even_without_records() {
+fn a_run_becomes_one_row_even_without_records() {
     assert!(found("wandb-run", false, &[]).rows.is_empty());
     assert_eq!(found("wandb-run", true, &[]).rows, [UNKNOWN]);
     // A record that is not one of a run.
@@ -232,7 +232,7 @@ fn a_summary_is_the_result_of_all_changes() {
 }
 
 #[test]
-fn a_value_of_a_summary_that_cannot_be_read_leaves_the_others() {
+fn an_undecodable_summary_value_does_not_affect_the_other_values() {
     let long = vec!["a"; 101];
     let deep = "[".repeat(101) + &"]".repeat(101);
     let record = change(
@@ -317,7 +317,7 @@ fn metrics_have_relative_times_and_flat_names() {
 }
 
 #[test]
-fn an_unreadable_metric_keeps_the_others() {
+fn an_unreadable_metric_does_not_affect_the_other_metrics() {
     let items = [
         ("a", r#"{"b": {"c": 1}, "d": 2}"#),
         ("a.b", r#"{"e": 3, "c": 4, "f": 5}"#),
@@ -348,7 +348,7 @@ fn an_unreadable_metric_keeps_the_others() {
 }
 
 #[test]
-fn lines_take_their_start_time_and_end_with_the_log() {
+fn lines_have_the_time_of_their_first_piece_and_end_with_the_log() {
     let records = [
         output(true, 1, "one"),
         output(false, 2, "\r50%"),
@@ -386,7 +386,7 @@ fn a_repeated_step_reports_its_faults_once() {
 }
 
 #[test]
-fn a_missing_value_is_located_at_the_end_of_its_item() {
+fn the_error_for_a_missing_value_points_to_the_end_of_its_item() {
     let record = field(2, &[field(1, &field(2, b"a")), field(1, &item(&["b"], "1"))].concat());
     let found = found("wandb-history", false, from_ref(&record));
     assert_eq!(found.rows, ["{b: 1}"]);
@@ -507,7 +507,7 @@ fn random_summary_changes_match_a_list_of_values() {
 }
 
 #[test]
-fn text_in_any_pieces_has_the_same_lines() {
+fn splitting_text_into_pieces_does_not_change_its_lines() {
     for seed in 0..500 {
         let mut random = Random(seed);
         let (mut records, mut texts) = (Vec::new(), [String::new(), String::new()]);
@@ -537,7 +537,7 @@ fn text_in_any_pieces_has_the_same_lines() {
 }
 
 #[test]
-fn any_bytes_are_rows_or_faults_within_the_record() {
+fn any_bytes_decode_to_rows_or_faults_within_the_record() {
     let records = [
         stats(Some(1), &[("cpu", r#"{"a": [1, "x"]}"#), ("b", "-1.5e3")]),
         change(3, &[(&["a", "b"], "{}"), (&["c"], "1")], &[&["c"]]),

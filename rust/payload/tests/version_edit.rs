@@ -205,7 +205,7 @@ fn each_field_round_trips() {
 }
 
 #[test]
-fn an_edit_of_all_fields() {
+fn an_edit_with_all_fields_decodes_in_order() {
     let bytes: Vec<u8> = fields().into_iter().flat_map(|(bytes, _)| bytes).collect();
     let decoded = decode_edit(&bytes).unwrap();
     assert!(decoded.iter().eq(fields().iter().map(|(_, field)| field)));
@@ -213,7 +213,7 @@ fn an_edit_of_all_fields() {
 }
 
 #[test]
-fn a_field_truncated_at_any_byte_is_an_error() {
+fn truncating_a_field_at_any_byte_causes_an_error() {
     for (bytes, _) in fields() {
         for len in 1..bytes.len() {
             let error = decode_edit(&bytes[..len]).expect_err("cut");
@@ -224,7 +224,7 @@ fn a_field_truncated_at_any_byte_is_an_error() {
 }
 
 #[test]
-fn the_fault_of_an_edit_is_named_with_its_place() {
+fn a_fault_in_an_edit_is_reported_with_its_offset() {
     for (record, offset, len, reason) in [
         // Large value refs, which LevelDB has dropped; a Pebble tag; one after all that are known.
         (
@@ -276,7 +276,7 @@ fn an_unknown_mandatory_custom_field_is_an_error() {
 }
 
 #[test]
-fn fields_end_at_the_first_error() {
+fn decoding_fields_stops_at_the_first_error() {
     let mut fields = VersionEdit::new(b"\x02\x00\x08\x02\x00").fields();
     assert_eq!(fields.next().unwrap().unwrap().kind, "log_number");
     assert!(fields.next().unwrap().is_err());

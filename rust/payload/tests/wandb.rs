@@ -40,7 +40,7 @@ fn problem(record: &[u8]) -> Option<(usize, usize, PayloadReason)> {
 }
 
 #[test]
-fn a_run() {
+fn a_run_record_decodes_to_its_values() {
     let WandbRecord::Run(run) = decoded(RUN) else { panic!() };
     assert_eq!((run.run_id, run.entity), (Some("59kl0f4q"), Some("team")));
     assert_eq!((run.project, run.display_name), (Some("test"), Some("näme")));
@@ -52,7 +52,7 @@ fn a_run() {
 }
 
 #[test]
-fn the_description_of_a_run_and_how_it_was_started() {
+fn a_run_record_has_its_description_and_command() {
     let run = b"\x8a\x01$2\x01g:\x01jJ\x02n\nR\x01aR\x00j\x01h\xaa\x01\x0f\n\x05https\x12\x06c0ffe2";
     let WandbRecord::Run(run) = decoded(run) else { panic!() };
     assert_eq!(
@@ -82,7 +82,7 @@ fn the_description_of_a_run_and_how_it_was_started() {
 }
 
 #[test]
-fn a_step() {
+fn a_history_record_decodes_to_its_items_and_step() {
     let WandbRecord::History { items, step } = decoded(HISTORY) else {
         panic!()
     };
@@ -116,7 +116,7 @@ fn changes() {
 }
 
 #[test]
-fn output_metrics_and_the_end() {
+fn output_metrics_and_exit_records_decode_to_their_values() {
     let WandbRecord::Output(output) = decoded(OUTPUT) else {
         panic!()
     };
@@ -160,7 +160,7 @@ fn unknown_fields_are_skipped() {
 }
 
 #[test]
-fn messages_that_wandb_does_not_write_are_errors() {
+fn wandb_records_with_malformed_messages_are_errors() {
     let cases: [(&[u8], _, _, _); 11] = [
         // Two kinds in one record, twice the same field.
         (b"\x2a\x00\x1a\x00", 2, 2, PayloadReason::NonCanonical),
@@ -194,7 +194,7 @@ fn messages_that_wandb_does_not_write_are_errors() {
 }
 
 #[test]
-fn a_truncated_record_is_an_error_inside_it() {
+fn a_truncated_wandb_record_is_an_error_inside_the_record() {
     for record in [RUN, HISTORY, SUMMARY, OUTPUT, OUTPUT_RAW, STATS, EXIT, FILES] {
         assert_eq!(problem(record), None);
         for len in 1..record.len() {
@@ -210,7 +210,7 @@ fn a_truncated_record_is_an_error_inside_it() {
 }
 
 #[test]
-fn no_event_comes_after_an_error() {
+fn an_item_iterator_ends_after_an_error() {
     let record = b"\x12\x08\x0a\x02\x0a\x00\x0a\x02\x08\x00";
     let WandbRecord::History { mut items, .. } = decoded(record) else {
         panic!()

@@ -246,7 +246,7 @@ fn each_operation_round_trips() {
 }
 
 #[test]
-fn every_other_tag_is_unknown() {
+fn every_other_operation_tag_is_unknown() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         let known: Vec<u8> = operations(engine).iter().map(|(bytes, ..)| bytes[0]).collect();
         for tag in (0..=u8::MAX).filter(|tag| !known.contains(tag)) {
@@ -278,7 +278,7 @@ fn an_operation_of_the_other_engine_is_not_encoded() {
 }
 
 #[test]
-fn a_batch_of_all_operations() {
+fn a_batch_with_all_operations_decodes_in_order() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         let all = operations(engine);
         let bytes: Vec<u8> = all.iter().flat_map(|(bytes, ..)| *bytes).copied().collect();
@@ -293,7 +293,7 @@ fn a_batch_of_all_operations() {
 }
 
 #[test]
-fn a_batch_truncated_at_any_byte_is_an_error() {
+fn truncating_a_batch_at_any_byte_causes_an_error() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         for (bytes, _, is_counted, _) in operations(engine) {
             // A put after it: a batch without it has the wrong count, also where the cut is between the two.
@@ -307,7 +307,7 @@ fn a_batch_truncated_at_any_byte_is_an_error() {
 }
 
 #[test]
-fn operations_end_at_the_first_error() {
+fn decoding_operations_stops_at_the_first_error() {
     let record = record(3, b"\x00\x01k\x63\x00\x01k");
     let batch = WriteBatch::new(&record, Engine::RocksDb).unwrap();
     let mut operations = batch.operations();
@@ -320,7 +320,7 @@ fn operations_end_at_the_first_error() {
 }
 
 #[test]
-fn the_fault_of_a_batch_is_named_with_its_place() {
+fn a_fault_in_a_batch_is_reported_with_its_offset() {
     let rocksdb = |record: &[u8], offset, len, reason| is_wrong(decode(record, Engine::RocksDb), offset, len, reason);
     rocksdb(b"", 0, 0, PayloadReason::Truncated);
     rocksdb(&[0; 11], 8, 3, PayloadReason::Truncated);

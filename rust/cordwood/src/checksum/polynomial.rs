@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn powers_agree_with_repeated_steps() {
+    fn powers_match_repeated_multiplication() {
         for poly in [CASTAGNOLI, IEEE] {
             let mut power = ONE;
             for n in 0..200 {
@@ -136,7 +136,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn powers_repeat_after_the_order() {
+    fn powers_repeat_after_the_order_of_the_polynomial() {
         assert_eq!(x_to(CASTAGNOLI, CASTAGNOLI_ORDER), ONE);
         // The order is a prime, so no smaller power except x^0 can be 1.
         assert!((2..46_341_u64).all(|n| !CASTAGNOLI_ORDER.is_multiple_of(n)));

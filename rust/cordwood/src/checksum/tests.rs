@@ -39,7 +39,7 @@ fn kernels_that_cannot_be_tested_are_reported() {
 }
 
 #[test]
-fn each_kernel_agrees_with_the_oracle_for_each_short_length() {
+fn each_kernel_matches_the_oracle_for_each_short_length() {
     let data = noise(1024 + 64);
     for kernel in dispatch::Available::all() {
         let (name, update) = (kernel.run(dispatch::Name), |state, data| {
@@ -89,7 +89,7 @@ fn each_kernel_appends_data_and_matches_the_oracle() {
 /// The lengths are close to each length at which a kernel switches methods, and to the length of
 /// the longest piece.
 #[test]
-fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
+fn each_kernel_matches_the_oracle_for_each_alignment() {
     let data = noise(34_000 + 64);
     let short = [
         15, 16, 17, 63, 64, 65, 96, 97, 100, 127, 128, 136, 137, 143, 144, 255, 256, 575, 576,
@@ -116,7 +116,7 @@ fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
 }
 
 #[test]
-fn every_machine_has_a_kernel() {
+fn the_portable_kernel_is_always_available() {
     assert_eq!(
         dispatch::Available::all().last().unwrap().run(dispatch::Name),
         "portable"
@@ -135,7 +135,7 @@ fn every_machine_has_a_kernel() {
 }
 
 #[test]
-fn each_kernel_agrees_with_the_crc32c_crate_for_long_data() {
+fn each_kernel_matches_the_crc32c_crate_for_long_data() {
     let data = noise(3 << 20);
     for kernel in dispatch::Available::all() {
         let (name, update) = (kernel.run(dispatch::Name), |state, data| {
@@ -164,7 +164,7 @@ fn each_kernel_agrees_with_the_crc32c_crate_for_long_data() {
 
 /// Source: RFC 3720 B.4, and LevelDB `util/crc32c_test.cc`, StandardResults.
 #[test]
-fn standard_results() {
+fn checksums_match_the_standard_results() {
     let ascending: Vec<u8> = (0..32).collect();
     let descending: Vec<u8> = (0..32).rev().collect();
     assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
@@ -176,7 +176,7 @@ fn standard_results() {
 
 /// Source: LevelDB `util/crc32c_test.cc`, Mask.
 #[test]
-fn mask_round_trips() {
+fn masking_and_unmasking_a_checksum_round_trips() {
     let crc = crc32c(b"foo");
     assert_eq!(
         (crc, mask(crc), mask(mask(crc))),
@@ -187,7 +187,7 @@ fn mask_round_trips() {
 }
 
 #[test]
-fn combine_agrees_with_one_pass() {
+fn combined_checksums_match_a_single_pass() {
     let data = noise(70_000);
     for cut in [0, 1, 7, 4096, 69_999, 70_000] {
         let (first, second) = data.split_at(cut);

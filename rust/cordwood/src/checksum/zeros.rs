@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_agrees_with_repeated_steps() {
+    fn a_shift_matches_repeated_steps() {
         for (poly, tables) in [(CASTAGNOLI, &OF_CASTAGNOLI), (IEEE, &OF_IEEE)] {
             for crc in VALUES {
                 let mut expected = crc;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn back_over_a_word_undoes_32_steps() {
+    fn unshifting_a_word_undoes_32_steps() {
         for (poly, tables) in [(CASTAGNOLI, &OF_CASTAGNOLI), (IEEE, &OF_IEEE)] {
             for crc in (0..32).map(|bit| 1 << bit).chain(VALUES) {
                 assert_eq!(tables.unshift_word(shifted_by_bits(poly, crc, 32)), crc);

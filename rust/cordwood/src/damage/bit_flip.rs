@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bit_of_a_fragment_is_found() {
+    fn a_flipped_bit_anywhere_in_a_fragment_is_located() {
         let valid = fragment(&[b'x'; 300]);
         for at in 0..HEADER_LEN + 300 {
             for bit in 0..8 {
@@ -325,7 +325,7 @@ mod tests {
 
     /// This covers every form of header and both checksums.
     #[test]
-    fn each_bit_of_a_fragment_of_any_dialect_is_found() {
+    fn a_flipped_bit_in_a_fragment_of_any_dialect_is_located() {
         let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
         for (dialect, kind, numbers) in [
             (Dialect::ROCKSDB, 1, &numbers[..0]),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_that_no_single_bit_explains_is_not_explained() {
+    fn damage_that_no_single_bit_explains_has_no_location() {
         let mut bytes = fragment(&[b'x'; 300]);
         assert_eq!(locate_bit_flip(&bytes, 0, Dialect::LEVELDB), None, "nothing is wrong");
         bytes[8] ^= 1;

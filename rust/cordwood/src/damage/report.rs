@@ -196,7 +196,7 @@ mod tests {
     /// The list is the same whether it is built at once or joined from two lists. Regions that are
     /// not listed are still counted.
     #[test]
-    fn a_full_list_still_counts_regions() {
+    fn a_full_list_still_counts_further_regions() {
         let count = Findings::LISTED_MAX as u64 + 100;
         let findings = |range: std::ops::Range<u64>| {
             let mut findings = Findings::default();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_region_is_damage_too() {
+    fn an_empty_region_still_counts_as_damage() {
         let mut findings = Findings::default();
         assert!(!findings.has(Severity::Corruption));
         findings.add(Finding::new(SkippedRegion::new(20..20, Reason::GrownSegment)));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_regions_with_one_reason_are_merged() {
+    fn adjacent_regions_with_the_same_reason_are_merged() {
         let mut findings = Findings::default();
         findings.add(finding(0, 77));
         findings.add(finding(7, 77));

@@ -416,7 +416,7 @@ mod tests {
     /// Three bits of the length are wrong, so the length leads into the payload, where no fragment
     /// starts.
     #[test]
-    fn a_length_that_leads_to_no_fragment_is_not_believed() {
+    fn a_length_is_not_trusted_if_no_fragment_follows() {
         let bad = damaged(fragment(1, &[b'x'; 40]), 4, 0b11_1000);
         let good = fragment(1, b"good");
         assert_eq!(resume_len(&[&bad, &good]), bad.len());
@@ -446,7 +446,7 @@ mod tests {
 
     /// The fragments follow a header that seems destroyed, in a Pebble log with the number 5.
     #[test]
-    fn valid_fragments_are_evidence_of_the_log_whose_number_they_carry() {
+    fn valid_fragments_identify_the_log_whose_number_they_contain() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
         let evidence_of =
             |form, parts: &[&[u8]]| evidence(&format, form, &[&[0xff; 20], parts.concat().as_slice()].concat());
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_of_the_length_is_undone() {
+    fn a_flipped_length_bit_is_undone() {
         // The payload ends with a log, which a byte-by-byte search finds first.
         let payload = [b"payload".as_slice(), &fragment(1, b"inner")].concat();
         let good = fragment(1, b"good");
@@ -482,7 +482,7 @@ mod tests {
     /// There are fragments inside the payload and after it, so wrong lengths also lead to
     /// fragments.
     #[test]
-    fn any_flipped_bit_of_the_length_is_undone_in_a_block_of_fragments() {
+    fn any_flipped_length_bit_is_undone_in_a_block_of_fragments() {
         let inner = fragment(1, b"");
         let payload = inner.repeat(1000);
         let good = fragment(1, b"good");
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lengths_one_bit_off_ascend() {
+    fn lengths_that_differ_in_one_bit_are_tried_in_ascending_order() {
         for len in [0, 1, 2, 93, 0x5555, 0x8000, u16::MAX] {
             let mut lens: Vec<usize> = (0..16).map(|bit| usize::from(len ^ 1 << bit)).collect();
             lens.sort_unstable();
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_destroyed_header_a_chain_is_searched() {
+    fn a_chain_of_fragments_is_searched_after_a_destroyed_header() {
         let bad = [0xff; 50];
         let (good, zeros) = (fragment(1, b"good"), [0; 30]);
         let torn = &fragment(1, b"torn")[..9];
@@ -563,7 +563,7 @@ mod tests {
     /// The inputs are valid fragments with damage and possible headers between them, both at the
     /// end of a block and at the end of a file.
     #[test]
-    fn the_search_follows_the_rule() {
+    fn the_search_for_fragments_follows_the_specified_rule() {
         let mut random = 1_u64;
         let mut next = move |max: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_searched_once() {
+    fn a_damaged_block_is_searched_only_once() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();
         assert!(resume(&Dialect::LEVELDB.into(), None, &rest, BLOCK_LEN, true).has_scanned);
         assert_eq!(

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_holds_at_every_byte_of_valid_fragments() {
+    fn the_scanner_matches_its_definition_at_every_byte_of_valid_fragments() {
         let mut next = random(1);
         for round in 0..40 {
             let mut bytes = Vec::new();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_holds_at_every_byte_of_hostile_bytes() {
+    fn the_scanner_matches_its_definition_at_every_byte_of_hostile_input() {
         let mut next = random(2);
         let len = 3000;
         assert_agrees(&[]);
@@ -150,7 +150,7 @@ mod tests {
 
     /// Tries lengths up to a whole block, which has the longest checksums.
     #[test]
-    fn the_definition_holds_for_a_fragment_as_long_as_the_block() {
+    fn the_scanner_matches_its_definition_for_a_fragment_as_long_as_a_block() {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
             let covered: Vec<u8> = (0..BLOCK_LEN - HEADER_LEN + 1).map(|i| (i % 251) as u8 | 1).collect();
             let header = Header {
@@ -184,7 +184,7 @@ mod tests {
     /// The cost is counted in bytes, so that it does not depend on the machine. If the payload of
     /// every header were checksummed, the cost would be several thousand times the number of bytes.
     #[test]
-    fn each_search_computes_checksums_of_a_small_multiple_of_the_bytes() {
+    fn each_search_checksums_at_most_100_times_the_bytes_of_a_block() {
         use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::{repair, resync};
         use crate::fragment;

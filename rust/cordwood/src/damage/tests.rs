@@ -271,7 +271,7 @@ fn each_flipped_bit_is_undone() {
 
 #[test]
 #[ignore = "a minute, in a release build"]
-fn odds_that_other_damage_looks_like_one_flipped_bit() {
+fn other_damage_rarely_looks_like_a_single_flipped_bit() {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
         for len in LENS {
             let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -303,7 +303,7 @@ fn odds_that_other_damage_looks_like_one_flipped_bit() {
 /// billion.
 #[test]
 #[ignore = "minutes, in a release build"]
-fn odds_of_two_flipped_bits() {
+fn two_flipped_bits_rarely_look_like_a_single_flipped_bit() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let block = Block::new(Dialect::LEVELDB, LENS[5], &mut random);
     let count = (0..1000 * TRIALS).filter(|_| block.flips(2, &mut random)).count() as f64;

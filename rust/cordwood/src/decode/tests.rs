@@ -24,7 +24,7 @@ fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
 
 /// Runs are an optimisation. Without runs, `find` classifies each fragment separately.
 #[test]
-fn runs_find_the_same_as_single_steps() {
+fn runs_find_the_same_records_as_single_steps() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     for len in (0..3000).map(|i| i * 7919 % 97).chain([32_000, 40_000, 0, 0, 5]) {
@@ -59,7 +59,7 @@ fn runs_find_the_same_as_single_steps() {
 
 /// A pending record is reread from its start only if its bytes were not kept.
 #[test]
-fn bytes_that_were_not_kept_are_read_again() {
+fn a_pending_record_whose_bytes_were_not_kept_is_read_again() {
     let data = vec![b'x'; 40_000];
     let mut file = Vec::new();
     Encoder::new(0).encode(&data, &mut file);
@@ -88,7 +88,7 @@ fn bytes_that_were_not_kept_are_read_again() {
 }
 
 #[test]
-fn a_partial_file_header_waits_for_its_rest() {
+fn a_decoder_waits_for_the_rest_of_a_partial_file_header() {
     let header = b":W&B\xe1\xbe\x00";
     let mut decoder = Decoder::new(&ReadOptions::default().with_dialect(Dialect::WANDB)).unwrap();
     for len in 0..header.len() {
@@ -118,7 +118,7 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
 
 /// If the caller skips bytes, these bytes may contain records, so the log must not end before them.
 #[test]
-fn a_window_that_starts_too_late_does_not_end_the_log() {
+fn a_gap_between_two_windows_does_not_end_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
     let window = |offset: usize| Window {
         offset: offset as u64,
@@ -148,7 +148,7 @@ fn a_window_that_starts_too_late_does_not_end_the_log() {
 
 #[test]
 #[should_panic(expected = "the window does not contain the bytes of the record")]
-fn the_data_of_a_record_is_not_taken_from_another_window() {
+fn the_data_of_a_record_never_comes_from_another_window() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let window = Window {
         offset: 0,
@@ -209,7 +209,7 @@ fn formats() -> Vec<LogFormat> {
 /// Reads intact and damaged files of every dialect, under every policy. A decoder that does not
 /// keep the bytes of records must return the same record lengths as a decoder that does.
 #[test]
-fn lengths_match_the_data() {
+fn a_decoder_that_keeps_no_bytes_returns_the_same_record_lengths() {
     let formats = formats();
     let mut joined_count = 0;
     for format in formats {
@@ -273,7 +273,7 @@ fn lengths_match_the_data() {
 /// A single-fragment record is in the window, after its header. A multi-fragment record is joined.
 /// A compressed record is always decompressed, no matter how many fragments it has.
 #[test]
-fn the_span_says_where_the_data_is() {
+fn the_span_locates_the_data_in_the_window_or_the_joined_buffer() {
     let in_window = |header_len| DataAt::Window { header_len };
     let numbered = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
     let mut cases = vec![
@@ -417,7 +417,7 @@ fn pieces_have_the_bytes_of_the_joined_record() {
 /// The file may consist of empty fragments, and the record may be longer than the rest of the
 /// window.
 #[test]
-fn a_record_left_in_the_window_has_few_bytes_and_any_number_of_fragments() {
+fn a_short_record_stays_in_the_window_with_any_number_of_fragments() {
     let build = |payloads: &[&[u8]]| {
         let mut file = Vec::new();
         for (index, payload) in payloads.iter().enumerate() {

@@ -522,7 +522,7 @@ mod tests {
 
     /// A dialect is identified by its fragments or by its file header.
     #[test]
-    fn the_evidence_of_a_dialect_is_its_own() {
+    fn no_two_dialects_share_a_rank_and_signature() {
         for dialect in Dialect::ALL {
             assert!(dialect.prefix().starts_with(dialect.signature()), "{dialect:?}");
             assert_eq!(

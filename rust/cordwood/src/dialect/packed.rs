@@ -60,7 +60,7 @@ mod tests {
     use crate::format::{FragmentKind, Kind};
 
     #[test]
-    fn the_types_of_containers_are_the_even_ones_from_0x40_to_0x48() {
+    fn container_types_are_the_even_values_from_0x40_to_0x48() {
         let packed = |kind: u8| Dialect::PACKED.kind_of(kind);
         let kinds = [Kind::Full, Kind::First, Kind::Middle, Kind::Last];
         for (byte, kind) in [0x40, 0x42, 0x44, 0x46].into_iter().zip(kinds) {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_leveldb_knows_no_containers() {
+    fn only_the_packed_dialect_has_containers() {
         assert!(Dialect::PACKED.has_containers() && Dialect::PACKED.is_packed());
         for &dialect in Dialect::ALL {
             let is_packed = dialect == Dialect::PACKED;

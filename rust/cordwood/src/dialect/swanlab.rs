@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_believed_unless_the_first_record_contradicts_it() {
+    fn a_version_is_trusted_unless_the_first_record_contradicts_it() {
         let json = b"{\"model_type\": \"Header\"}".as_slice();
         let protobuf = b"\x0a\x02\x08\x01".as_slice();
         for (stated, record, right) in [
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_swanlab_has_versions() {
+    fn only_the_swanlab_dialect_has_versions() {
         for dialect in Dialect::ALL {
             assert_eq!(dialect.version().is_some(), dialect.name() == "swanlab", "{dialect:?}");
             assert!(dialect.has_known_version());

@@ -456,7 +456,7 @@ mod tests {
     /// Without the reservation, the process would be aborted if there were not enough memory for
     /// the record.
     #[test]
-    fn memory_is_reserved_for_each_long_record_that_may_be_compressed() {
+    fn memory_is_reserved_for_each_long_compressible_record() {
         let stored = LogFormat::new(Dialect::PACKED);
         let zstd = stored.with_compression(Compression::Zstd);
         let reserved = |format, record_len| {

@@ -374,7 +374,7 @@ mod tests {
     /// Even a reader that does not keep the bytes of records moves the same offsets and lengths to
     /// a batch.
     #[test]
-    fn a_batch_without_bytes_has_the_same_offsets() {
+    fn a_batch_without_record_bytes_has_the_same_offsets() {
         for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
             let options = WriterOptions::default().with_dialect(Some(dialect));
             let mut writer = Writer::with_options(Vec::new(), options).expect("the options are valid");
@@ -408,7 +408,7 @@ mod tests {
 
     /// If the batch grew step by step, its records would be moved several times.
     #[test]
-    fn a_batch_gets_the_memory_for_a_log_of_known_length_at_once() {
+    fn a_batch_allocates_memory_for_a_log_of_known_length_at_once() {
         let mut writer = Writer::new(Vec::new());
         writer.extend([[7; 100]; 5000]).expect("it is written");
         let file = writer.finish().expect("it is written");

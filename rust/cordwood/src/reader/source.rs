@@ -546,7 +546,7 @@ mod tests {
     /// Without this check, reading a file that is longer than a window would never end, and a
     /// shorter file would end cleanly without any events.
     #[test]
-    fn a_source_that_starts_after_the_first_byte_to_read_is_refused() {
+    fn a_source_that_starts_after_the_requested_offset_is_refused() {
         for count in [1, 100_000] {
             let mut file = Vec::new();
             let mut encoder = Encoder::new(0);
@@ -573,7 +573,7 @@ mod tests {
     /// A finding stays available until it is taken, and no bytes are read until then. This holds
     /// for a record of a run, a single record, a record in pieces, and the end.
     #[test]
-    fn a_finding_stays_until_it_is_taken() -> Result<(), Error> {
+    fn a_finding_remains_until_the_caller_takes_it() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
         let mut file = Vec::new();
         let mut encoder = Encoder::new(0);
@@ -669,7 +669,7 @@ mod tests {
     /// `verify` and `stat` do not keep the bytes of records. If the source fails inside a record,
     /// the record must not be returned later without its first bytes.
     #[test]
-    fn a_failed_count_rereads_the_record_from_its_start() {
+    fn a_record_is_reread_from_its_start_after_a_failed_count() {
         for (record_len, left) in [(200_000, 150_000), (3_000_000, 2_500_000)] {
             let record: Vec<u8> = (0..record_len).map(|byte| (byte % 251) as u8).collect();
             let mut file = Vec::new();
@@ -705,7 +705,7 @@ mod tests {
     /// In memory, pages start at the same bytes as in the file, no matter where reads end and how
     /// many bytes are kept.
     #[test]
-    fn memory_and_file_agree_on_page_alignment() -> io::Result<()> {
+    fn the_window_has_the_page_alignment_of_the_file() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();
         let mut source = StreamSource::new(&file[5..], 5);
         let mut from = 5;

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_unopenable_directory_fails_its_sync() {
+    fn syncing_a_directory_that_could_not_be_opened_fails() {
         let error = sync_directory(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         sync_directory(&File::open("/proc")).expect("a file system that cannot sync a directory");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_system_without_locks_needs_none() {
+    fn a_log_is_opened_without_a_lock_only_if_locks_are_unsupported() {
         let failed = |kind: io::ErrorKind| check_lock(Err(TryLockError::Error(kind.into())));
         assert!(matches!(failed(io::ErrorKind::Unsupported), Ok(())));
         assert!(
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_reaches_the_system() {
+    fn sync_returns_the_error_of_the_operating_system() {
         let mut file = DiskFile::open(Path::new("/dev/null"), OpenOptions::new().write(true)).expect("a device");
         file.sync_data().expect_err("a device that cannot be synced");
         file.directory = Err(io::ErrorKind::PermissionDenied.into());
@@ -333,7 +333,7 @@ mod tests {
 
     /// A failed sync is remembered under the identity of the file.
     #[test]
-    fn a_file_has_the_identity_of_its_path() {
+    fn an_open_file_has_the_identity_of_its_path() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let path = file.path().to_owned();
         let opened = DiskFile::open(file.path(), OpenOptions::new().read(true).write(true)).expect("no lock");

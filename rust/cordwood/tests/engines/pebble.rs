@@ -269,7 +269,7 @@ fn a_fragment_inside_a_later_block_is_proof() {
 
 /// A trailer belongs to a log only if it contains the log's number plus one.
 #[test]
-fn a_trailer_of_another_log_does_not_end_this_one() {
+fn a_trailer_from_another_log_does_not_end_the_current_log() {
     let mut file = write(LOG, &["one"]);
     let start = file.len() as u64;
     file.extend(b"\0\0\0\0\0\0\x05\x09\0\0\0");

@@ -700,7 +700,7 @@ fn without_the_feature_compressed_records_are_reported() {
 
 /// The compression is declared twice, or too late.
 #[test]
-fn a_repeated_or_late_set_compression_is_reported() {
+fn a_set_compression_record_that_is_repeated_or_late_is_reported() {
     let set = |number: u32| Wire::Plain.fragment(9, &number.to_le_bytes());
     let none = [set(0), set(0), Wire::Plain.full(b"foo")].concat();
     read(LogFormat::new(Dialect::ROCKSDB), &none)

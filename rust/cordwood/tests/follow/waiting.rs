@@ -270,7 +270,7 @@ fn a_file_header_is_waited_for_like_a_fragment(place: Place) {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_documentation() {
+fn a_follower_has_the_documented_default_options() {
     let options = FollowOptions::default();
     assert_eq!((options.start, options.on_corruption), (0, OnCorruption::Fail));
     assert_eq!(options.poll_interval, Duration::from_millis(50));

@@ -261,22 +261,22 @@ fn written_records_survive_a_kill() {
 }
 
 #[test]
-fn readers_return_only_appended_records_once() {
+fn readers_return_only_appended_records_and_repeat_none() {
     assert_holds(Rule::NothingInvented);
 }
 
 #[test]
-fn undamaged_logs_can_be_opened() {
+fn a_writer_opens_every_undamaged_log() {
     assert_holds(Rule::UndamagedLogsOpen);
 }
 
 #[test]
-fn the_crate_and_the_model_read_alike() {
+fn the_crate_and_the_model_read_the_same_records() {
     assert_holds(Rule::ReaderAgrees);
 }
 
 #[test]
-fn a_failed_write_has_no_other_effect() {
+fn a_failed_write_leaves_the_log_unchanged() {
     assert_holds(Rule::FailedWritesAreUndone);
 }
 

@@ -121,7 +121,7 @@ mod tests {
     use super::{EMPTY, Names};
 
     #[test]
-    fn each_name_is_found_whatever_the_hint() {
+    fn each_column_name_is_found_with_any_hint() {
         let mut names = Names::default();
         // The names include names of each length, names with the same ends, and names that share a
         // slot.

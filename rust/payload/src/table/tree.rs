@@ -500,7 +500,7 @@ mod tests {
     use super::plain_len;
 
     #[test]
-    fn plain_text_ends_at_the_same_byte_as_if_each_is_looked_at_alone() {
+    fn the_end_of_plain_text_matches_a_search_byte_by_byte() {
         let naive = |text: &[u8]| text.iter().position(|&byte| matches!(byte, b'"' | b'\\' | 0..0x20));
         for len in 0..20 {
             for at in 0..len {

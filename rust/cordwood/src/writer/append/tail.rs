@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sectors_are_aligned_to_the_file() {
+    fn sectors_are_counted_from_the_start_of_the_file() {
         let mut bytes = vec![1; 2000];
         assert!(!has_zero_sector(&bytes, 100));
         bytes[412..924].fill(0);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_hidden_after_damage_is_found() {
+    fn append_finds_a_record_that_is_hidden_after_damage() {
         let mut file = vec![7; 100];
         assert!(!hides_record(Dialect::LEVELDB, &file));
         crate::codec::Encoder::new(0).encode(b"whole", &mut file);
