@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::double::HANG;
+use crate::wire::Wire;
 use cordwood_log::damage::{Reason, Severity, SkippedRegion};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
 use cordwood_log::segments::name_of;
@@ -669,6 +670,39 @@ fn a_short_damaged_segment_is_reported_once_the_segment_ends() {
         }
     }
     assert!(found == appended);
+}
+
+/// The next segment exists, so no bytes will be added to this one. It decides which log it is from
+/// the bytes that are there.
+#[test]
+fn a_segment_without_a_start_is_judged_when_it_ends() {
+    const BLOCK_LEN: u64 = 32_768;
+    // Only a reader that knows the dialect finds the record in the second block.
+    let record = Wire::Recyclable(5).full(b"one");
+    for (second, len, what) in [(record, 14, "record"), (vec![0xff; 32_768], BLOCK_LEN, "bad_length")] {
+        let directory = tempfile::tempdir().expect("a directory");
+        write(directory.path(), 0, &[0xff; 32_768]);
+        write(directory.path(), 0, &second);
+        let next = BLOCK_LEN + len;
+        write(directory.path(), next, &file_of(&[b"next"]));
+        let options = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+        let mut follower = Follower::open_with(directory.path(), options).expect("a follower");
+        let mut seen = Vec::new();
+        loop {
+            seen.push(match follower.poll().expect("a poll") {
+                Poll::Record(record) => (record.offset, record.end_offset, "record"),
+                Poll::Skipped(region) => (region.start, region.end, region.reason.as_str()),
+                Poll::NotYet(_) => break,
+                other => panic!("{other:?} after {seen:?}"),
+            });
+        }
+        let expected = [
+            (0, BLOCK_LEN, "bad_length"),
+            (BLOCK_LEN, next, what),
+            (next, next + 11, "record"),
+        ];
+        assert_eq!(seen, expected);
+    }
 }
 
 const WRITER: &str = "CORDWOOD_TEST_ROTATING_WRITER";

@@ -21,6 +21,8 @@ follow_tests! {
         after_metadata_the_first_block_is_waited_for,
         a_number_is_refused_once_the_log_is_of_a_dialect_without_numbers,
         a_named_dialect_is_not_replaced_while_the_number_is_not_known,
+        the_number_is_decided_once_three_blocks_are_written,
+        a_damaged_file_header_is_read_again_before_it_is_reported,
     ],
     in_file_only, "The segment before it shows that it is a log.": [
         a_file_of_another_format_is_an_error_once_its_signature_is_there,
@@ -181,6 +183,49 @@ fn a_named_dialect_is_not_replaced_while_the_number_is_not_known(place: Place) {
     let mut follower = Follower::open_with(&path, options).unwrap();
     follower.poll().unwrap();
     assert_eq!(follower.format().dialect, Dialect::RECYCLABLE);
+}
+
+/// The first block is damaged, but fragments after the damage have the number 5. So the next block
+/// is left over from an older log. A decision from less than three blocks would miss this number.
+fn the_number_is_decided_once_three_blocks_are_written(place: Place) {
+    // The fragment at the start is valid in another dialect only.
+    let other = Wire::Synced(4, 9).full(b"other");
+    for (first, preallocated) in [(&b""[..], DETECT_LEN + 5), (&other, 0)] {
+        let (_directory, path) = place.directory();
+        let mut growing = Growing::new(&path, preallocated as u64);
+        let options = skipping().with_dialect(Dialect::RECYCLABLE);
+        let mut follower = Follower::open_with(&path, options).unwrap();
+        growing.write(0, first);
+        assert!(matches!(follower.poll(), Ok(Poll::NotYet(_) | Poll::Skipped(_))));
+        growing.write(DETECT_LEN, &Wire::Recyclable(5).full(b"two"));
+        growing.write(2 * BLOCK_LEN, &Wire::Recyclable(5).full(b"one"));
+        growing.write(BLOCK_LEN, &Wire::Recyclable(4).full(b"older"));
+        growing.write(100, &Wire::Recyclable(5).full(b"lost").repeat(2));
+        growing.write(0, &[0xff; 20]);
+        let mut reported = Vec::new();
+        drain(&mut follower, &mut reported);
+        reported.retain(|reported| matches!(reported, Reported::Record(..)));
+        assert_eq!(records(&reported), [b"one", b"two"]);
+    }
+}
+
+/// One bit is wrong in the file header of a run file.
+fn a_damaged_file_header_is_read_again_before_it_is_reported(place: Place) {
+    let (_directory, path) = place.directory();
+    fs::write(&path, b":W&C\xe1\xbe\x00").unwrap();
+    let mut follower = Follower::open_with(&path, skipping().with_retry(2, Duration::ZERO)).unwrap();
+    for _ in 0..2 {
+        let poll = follower.poll();
+        assert!(
+            matches!(&poll, Ok(Poll::NotYet(not_yet)) if not_yet.reason == WaitReason::Suspect),
+            "{poll:?}"
+        );
+    }
+    let poll = follower.poll();
+    assert!(
+        matches!(&poll, Ok(Poll::Skipped(region)) if region.start == 0),
+        "{poll:?}"
+    );
 }
 
 /// If the first fragment of a log is destroyed, the records after the first block are returned.

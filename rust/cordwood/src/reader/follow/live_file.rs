@@ -73,12 +73,12 @@ impl LiveFile {
             }
             let directory = Directory::open(path, &absolute, start)?;
             match open_identified(&directory.file()).map_err(|error| directory.not_opened(error, directory.origin)) {
-                // The first segment was pruned after the directory was listed. The caller did not
-                // ask for this particular segment, so list the directory again.
+                // The segment was pruned after the directory was listed, so list the directory again.
+                // This refuses a start in the pruned segment, and otherwise finds a later segment.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
-                }) if start == 0 => {}
+                }) => {}
                 opened => break (Some(directory), opened?),
             }
         };
