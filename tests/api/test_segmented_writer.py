@@ -223,7 +223,9 @@ def test_threads_share_a_log_that_is_rotated_and_pruned(directory):
         threads = [threading.Thread(target=append, args=(thread,)) for thread in range(4)]
         for thread in threads:
             thread.start()
-        while any(thread.is_alive() for thread in threads):
+        are_running = True
+        while are_running:  # The last round is after the end of all threads, however fast they are.
+            are_running = any(thread.is_alive() for thread in threads)
             writer.rotate()
             writer.prune_before(writer.tell() // 2)
         for thread in threads:
