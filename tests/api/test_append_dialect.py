@@ -104,7 +104,7 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("named", [False, True], ids=["not named", "named"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
-def test_append_mode_refuses_logs_that_engines_never_append_to(path, name, records, named, on_torn_tail):
+def test_append_mode_rejects_logs_that_engines_never_append_to(path, name, records, named, on_torn_tail):
     """It is refused, but not reported as damaged; no byte is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
@@ -114,7 +114,7 @@ def test_append_mode_refuses_logs_that_engines_never_append_to(path, name, recor
 
 
 @pytest.mark.parametrize("dialect", [NUMBERED, COMPRESSED], ids=["log number", "zstd"])
-def test_a_refused_open_does_not_create_a_file(path, dialect):
+def test_a_rejected_open_does_not_create_a_file(path, dialect):
     with pytest.raises((cordwood.DialectError, ValueError), match="never appended to") as caught:
         cordwood.open(path, "a", **dialect).close()
     assert ("log number" in str(caught.value)) == (dialect == NUMBERED)
@@ -334,7 +334,7 @@ def test_the_flush_value_append_writes_each_record_at_once(path, options):
         assert path.read_bytes() == reference.encode([*records, *[b"three"] * 1000])
 
 
-def test_an_unknown_flush_value_is_refused(path):
+def test_an_unknown_flush_value_is_rejected(path):
     with pytest.raises(ValueError, match="flush"):
         cordwood.open(path, "w", flush="sometimes")
     assert not os.path.lexists(path)

@@ -419,13 +419,13 @@ def test_pyarrow_casts_a_batch_to_the_requested_schema(path):
         ({"start": -1}, OverflowError, "while processing 'start'"),
     ],
 )
-def test_a_scan_refuses_invalid_arguments(path, options, error, message):
+def test_a_scan_rejects_invalid_arguments(path, options, error, message):
     with pytest.raises(error, match=message):
         cordwood.scan(path, **options)
 
 
 @pytest.mark.parametrize("sources", [5, None, [5], ["some.log", None], io.StringIO("text"), [io.StringIO("text")]])
-def test_a_scan_refuses_objects_that_are_not_sources(sources):
+def test_a_scan_rejects_objects_that_are_not_sources(sources):
     with pytest.raises(TypeError, match=r"must be a path, a URL, bytes or another buffer|text file"):
         cordwood.scan(sources)
 
@@ -481,7 +481,7 @@ def test_a_capsule_releases_a_structure_that_was_not_taken():
     del kept
 
 
-def test_a_capsule_does_not_release_twice():
+def test_a_capsule_does_not_release_its_structure_twice():
     [batch] = cordwood.open(FILE).record_batches()
     schema, array = batch.__arrow_c_array__()
     stream = cordwood.scan(FILE).__arrow_c_stream__()

@@ -163,12 +163,12 @@ def test_nulls_are_found_without_a_null_count():
     ],
     ids=["numbers", "lists", "a dictionary", "a table", "a batch", "a scan"],
 )
-def test_a_column_of_another_type_and_a_table_are_refused(column, message):
+def test_a_writer_rejects_a_table_and_a_column_of_another_type(column, message):
     with pytest.raises(TypeError, match=message.replace("'", '"')):
         log_of(column)
 
 
-def test_a_closed_writer_refuses_a_column():
+def test_a_closed_writer_rejects_a_column():
     writer = cordwood.open(io.BytesIO(), "w")
     writer.close()
     with pytest.raises(cordwood.ClosedError):
@@ -240,7 +240,7 @@ def test_a_stream_that_runs_out_of_memory_raises_a_memory_error():
 
 
 @pytest.mark.parametrize("name", ["get_schema", "get_next"])
-def test_a_stream_that_lacks_a_callback_is_refused(name):
+def test_a_stream_that_lacks_a_callback_is_rejected(name):
     def change(stream):
         setattr(stream, name, type(getattr(stream, name))(0))
 
@@ -291,7 +291,7 @@ def test_an_exception_raised_by_the_column_object_is_raised_unchanged():
         log_of(Failing())
 
 
-def test_an_object_that_returns_no_capsule_is_refused():
+def test_an_object_that_returns_no_capsule_is_rejected():
     with pytest.raises(TypeError):
         log_of(Exported(1, 2))
     schema, array = pyarrow.array([b"one"]).__arrow_c_array__()
@@ -299,14 +299,14 @@ def test_an_object_that_returns_no_capsule_is_refused():
         log_of(Exported(array, schema))
 
 
-def test_a_consumed_capsule_is_refused():
+def test_a_consumed_capsule_is_rejected():
     exported = Exported(*pyarrow.array([b"one"]).__arrow_c_array__())
     assert log_of(exported)[1] == 1
     with pytest.raises(ValueError, match="used before"):
         log_of(exported)
 
 
-def test_threads_that_append_columns_to_one_writer_lose_no_record():
+def test_threads_that_append_columns_to_one_writer_do_not_lose_records():
     sink = io.BytesIO()
     columns = [pyarrow.array([b"%d %d" % (thread, number) for number in range(5_000)]) for thread in range(4)]
     with cordwood.open(sink, "w") as writer:
@@ -345,7 +345,7 @@ def offsets_of(data_type, *offsets):
         ((0, 3, 6, -1), "last offset of an array is negative"),
     ],
 )
-def test_decreasing_or_out_of_range_offsets_are_refused(data_type, offsets, message):
+def test_decreasing_or_out_of_range_offsets_are_rejected(data_type, offsets, message):
     array = pyarrow.array([b"one", b"two", b""], data_type)
     with pytest.raises(ValueError, match=message):
         log_of(Broken(array, offsets_of(data_type, *offsets)))
@@ -405,19 +405,19 @@ def without_buffer(index):
         "no offsets",
     ],
 )
-def test_impossible_counts_and_buffers_are_refused(data_type, change):
+def test_impossible_counts_and_buffers_are_rejected(data_type, change):
     with pytest.raises(ValueError, match="not valid Arrow"):
         log_of(Broken(pyarrow.array(["one", "two"]).cast(data_type), change))
 
 
-def test_nulls_without_a_bitmap_and_records_without_data_are_refused():
+def test_nulls_without_a_bitmap_and_records_without_data_are_rejected():
     with pytest.raises(ValueError, match="lacks a buffer"):
         log_of(Broken(pyarrow.array([b"one"]), setting("null_count", 1)))
     with pytest.raises(ValueError, match="index 0 of the column is not within"):
         log_of(Broken(pyarrow.array([b"one"]), without_buffer(2)))
 
 
-def test_a_schema_without_a_format_is_refused():
+def test_a_schema_without_a_format_is_rejected():
     def change(array, schema):
         schema.format = None
 
@@ -432,7 +432,7 @@ def view(length, index, offset):
 @pytest.mark.parametrize(
     "bad", [view(-1, 0, 0), view(20, 1, 0), view(20, -1, 0), view(20, 0, -1), view(20, 0, 1), view((1 << 31) - 1, 0, 0)]
 )
-def test_views_outside_of_their_buffer_are_refused(bad):
+def test_views_outside_of_their_buffer_are_rejected(bad):
     """Its one buffer is 20 bytes long."""
 
     def change(array, schema):
@@ -447,7 +447,7 @@ def test_views_outside_of_their_buffer_are_refused(bad):
     assert list(cordwood.open(sink.getvalue())) == [b"20 bytes in a buffer"]
 
 
-def test_random_offsets_append_records_of_the_data_or_raise_an_error():
+def test_extend_with_random_offsets_appends_records_or_raises_an_error():
     random_numbers = random.Random(1)
     data = PAYLOAD[:50]
     array = pyarrow.array([data[:10]] * 4 + [data[:10]])

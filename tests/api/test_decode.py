@@ -51,7 +51,7 @@ def step(**values):
     return field(2, b"".join(field(1, field(2, k.encode()) + field(16, v.encode())) for k, v in values.items()))
 
 
-def test_a_table_of_several_files_has_the_entities_of_each_file(exports):
+def test_a_table_of_several_files_contains_the_entities_of_each_file(exports):
     scan = cordwood.scan(exports, decode="entity")
     assert isinstance(scan, cordwood.DecodedScan)
     assert (scan.skipped, scan.outcomes, scan.left_out, scan.ok) == ((), (), (), True)
@@ -94,7 +94,7 @@ def test_a_scan_decodes_each_kind_of_payload(tmp_path):
     ]
 
 
-def test_a_decoded_scan_of_a_directory_reads_the_logs_of_one_kind(tmp_path):
+def test_a_decoded_scan_of_a_directory_reads_only_logs_of_one_kind(tmp_path):
     """The directory of a database has logs of two kinds, and a text with the name of a log."""
     directory = tmp_path / "database"
     directory.mkdir()
@@ -244,7 +244,7 @@ def test_a_log_is_read_again_if_its_table_gains_columns(lines, rows, tmp_path, m
     assert (table.to_pylist(), file.start_count) == (rows, 2)
 
 
-def test_a_table_reflects_the_files_when_it_is_read(tmp_path):
+def test_a_table_reflects_the_files_at_the_time_it_is_read(tmp_path):
     """What was read for the columns alone is not kept for it."""
     path = written(tmp_path / "log", [b'{"a":1}'])
     scan = cordwood.scan(path, decode="json")
@@ -286,7 +286,7 @@ def test_a_source_that_cannot_seek_is_read_once(exports, tmp_path, monkeypatch):
         pa.table(cordwood.scan(Pipe(data), decode="entity"))
 
 
-def test_a_decoded_scan_refuses_a_file_whose_columns_changed(exports):
+def test_a_decoded_scan_rejects_a_file_whose_columns_changed(exports):
     scan = cordwood.scan(exports[0], decode="entity")
     assert scan.columns[-1] == "tags"
     for values in {"new": 1}, {"n": "one"}:
@@ -580,7 +580,7 @@ def test_a_number_outside_the_range_of_a_double_is_not_decoded(tmp_path, number)
 
 
 @pytest.mark.parametrize("decode", ["write-batch", "version-edit"])
-def test_a_schema_with_an_impossible_column_is_refused(decode, tmp_path):
+def test_a_schema_with_an_impossible_column_is_rejected(decode, tmp_path):
     path = written(tmp_path / "log", [])
     with pytest.raises(ValueError, match="there is no column 'kee', only 'offset'"):
         cordwood.scan(path, decode=decode, schema=pa.schema([("offset", pa.uint64()), ("kee", pa.binary())]))
@@ -602,7 +602,7 @@ def test_a_table_without_columns_keeps_its_row_count(tmp_path):
     assert pa.table(cordwood.scan(written(tmp_path / "none", []), decode="json")).num_rows == 0
 
 
-def test_a_record_of_another_format_raises_an_error_with_its_offset(exports, tmp_path):
+def test_the_error_for_a_record_of_another_format_states_its_offset(exports, tmp_path):
     path = written(
         tmp_path / "mixed", [entities.entity([("T", 1)], {"n": 1}), b"junk", *[entities.entity([("T", 2)], {"n": 2})]]
     )
@@ -724,7 +724,7 @@ def test_each_payload_has_a_name_for_type_checkers():
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_a_scan_has_the_rows_and_columns_of_convert(name, exports, tmp_path):
+def test_a_scan_has_the_same_rows_and_columns_as_convert(name, exports, tmp_path):
     """On one log of each kind, and on two."""
     kind = PAYLOADS[name].kind
     log = {
@@ -753,7 +753,7 @@ def test_a_scan_has_the_rows_and_columns_of_convert(name, exports, tmp_path):
         assert scan.ok
 
 
-def test_invalid_options_are_refused(exports, tmp_path):
+def test_invalid_options_are_rejected(exports, tmp_path):
     path = exports[0]
     with pytest.raises(ValueError, match=r"decode must be one of 'raw', .*, not 'entities'"):
         cordwood.scan(path, decode="entities")
@@ -797,7 +797,7 @@ def test_pyarrow_is_imported_only_when_a_table_is_made():
 
 
 @pytest.mark.parametrize("sources", [5, None, [5], ["some.log", None], io.StringIO("text"), [io.StringIO("text")]])
-def test_decoding_scans_refuse_invalid_sources(sources):
+def test_decoding_scans_reject_invalid_sources(sources):
     message = r"must be a path, a URL, bytes or another buffer|text file"
     with pytest.raises(TypeError, match=message):
         cordwood.scan(sources, decode="json")

@@ -103,7 +103,7 @@ def test_existing_records_are_durable_after_the_first_sync(path):
     ],
     ids=str,
 )
-def test_invalid_option_values_are_refused_before_a_file_is_created(path, options):
+def test_invalid_option_values_are_rejected_before_a_file_is_created(path, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         cordwood.Writer(path, **options)
     assert not path.exists()
@@ -171,7 +171,7 @@ def test_wait_durable_syncs_without_appending(path):
         writer.wait_durable(10)
 
 
-def test_wait_durable_syncs_a_file_object_and_refuses_a_buffer(path):
+def test_wait_durable_syncs_a_file_object_and_rejects_a_buffer(path):
     with path.open("wb") as file, cordwood.Writer(file) as writer:
         writer.append(b"one")
         writer.wait_durable(10)
@@ -221,7 +221,7 @@ def test_wait_durable_fails_once_a_sync_has_failed(path):
 
 
 @pytest.mark.parametrize("mode", ["w", "a"])
-def test_a_second_writer_is_refused(path, mode):
+def test_a_second_writer_is_rejected(path, mode):
     with cordwood.Writer(path) as writer:
         writer.append(b"one", sync=True)
         with pytest.raises(BlockingIOError, match="another writer") as caught:
@@ -246,7 +246,7 @@ except BlockingIOError as error:
 """
 
 
-def test_a_second_process_is_refused(path):
+def test_a_second_process_is_rejected(path):
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
         writer.flush()
@@ -363,7 +363,7 @@ def test_appending_to_a_full_disk_raises_enospc(small_disk):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_a_writer_refuses_every_call_after_a_failed_sync(tmp_path):
+def test_a_writer_rejects_every_call_after_a_failed_sync(tmp_path):
     """A pipe accepts writes but cannot be synced: the one way for a sync to fail without a broken disk."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -459,7 +459,7 @@ def test_a_writer_that_is_opened_at_a_checkpoint_checks_only_later_blocks(path, 
 
 
 @pytest.mark.parametrize("offset", [1, 11, 21, 10_000])
-def test_a_checkpoint_inside_a_record_is_refused(path, offset):
+def test_a_checkpoint_inside_a_record_is_rejected(path, offset):
     path.write_bytes(reference.encode([b"one", b"two"]))
     with pytest.raises(OSError, match="no record starts or ends at the checkpoint") as caught:
         cordwood.Writer(path, "a", checkpoint=offset)

@@ -77,7 +77,7 @@ def test_paths_that_resemble_urls_are_treated_as_paths(call):
         assert caught.value.strerror == os.strerror(errno.ENOENT)
 
 
-def test_reading_refuses_writer_options(path):
+def test_a_reader_rejects_writer_options(path):
     path.write_bytes(FILE)
     for options in ({"sync": "close"}, {"on_torn_tail": "pad"}):
         [name] = options
@@ -89,7 +89,7 @@ def test_reading_refuses_writer_options(path):
         )
 
 
-def test_writing_refuses_reader_options(path):
+def test_a_writer_rejects_reader_options(path):
     for mode in ("w", "ab"):
         for options in ({"start": 1}, {"end": 1}, {"on_corruption": "skip"}, {"verify_checksums": False}):
             [name] = options
@@ -99,12 +99,12 @@ def test_writing_refuses_reader_options(path):
 
 
 @pytest.mark.parametrize(("source", "kind"), [(b"a.log", "bytes"), (3, "int"), (None, "NoneType")])
-def test_plan_splits_refuses_an_item_that_is_not_a_path(source, kind):
+def test_plan_splits_rejects_an_item_that_is_not_a_path(source, kind):
     with pytest.raises(TypeError, match=rf"path must be str or os\.PathLike, not {kind}"):
         cordwood.plan_splits([source], 1)
 
 
-def test_plan_splits_refuses_a_path_of_bytes():
+def test_plan_splits_rejects_a_path_given_as_bytes():
     with pytest.raises(TypeError, match=r"path must be str or os\.PathLike, not bytes"):
         cordwood.plan_splits(b"a.log", 1)
 
@@ -119,7 +119,7 @@ def test_creating_an_existing_file_fails(path):
 
 
 @pytest.mark.parametrize("mode", ["r", "w"])
-def test_a_path_containing_a_null_character_is_refused(mode):
+def test_a_path_containing_a_null_character_is_rejected(mode):
     with pytest.raises(ValueError, match=r"(?i)nul"):
         cordwood.open("a\0b", mode)
 
@@ -167,25 +167,25 @@ def test_leaving_a_with_block_raises_the_first_write_error():
 
 
 @pytest.mark.parametrize("source", [None, 1, 1.5, [b"one"], object()])
-def test_reading_refuses_objects_that_are_not_sources(source):
+def test_a_reader_rejects_objects_that_are_not_sources(source):
     with pytest.raises(TypeError, match="source must be a path"):
         cordwood.open(source)
 
 
 @pytest.mark.parametrize("sink", [None, 1, b"bytes", bytearray(), object()])
-def test_writing_refuses_objects_that_are_not_sinks(sink):
+def test_a_writer_rejects_objects_that_are_not_sinks(sink):
     with pytest.raises(TypeError, match="sink must be a path"):
         cordwood.open(sink, "w")
 
 
-def test_reading_refuses_a_text_file_object(path):
+def test_a_reader_rejects_a_text_file_object(path):
     path.write_text("text")
     for source in [io.StringIO("text"), path.open(encoding="utf-8")]:
         with source, pytest.raises(TypeError, match="binary"):
             cordwood.open(source)
 
 
-def test_writing_refuses_a_text_file_object(path):
+def test_a_writer_rejects_a_text_file_object(path):
     with path.open("w", encoding="utf-8") as sink, pytest.raises(TypeError, match="binary"):
         cordwood.open(sink, "w")
 
@@ -201,28 +201,28 @@ def test_a_mode_that_ends_in_b_works_like_the_mode_without_b(path):
 
 
 @pytest.mark.parametrize("mode", ["r+b", "br", "rbb", "rt", "r+", "b", "", "R"])
-def test_an_unknown_mode_is_refused_and_no_file_is_created(path, mode):
+def test_an_unknown_mode_is_rejected_without_creating_a_file(path, mode):
     with pytest.raises(ValueError, match=f"mode must be 'r', 'w', 'x' or 'a', not '{re.escape(mode)}'"):
         cordwood.open(path, mode)
     assert not path.exists()
 
 
-def test_a_writer_refuses_mode_r(path):
+def test_a_writer_rejects_mode_r(path):
     with pytest.raises(ValueError, match=r"a writer has the modes 'w', 'x' and 'a': cordwood\.open\(path\)"):
         cordwood.Writer(path, "r")
 
 
-def test_an_unknown_on_corruption_policy_is_refused():
+def test_an_unknown_on_corruption_policy_is_rejected():
     with pytest.raises(ValueError, match="'raise', 'skip', 'stop' or 'salvage'"):
         cordwood.open(FILE, on_corruption="ignore")
 
 
-def test_opening_an_object_for_append_is_refused():
+def test_opening_an_object_for_append_is_rejected():
     with pytest.raises(ValueError, match="path"):
         cordwood.open(io.BytesIO(FILE), "a")
 
 
-def test_an_unknown_option_is_refused_by_name(path):
+def test_the_error_for_an_unknown_option_names_the_option(path):
     with pytest.raises(TypeError, match="encoding"):
         cordwood.open(FILE, encoding="utf-8")
     with pytest.raises(TypeError, match="encoding"):
@@ -238,7 +238,7 @@ def test_a_negative_or_65_bit_option_raises_an_overflow_error(option, number):
 
 
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max", "log_number", "verify_checksums"])
-def test_a_numeric_option_refuses_values_of_other_types(option):
+def test_a_numeric_option_rejects_values_of_other_types(option):
     for value in "1", 1.5, [1]:
         with pytest.raises(TypeError, match=f"'{type(value).__name__}' object (?s:.*)while processing '{option}'$"):
             cordwood.open(FILE, **{option: value})
@@ -271,7 +271,7 @@ TIMES = {"timeout", "poll_interval", "sync_interval"}
 
 
 @pytest.mark.parametrize("option", OUT_OF_RANGE)
-def test_an_option_value_out_of_range_is_refused(option):
+def test_an_option_value_out_of_range_is_rejected(option):
     use = OUT_OF_RANGE[option]
     if option in {"threads", *TIMES}:
         with pytest.raises(ValueError, match=rf"^{option} must be .*, not -1(\.0)?$"):
@@ -294,7 +294,7 @@ def test_an_option_value_out_of_range_is_refused(option):
         ("sync_interval", lambda value: cordwood.Writer("none/x.log", sync_interval=value)),
     ],
 )
-def test_a_time_option_refuses_text_nan_and_negative_numbers(option, use):
+def test_a_time_option_rejects_text_nan_and_negative_numbers(option, use):
     with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
         use("1")
     for value, text in [(float("nan"), "NaN"), (-1.5, "-1.5"), (-1e300, "-1e300")]:
@@ -366,7 +366,7 @@ def test_an_offset_that_overflows_a_file_object_position_raises_overflow_error()
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])
-def test_methods_refuse_negative_and_65_bit_numbers(path, number):
+def test_methods_reject_negative_and_65_bit_numbers(path, number):
     with cordwood.open(FILE) as reader:
         for use in [
             lambda: reader.seek(number),
@@ -395,7 +395,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("option", NAMES)
-def test_an_unknown_value_of_an_option_is_refused(option, tmp_path, monkeypatch):
+def test_an_unknown_value_of_an_option_is_rejected(option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values, use = NAMES[option]
     with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
@@ -406,7 +406,7 @@ def test_an_unknown_value_of_an_option_is_refused(option, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("record", ["text", 1, None, 1.5, [1], memoryview(b"abcd")[::2]])
-def test_append_and_extend_refuse_objects_that_are_not_records(record):
+def test_append_and_extend_reject_objects_that_are_not_records(record):
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         writer.append(b"one")
@@ -418,13 +418,13 @@ def test_append_and_extend_refuse_objects_that_are_not_records(record):
     assert sink.getvalue() == FILE
 
 
-def test_extend_refuses_an_object_that_is_not_iterable():
+def test_extend_rejects_an_object_that_is_not_iterable():
     with cordwood.open(io.BytesIO(), "w") as writer, pytest.raises(TypeError):
         writer.extend(1)
 
 
 @pytest.mark.parametrize("data", ["text", None, 1])
-def test_crc32c_refuses_objects_that_are_not_bytes(data):
+def test_crc32c_rejects_objects_that_are_not_bytes(data):
     with pytest.raises(TypeError):
         cordwood.crc32c(data)
 
@@ -435,7 +435,7 @@ def test_internal_classes_cannot_be_constructed():
             class_()
 
 
-def test_a_closed_reader_refuses_every_call():
+def test_a_closed_reader_rejects_every_call():
     reader = cordwood.open(FILE)
     records, packs = reader.records(), reader.record_batches()
     reader.close()
@@ -463,7 +463,7 @@ def test_a_closed_reader_still_has_its_outcome():
     assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
 
-def test_a_closed_writer_refuses_every_call(path):
+def test_a_closed_writer_rejects_every_call(path):
     writer = cordwood.open(path, "w")
     writer.close()
     for use in [
@@ -512,7 +512,7 @@ def test_a_record_longer_than_record_len_max_raises_an_error():
 
 
 @pytest.mark.parametrize("length", [1, 5, 32_761, 32_762, 100_000])
-def test_a_record_of_exactly_record_len_max_bytes_is_returned(length):
+def test_a_record_exactly_as_long_as_record_len_max_is_returned(length):
     file = reference.encode([b"", bytes(length), b""])
     with cordwood.open(file, record_len_max=length) as reader:
         assert [len(record) for record in reader] == [0, length, 0]
@@ -602,7 +602,7 @@ def test_a_reader_continues_after_read_raises_an_exception(error):
 
 
 @pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.record_batches])
-def test_an_exception_raised_by_read_loses_no_record(take):
+def test_an_exception_raised_by_read_does_not_lose_records(take):
     with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
         found = [next(take(reader))]
         with pytest.raises(OSError, match="mine"):
@@ -667,7 +667,7 @@ def test_a_log_handler_that_raises_stop_iteration_does_not_end_the_log(monkeypat
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
-def test_an_exception_raised_by_a_signal_handler_loses_no_record(tmp_path):
+def test_an_exception_raised_by_a_signal_handler_does_not_lose_records(tmp_path):
     class AlarmError(Exception):
         pass
 
@@ -737,19 +737,19 @@ def test_a_write_to_a_non_blocking_sink_that_would_block_raises_an_error(kind):
 
 
 @pytest.mark.parametrize("answer", ["text", 1, [1, 2]])
-def test_read_must_return_bytes(answer):
+def test_the_read_method_must_return_bytes(answer):
     with cordwood.open(Answers(answer)) as reader, pytest.raises(TypeError, match=r"read\(.*\) must return bytes"):
         next(reader)
 
 
-def test_read_returning_none_raises_an_error():
+def test_an_error_is_raised_if_read_returns_none():
     with cordwood.open(Answers(None, FILE)) as reader:
         with pytest.raises(BlockingIOError, match="None"):
             next(reader)
         assert list(reader) == RECORDS
 
 
-def test_read_returning_more_bytes_than_requested_raises_an_error():
+def test_an_error_is_raised_if_read_returns_more_bytes_than_requested():
     class Generous:
         def read(self, size):
             return bytes(size + 1)
@@ -869,7 +869,7 @@ def test_an_exception_raised_by_flush_reaches_the_caller():
         writer.close()
 
 
-def test_sync_refuses_an_object_that_is_not_a_file():
+def test_sync_rejects_an_object_that_is_not_a_file():
     for sink in [io.BytesIO(), FailsOnce(None)]:
         with cordwood.open(sink, "w") as writer:
             writer.append(b"one")
@@ -924,7 +924,7 @@ def build(**attributes):
 
 
 @pytest.mark.parametrize(("name", "bits"), [("column_family", 32), ("write_unix_time", 64)])
-def test_a_batch_operation_refuses_numbers_with_too_many_bits(name, bits):
+def test_a_batch_operation_rejects_numbers_with_too_many_bits(name, bits):
     for number in -1, 1 << bits:
         operation = payload.Operation("put", key=b"k", value=b"v", **{name: number})
         with pytest.raises(OverflowError, match=f"(?m)^while processing '{name}'$"):
@@ -990,7 +990,7 @@ def test_the_error_for_an_invalid_record_gives_advice(name, tmp_path):
     ["text", "", b"bytes", b"", bytearray(b"bytes"), memoryview(b"bytes")],
     ids=lambda value: f"{type(value).__name__} {len(value)}",
 )
-def test_extend_refuses_a_single_record(value):
+def test_extend_rejects_a_single_record(value):
     with cordwood.Writer(io.BytesIO()) as writer:
         with pytest.raises(TypeError) as raised:
             writer.extend(value)

@@ -155,7 +155,7 @@ def test_a_record_that_is_not_a_write_batch_makes_values_uncertain(tmp_path):
     assert [change.is_certain for change in cordwood.evidence(path).logs[0].keys.deleted] == [False]
 
 
-def test_salvaged_records_do_not_vouch_for_each_other(tmp_path):
+def test_a_salvaged_record_does_not_confirm_another_salvaged_record(tmp_path):
     path = tmp_path / "000003.log"
     _, second, third = log_of(path, [put(b"a")], [put(b"k")], [delete(b"k")])
     data = bytearray(path.read_bytes())
@@ -175,7 +175,7 @@ def test_damage_before_both_records_leaves_the_value_certain(tmp_path):
     assert (change.old_sequence, change.is_certain) == (2, True)
 
 
-def test_evidence_does_not_call_zeros_harmless(tmp_path):
+def test_evidence_does_not_describe_zeros_as_harmless(tmp_path):
     path = tmp_path / "000003.log"
     _, second = log_of(path, [put(b"a")], [put(b"b")])
     data = path.read_bytes()
@@ -435,14 +435,14 @@ def test_evidence_counts_files_that_are_not_logs_by_kind(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["missing", "text"])
-def test_evidence_without_logs_makes_a_page_with_the_failures(name, tmp_path):
+def test_evidence_without_logs_produces_a_page_that_lists_the_failures(name, tmp_path):
     (tmp_path / "text").write_bytes(b"a text of several lines\n" * 9)
     found = cordwood.evidence(tmp_path / name)
     assert (found.logs, len(found.failed)) == ((), 1)
     assert "Evidence: 0 logs" in found.html
 
 
-def test_a_log_that_disappears_keeps_its_report(tmp_path, monkeypatch, capsys):
+def test_the_report_of_a_log_that_disappears_is_kept(tmp_path, monkeypatch, capsys):
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     reads = reading.reads

@@ -245,7 +245,7 @@ def raised(call, *arguments, **keywords):
     return info.type, str(info.value)
 
 
-def test_fast_append_refuses_the_arguments_that_the_base_refuses(tmp_path):
+def test_fast_append_rejects_the_arguments_that_the_base_rejects(tmp_path):
     writer = cordwood.open(tmp_path / "some.log", "x")
     for arguments, keywords in [
         ((), {}),
@@ -270,7 +270,7 @@ def test_fast_append_refuses_the_arguments_that_the_base_refuses(tmp_path):
 # Common assumptions ----------------------------------------------------------------------------
 
 
-def test_fast_paths_refuse_objects_of_other_classes(tmp_path):
+def test_fast_paths_reject_objects_of_other_classes(tmp_path):
     """The fast paths access the object's memory without checking its type: Python has to check it."""
     base_writer, base_iterator = BASE_WRITER(tmp_path / "base.log"), BASE_ITERATOR(cordwood.open(FILE), False)
     with cordwood.open(tmp_path / "some.log", "x") as writer, cordwood.open(FILE) as reader:

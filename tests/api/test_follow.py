@@ -129,7 +129,7 @@ def test_a_new_iteration_continues_after_a_follower_timed_out(live):
     assert 0.15 <= time.monotonic() - start < HANG
 
 
-def test_a_wait_in_an_event_loop_lasts_at_most_the_rest_of_the_timeout(live):
+def test_a_wait_in_an_event_loop_lasts_at_most_the_remaining_timeout(live):
     async def collect():
         return [record async for record in cordwood.follow(live, timeout=0.1, poll_interval=2 * HANG)]
 
@@ -210,7 +210,7 @@ def test_damage_at_the_end_is_raised_once_and_in_time(live):
     assert (region.offset, region.end_offset, region.severity) == (10, 32_768, "corruption")
 
 
-def test_a_follower_applies_the_policies_skip_and_stop(live, caplog):
+def test_a_follower_applies_the_skip_and_stop_policies(live, caplog):
     damaged(live)
     follower = cordwood.follow(live, on_corruption="skip", timeout=0)
     reader = cordwood.open(live, on_corruption="skip")
@@ -291,7 +291,7 @@ def test_reopen_follows_the_file_that_replaces_the_old_file(live):
         assert [(record.offset, record.data) for record in follower.records()] == [(0, b"two"), (10, b"three")]
 
 
-def test_reopen_misses_no_record_that_is_written_late_to_the_old_file(live):
+def test_reopen_returns_records_that_are_written_late_to_the_old_file(live):
     """The writer renames its file, continues writing to it, and only then creates the next one."""
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
@@ -433,7 +433,7 @@ def test_reopen_waits_for_the_next_file(live):
     assert asyncio.run(collect()) == (b"4", b"last")
 
 
-def test_on_rotation_refuses_unknown_values(live):
+def test_on_rotation_rejects_unknown_values(live):
     write(live, [b"one"])
     with pytest.raises(ValueError, match="on_rotation must be 'raise', 'reopen' or 'stop', not 'none'"):
         cordwood.follow(live, on_rotation="none")
@@ -537,7 +537,7 @@ def test_a_closed_follower_keeps_its_outcome(live):
     assert (idle.outcome.kind, idle.outcome.offset) == ("unfinished", 0)
 
 
-def test_a_cancelled_task_loses_no_record(live):
+def test_a_cancelled_task_does_not_lose_records(live):
     records = [b"%d" % number for number in range(200)]
     rng = random.Random(1)
 
@@ -561,7 +561,7 @@ def test_a_cancelled_task_loses_no_record(live):
     assert asyncio.run(read()) == records
 
 
-def test_a_task_that_is_cancelled_at_any_turn_loses_no_record(live):
+def test_cancelling_a_task_at_any_turn_does_not_lose_records(live):
     records = [b"%d" % number for number in range(40)]
     write(live, records)
 
@@ -629,12 +629,12 @@ def test_the_event_loop_runs_without_a_poll_interval(live):
         ({"on_corruption": "hope"}, "on_corruption must be"),
     ],
 )
-def test_a_follower_refuses_invalid_options(live, options, error):
+def test_a_follower_rejects_invalid_options(live, options, error):
     with pytest.raises(ValueError, match=error):
         cordwood.follow(live, **options)
 
 
-def test_following_refuses_missing_files_directories_and_devices(tmp_path):
+def test_a_follower_rejects_missing_files_directories_and_devices(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.follow(tmp_path / "none")
     assert caught.value.filename == str(tmp_path / "none")
@@ -688,7 +688,7 @@ TABLE_FOOTER = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"
         (b"\xaa" * 100 + TABLE_FOOTER, "LevelDB table"),
     ],
 )
-def test_following_a_file_with_a_known_signature_is_refused(tmp_path, file, name):
+def test_following_a_file_with_a_known_signature_is_rejected(tmp_path, file, name):
     path = tmp_path / "file"
     path.write_bytes(file)
     with cordwood.follow(path, timeout=0) as follower:

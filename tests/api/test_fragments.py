@@ -110,7 +110,7 @@ def test_fragments_match_the_python_reference(lens, damages):
 
 @settings(max_examples=50, deadline=None)
 @given(lens, damages)
-def test_runs_merge_adjacent_fragments_of_the_same_kind(lens, damages):
+def test_adjacent_fragments_of_the_same_kind_are_merged_into_runs(lens, damages):
     file = damaged(reference.encode(bytes([index]) * length for index, length in enumerate(lens)), damages)
     expected = []
     for fragment in cordwood.fragments(file, dialect="leveldb"):
@@ -221,7 +221,7 @@ def test_sources(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pipe with a name")
-def test_a_pipe_is_refused_at_once(tmp_path):
+def test_a_pipe_is_rejected_immediately(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_WRONLY)))
@@ -231,7 +231,7 @@ def test_a_pipe_is_refused_at_once(tmp_path):
     writer.join()
 
 
-def test_the_fragments_function_refuses_other_files_on_its_first_step():
+def test_the_fragments_function_rejects_other_files_on_its_first_step():
     fragments = cordwood.fragments(b"\x1f\x8b\x08\0" + bytes(100))
     with pytest.raises(cordwood.DialectError, match="gzip"):
         next(fragments)

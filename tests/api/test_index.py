@@ -157,7 +157,7 @@ def test_a_subscript_out_of_range_raises_an_index_error(tmp_path, at):
     assert index[at:at] == []
 
 
-def test_an_index_refuses_subscripts_that_are_not_integers(tmp_path):
+def test_an_index_rejects_subscripts_that_are_not_integers(tmp_path):
     index = cordwood.index(written(tmp_path / "a.log", [b"one", b"two"]))
     for wrong in ("0", 0.0, None):
         with pytest.raises(TypeError):
@@ -171,7 +171,7 @@ def test_an_index_refuses_subscripts_that_are_not_integers(tmp_path):
 
 
 @pytest.mark.cell("remote", "index")
-def test_an_index_refuses_sources_that_are_not_files(tmp_path):
+def test_an_index_rejects_sources_that_are_not_files(tmp_path):
     path = written(tmp_path / "a.log", [b"one"])
     with pytest.raises(ValueError, match="an index reads files"):
         cordwood.index("memory://a.log")
@@ -188,7 +188,7 @@ def test_an_index_refuses_sources_that_are_not_files(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
-def test_an_index_refuses_a_pipe(tmp_path):
+def test_an_index_rejects_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b""))
     writer.start()
@@ -231,7 +231,7 @@ def test_reading_an_indexed_record_that_was_damaged_later_raises_an_error(tmp_pa
 
 
 @pytest.mark.parametrize("cut", [1, 1 << 20])
-def test_a_pickled_index_refuses_a_truncated_file(tmp_path, cut):
+def test_a_pickled_index_rejects_a_truncated_file(tmp_path, cut):
     path = written(tmp_path / "a.log", numbered(100))
     pickled = pickle.dumps(cordwood.index(path))
     content = path.read_bytes()
@@ -342,7 +342,7 @@ def test_a_forked_child_reads_while_threads_of_the_parent_read(tmp_path):
             thread.join()
 
 
-def test_a_closed_index_refuses_every_call(tmp_path):
+def test_a_closed_index_rejects_every_call(tmp_path):
     path = written(tmp_path / "a.log", [b"one", b"two"])
     with cordwood.index(path) as index:
         assert index[1] == b"two"

@@ -291,7 +291,7 @@ def test_a_source_error_is_raised_after_earlier_records_are_returned():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe has no path here")
-def test_ctrl_c_inside_a_batch_from_a_pipe_loses_no_record():
+def test_ctrl_c_inside_a_batch_from_a_pipe_does_not_lose_records():
     receive, send = os.pipe()
     with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
         sink.write(LOG[:500])

@@ -40,7 +40,7 @@ def directory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["data", Path("data"), "data/", "dat?", ["data"], iter(["data"])])
-def test_a_directory_a_pattern_and_a_list_can_each_name_many_logs(source, directory):
+def test_many_logs_can_be_given_as_a_directory_a_pattern_or_a_list(source, directory):
     reports = cordwood.verify(source)
     names = [os.path.normpath(name) for name in reports]
     assert names == ["data/000001.log", "data/sub/000002.log"]
@@ -79,7 +79,7 @@ def test_a_result_without_logs_is_not_ok(tmp_path):
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.evidence])
 @pytest.mark.parametrize("threads", [0, -3, 257])
-def test_an_invalid_number_of_threads_is_refused(function, threads, directory):
+def test_an_invalid_number_of_threads_is_rejected(function, threads, directory):
     for source in ([directory / "000001.log"], directory, directory / "000001.log"):
         with pytest.raises(ValueError, match=f"from 1 to 256, not {threads}"):
             function(source, threads=threads)
@@ -118,7 +118,7 @@ def test_salvage_copies_each_log_to_a_directory(directory):
         cordwood.salvage(directory, "data/new")
 
 
-def test_salvage_refuses_a_split(directory):
+def test_salvage_rejects_a_split(directory):
     splits = cordwood.plan_splits(directory / "000001.log", BLOCK_LEN)
     assert len(splits) == 2
     for source in (splits, iter(splits), ["data", splits[0]], splits[0]):
@@ -159,7 +159,7 @@ def test_a_directory_is_searched_for_logs_at_any_depth(source, deep):
     assert (len(reports), reports.errors) == (3, {})
 
 
-def test_salvage_creates_no_directory_if_no_log_is_found(directory):
+def test_salvage_does_not_create_a_directory_if_it_finds_no_log(directory):
     shutil.rmtree("data/sub")
     Path("data/000001.log").unlink()
     assert cordwood.salvage(directory, "new").others == {"data/notes": "text", "data/nothing": "empty"}
@@ -394,7 +394,7 @@ class Removes:
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_removing_a_file_from_a_listed_directory_causes_no_error(function, threads, tmp_path):
+def test_removing_a_file_from_a_listed_directory_does_not_cause_an_error(function, threads, tmp_path):
     """As by a live database. The files that have come instead are read."""
     for name in ("1.log", "2.log", "below/3.log"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

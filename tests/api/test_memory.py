@@ -77,7 +77,7 @@ print(json.dumps({"count": count, "expected": chunks * 61, "len": chunks * len(c
 """
 
 
-def test_reading_four_gigabytes_takes_little_memory(capsys):
+def test_reading_four_gigabytes_uses_little_memory(capsys):
     result = run(READ)
     with capsys.disabled():
         print(f"[4 GiB read: peak memory grew by {result['growth'] / MIB:.1f} MiB]", end=" ")  # noqa: T201
@@ -104,7 +104,7 @@ print(json.dumps({"taken": taken, "length": length, "growth": peak_len() - befor
 """
 
 
-def test_an_endless_record_is_refused_early(capsys):
+def test_an_endless_record_is_rejected_early(capsys):
     result = run(ENDLESS)
     with capsys.disabled():
         print(f"[endless record: peak memory grew by {result['growth'] / MIB:.1f} MiB]", end=" ")  # noqa: T201
@@ -149,7 +149,7 @@ print(json.dumps({"taken": sink.taken, "growth": peak_len() - before}))
 """
 
 
-def test_writing_a_gigabyte_takes_little_memory():
+def test_writing_a_gigabyte_uses_little_memory():
     result = run(WRITE)
     assert result["taken"] >= 1 << 30
     assert result["growth"] < 32 * MIB
@@ -167,7 +167,7 @@ with tempfile.TemporaryDirectory() as directory:
 """
 
 
-def test_closed_writers_keep_no_memory():
+def test_closed_writers_do_not_keep_memory_allocated():
     assert run(CLOSED)["growth"] < 16 * MIB
 
 
@@ -184,7 +184,7 @@ print(json.dumps({"growth": peak_len() - before}))
 """
 
 
-def test_closed_readers_keep_no_memory():
+def test_closed_readers_do_not_keep_memory_allocated():
     assert run(OPENED)["growth"] < MIB
 
 
@@ -206,7 +206,7 @@ print(json.dumps({"count": count, "growth": peak_len() - before}))
 """
 
 
-def test_reading_a_file_full_of_damage_takes_little_memory():
+def test_reading_a_file_full_of_damage_uses_little_memory():
     result = run(DAMAGED)
     assert result["count"] == 1 << 15
     assert result["growth"] < 32 * MIB
@@ -246,7 +246,7 @@ print(json.dumps({"rows": len(table), "growth": peak_len() - before}))
 """
 
 
-def test_making_a_table_of_many_short_logs_takes_little_memory(tmp_path, capsys):
+def test_making_a_table_of_many_short_logs_uses_little_memory(tmp_path, capsys):
     """And not for the block that each batch has room for, which would be 200 MiB."""
     pytest.importorskip("pyarrow")
     result = run(MANY, tmp_path)

@@ -123,7 +123,7 @@ def test_running_out_of_memory_for_a_compressed_record_raises_memory_error(bomb,
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("function", ["verify", "stat"])
-def test_verify_and_stat_of_a_compressed_record_raise_memory_error(bomb, function, threads):
+def test_verify_and_stat_raise_memory_error_for_a_compressed_record(bomb, function, threads):
     script = f"""
 refused(lambda: cordwood.{function}(path, threads={threads}))
 assert cordwood.{function}(path, threads={threads}).record_count == 3
@@ -141,7 +141,7 @@ HOLD_NOTHING = {
 
 
 @pytest.mark.parametrize("call", HOLD_NOTHING)
-def test_calls_that_return_no_records_hold_no_record_in_memory(log, call):
+def test_calls_that_return_no_records_do_not_hold_records_in_memory(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 

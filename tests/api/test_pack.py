@@ -105,7 +105,7 @@ def refused(source, tmp_path, kind, **options):
         (bytes(BLOCK_LEN), (0, BLOCK_LEN, "zero_fill")),
     ],
 )
-def test_pack_refuses_regions_that_may_have_been_records(file, place, tmp_path):
+def test_pack_rejects_regions_that_may_have_been_records(file, place, tmp_path):
     for source in file, io.BytesIO(file), OnlyRead(file, 1000):
         error = refused(source, tmp_path, cordwood.CorruptionError)
         assert (error.offset, error.length, error.reason, error.hint) == (*place, "salvage")
@@ -118,7 +118,7 @@ def test_pack_leaves_out_padding(tmp_path):
     assert report.outcome.zeros_offset == 10
 
 
-def test_pack_refuses_a_log_that_unpack_could_not_restore(tmp_path):
+def test_pack_rejects_a_log_that_unpack_could_not_restore(tmp_path):
     sink = io.BytesIO()
     with cordwood.open(sink, "w", dialect="pebble", log_number=6) as writer:
         writer.append(b"one")
@@ -130,7 +130,7 @@ def test_pack_refuses_a_log_that_unpack_could_not_restore(tmp_path):
     assert (error.format, error.offset) == ("leveldb", 10)
 
 
-def test_invalid_options_are_refused(tmp_path):
+def test_invalid_options_are_rejected(tmp_path):
     file = written([b"one"])
     for dialect in ("rocksdb", "pebble", "recyclable", "wandb_old"):
         assert "pack writes packed, leveldb" in str(refused(file, tmp_path, ValueError, dialect=dialect))

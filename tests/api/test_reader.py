@@ -329,7 +329,7 @@ def test_a_torn_tail_is_not_an_error():
 
 
 @pytest.mark.parametrize("source", [bytes, io.BytesIO], ids=["of a known length", "of unknown length"])
-def test_the_policy_stop_treats_damage_as_the_end(source):
+def test_the_stop_policy_treats_damage_as_the_end_of_the_log(source):
     file = SHORT + wrong(LATER).ljust(BLOCK_LEN - len(SHORT), b"x") + LATER
     with cordwood.open(source(file), on_corruption="stop") as reader:
         assert list(reader) == [b"one", b"two"]

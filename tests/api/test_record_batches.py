@@ -293,7 +293,7 @@ def test_a_source_that_cannot_be_read_twice_is_read_by_one_thread():
         assert [list(pack) for pack in reader.record_batches(threads=4)] == [RECORDS]
 
 
-def test_record_batches_refuses_zero_threads():
+def test_record_batches_rejects_zero_threads():
     with pytest.raises(ValueError, match="threads"):
         cordwood.open(FILE).record_batches(threads=0)
 

@@ -325,7 +325,7 @@ def counted():
         (["counted://logs/sub/", "counted://logs/1.log"], ["sub/3.log", "1.log"]),
     ],
 )
-def test_a_directory_and_a_pattern_in_a_store_can_each_name_many_logs(url, names, counted):
+def test_many_logs_in_a_store_can_be_given_as_a_directory_or_a_pattern(url, names, counted):
     reports = cordwood.verify(url)
     assert [name.partition("logs/")[2] for name in reports] == names
     assert reports.ok
@@ -525,13 +525,13 @@ def test_storage_options_need_a_url(source):
             function(source, storage_options={"user": "right"})
 
 
-def test_info_requests_a_length_and_a_start_once(counted):
+def test_info_requests_the_length_and_the_start_of_a_file_once(counted):
     assert cordwood.info("counted://logs/1.log").record_count == len(list(cordwood.Reader(counted)))
     assert (CountingFileSystem.infos, CountingFileSystem.requests) == (["/logs/1.log"], [(0, len(counted))])
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-def test_naming_the_dialect_costs_no_additional_request(function, counted):
+def test_naming_the_dialect_does_not_cause_an_additional_request(function, counted):
     function("counted://logs/")
     without = len(CountingFileSystem.requests)
     assert without == 3
@@ -683,7 +683,7 @@ def test_set_read_ahead_limits_the_requested_ranges():
         cordwood.set_read_ahead(131_071)
 
 
-def test_a_tuple_of_paths_names_several_sources(tmp_path):
+def test_several_sources_can_be_given_as_a_tuple_of_paths(tmp_path):
     paths = tmp_path / "a.log", tmp_path / "b.log"
     for path in paths:
         path.write_bytes(log_of("leveldb", 5, 1_000)[0])
@@ -741,7 +741,7 @@ def test_every_byte_is_requested_once(long_log):
         assert requests[-1][1] == len(file)
 
 
-def test_reading_a_split_of_64_mib_takes_at_most_eight_requests():
+def test_reading_a_split_of_64_mib_requires_at_most_eight_requests():
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend([bytes(100_000)] * 2_000)
     fsspec.filesystem("counted").pipe_file("/bucket/long.log", file.getvalue())
@@ -883,7 +883,7 @@ def test_an_os_error_keeps_its_class_and_names_the_source(error, text, method):
 
 @pytest.mark.parametrize("method", ["size", "read_range"])
 @pytest.mark.parametrize("error", [StoreError(503), io.UnsupportedOperation("mine")], ids=repr)
-def test_an_exception_of_the_store_client_is_raised_unchanged(error, method):
+def test_an_exception_raised_by_the_store_client_is_raised_unchanged(error, method):
     source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
     setattr(source, method, lambda *_: fail(error))
     with pytest.raises(OSError, match=re.escape(str(error))) as caught:
@@ -1030,7 +1030,7 @@ class Held(Ranges):
 
 
 @pytest.mark.parametrize("end", ["close", "collect", "cycle", "fragments", "error", "scan"])
-def test_closing_a_reader_leaves_no_thread_and_no_request(end, short_ranges):
+def test_closing_a_reader_leaves_no_thread_or_request_running(end, short_ranges):
     file, _ = log_of("leveldb", 8)
     source = Held(file)
     gc.collect()
@@ -1195,12 +1195,12 @@ def test_a_path_containing_a_url_like_prefix_is_a_local_path(tmp_path, monkeypat
     ],
     ids=["open", "Writer", "append", "follow", "salvage"],
 )
-def test_writing_to_a_url_or_following_it_is_refused(call, why):
+def test_writing_to_a_url_or_following_it_is_rejected(call, why):
     with pytest.raises(ValueError, match=f"^memory://bucket/new.log is a URL, and {re.escape(why)}$"):
         call("memory://bucket/new.log")
 
 
-def test_a_decompressing_open_file_is_refused(tmp_path):
+def test_an_open_file_that_decompresses_its_data_is_rejected(tmp_path):
     file, _ = log_of("leveldb", 1, 10_000)
     url = in_memory(b"", "example.log.gz")
     with fsspec.open(url, "wb", compression="gzip") as compressed:
@@ -1262,7 +1262,7 @@ def test_a_writer_writes_to_an_fsspec_file():
 
 
 @pytest.mark.parametrize("source", [5, None, object(), MemoryStore(), (1, "a")])
-def test_open_refuses_objects_of_other_types(source):
+def test_open_rejects_objects_of_other_types(source):
     with pytest.raises(TypeError, match=r"must be a path, a URL, bytes or another buffer, or an object with read"):
         cordwood.open(source)
 

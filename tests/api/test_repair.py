@@ -146,7 +146,7 @@ def test_a_record_is_written_only_if_all_its_fragments_are_valid_or_repaired(tmp
     assert list(cordwood.open(tmp_path / "part.log")) == [b"next"]
 
 
-def test_a_flipped_bit_of_the_file_header_is_located(tmp_path):
+def test_a_flipped_bit_in_the_file_header_is_located(tmp_path):
     path = tmp_path / "run.wandb"
     with cordwood.open(path, "w", dialect="wandb") as writer:
         writer.append(b"one")

@@ -63,7 +63,7 @@ def test_starting_a_segment_removes_segments_of_an_earlier_process(directory):
         assert starts(directory) == [350]
 
 
-def test_setting_the_clock_back_removes_no_segments(directory):
+def test_setting_the_clock_back_does_not_remove_segments(directory):
     """The first segment was written before that: by the new time, it is of the future."""
     with opened(directory, retention_time=3600) as writer:
         writer.extend(NUMBERS[:35])
@@ -116,7 +116,7 @@ KINDS = {
 
 @pytest.mark.cell("*", "retention")
 @pytest.mark.parametrize("kind", KINDS)
-def test_retention_is_refused_for_a_log_that_is_not_segmented(directory, kind):
+def test_retention_is_rejected_for_a_log_that_is_not_segmented(directory, kind):
     options, refused = KINDS[kind]
     sink = "memory://orders" if kind == "remote" else directory
     if refused:
@@ -133,7 +133,7 @@ def test_retention_is_refused_for_a_log_that_is_not_segmented(directory, kind):
     assert kept == NUMBERS[-len(kept) :]
 
 
-def test_invalid_option_values_are_refused_before_a_file_is_created(directory):
+def test_invalid_option_values_are_rejected_before_a_file_is_created(directory):
     for options in ({"retention_bytes": 1}, {"retention_time": 1}):
         with pytest.raises(ValueError, match="for a segmented log: pass segment_len"):
             cordwood.open(directory, "a", **options)

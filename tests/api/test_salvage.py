@@ -28,7 +28,7 @@ def read_salvaged(reader):
 
 @pytest.mark.cell("one-file", "salvage")
 @given(st.one_of(smashed_logs(), smashed_logs(), files), options)
-def test_salvage_returns_the_records_of_the_reference(file, options):
+def test_salvage_returns_the_same_records_as_the_reference(file, options):
     *expected, end = reference.events(file, salvage=True, **options)
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage", **options) as reader:
         assert read_salvaged(reader) == merged(expected)
@@ -57,7 +57,7 @@ def test_adjacent_ranges_together_return_the_whole_log(file, data):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_salvage_returns_at_least_the_records_of_skip(file):
+def test_salvage_returns_at_least_the_records_that_skip_returns(file):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         skipped = list(reader.records())
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -211,7 +211,7 @@ def test_an_undetectable_dialect_stays_unknown_with_any_number_of_threads(thread
     assert cordwood.verify(path, threads=threads, dialect="leveldb").dialect_known
 
 
-def test_verify_refuses_an_invalid_number_of_threads():
+def test_verify_rejects_an_invalid_number_of_threads():
     with pytest.raises(ValueError, match="threads"):
         cordwood.verify(b"", threads=0)
 

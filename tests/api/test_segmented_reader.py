@@ -127,7 +127,7 @@ def test_a_segment_is_read_as_one_file_if_its_path_is_given(orders):
 
 
 @pytest.mark.parametrize("name", ["orders/", "", "orders/*.log", "**/*.log"])
-def test_a_segmented_log_in_a_store_is_refused(orders, name):
+def test_a_segmented_log_in_a_store_is_rejected(orders, name):
     memory = pytest.importorskip("fsspec").filesystem("memory")
     directory, _ = orders
     memory.store.clear()
@@ -257,7 +257,7 @@ def test_copying_a_segmented_log_writes_a_directory_with_one_segment(orders, tmp
     assert list(cordwood.open(tmp_path / "salvage"))[-1] == b"more"
 
 
-def test_salvage_and_pack_refuse_a_copy_named_like_a_segment(orders, tmp_path):
+def test_salvage_and_pack_reject_a_copy_named_like_a_segment(orders, tmp_path):
     directory, _ = orders
     first, second, *_ = (str(directory / name) for name in names_in(directory))
     segment = tmp_path / f"{99:020}.log"
@@ -317,7 +317,7 @@ def test_a_coroutine_follows_a_log_that_a_thread_rotates(tmp_path):
     log.close()
 
 
-def test_writing_a_new_log_into_a_segment_directory_is_refused(orders, tmp_path):
+def test_writing_a_new_log_into_a_segment_directory_is_rejected(orders, tmp_path):
     directory, records = orders
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "tea.log").write_bytes(b"")
@@ -438,7 +438,7 @@ def test_the_sha256_does_not_cover_segments_added_later(orders):
     assert sha256_of(str(directory), end) == hashlib.sha256(whole).hexdigest()
 
 
-def test_fragments_and_map_refuse_a_segmented_log_and_give_advice(orders):
+def test_fragments_and_map_reject_a_segmented_log_and_give_advice(orders):
     directory, _ = orders
     for refused in (cordwood.map, lambda path: list(cordwood.fragments(path))):
         with pytest.raises(IsADirectoryError, match="name its files") as raised:

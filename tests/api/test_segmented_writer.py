@@ -80,7 +80,7 @@ def test_rotate_starts_a_segment_and_prune_before_removes_old_segments(directory
             call()
 
 
-def test_rotating_or_pruning_a_single_file_log_is_refused(tmp_path):
+def test_rotating_or_pruning_a_single_file_log_is_rejected(tmp_path):
     with cordwood.open(tmp_path / "log", "w") as of_file, cordwood.open(io.BytesIO(), "w") as of_object:
         for writer in (of_file, of_object):
             assert writer.first_offset == 0
@@ -110,7 +110,7 @@ def test_a_segmented_log_accepts_other_writer_options(directory, options):
     assert all(len(data) <= 100 for data in files(directory).values())
 
 
-def test_invalid_option_values_are_refused_before_a_file_is_created(directory, tmp_path):
+def test_invalid_option_values_are_rejected_before_a_file_is_created(directory, tmp_path):
     for mode in ("w", "x"):
         with pytest.raises(ValueError, match="segment_len is for mode 'a'"):
             cordwood.open(directory, mode, segment_len=100)
@@ -174,7 +174,7 @@ def test_a_checkpoint_is_a_log_offset(directory):
             opened(directory, checkpoint=checkpoint)
 
 
-def test_a_second_writer_is_refused(directory):
+def test_a_second_writer_is_rejected(directory):
     with opened(directory) as writer:
         writer.extend(NUMBERS[:15])
         with pytest.raises(BlockingIOError) as caught:

@@ -84,7 +84,7 @@ def recorded(directory):
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_each_request_is_logged_by_some_worker(server, tmp_path):
+def test_each_request_is_logged_by_one_of_the_workers(server, tmp_path):
     with serving(server, tmp_path):
         send(tmp_path, range(200))
         assert recorded(tmp_path) == list(range(200))

@@ -161,7 +161,7 @@ def test_a_relative_path_can_be_written_and_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("step", [2, -1])
-def test_a_noncontiguous_memoryview_is_refused(step):
+def test_a_noncontiguous_memoryview_is_rejected(step):
     with pytest.raises(TypeError, match="contiguous"):
         cordwood.open(memoryview(FILE)[::step])
 
@@ -194,7 +194,7 @@ def test_a_contiguous_buffer_is_read_as_bytes(name):
 
 
 @pytest.mark.parametrize("data", [np.arange(6).reshape(2, 3).T, np.arange(6)[::2]])
-def test_a_noncontiguous_array_is_refused(data):
+def test_a_noncontiguous_array_is_rejected(data):
     with cordwood.Writer(io.BytesIO()) as writer, pytest.raises(TypeError, match="contiguous"):
         writer.append(data)
 
@@ -258,7 +258,7 @@ def test_a_range_of_a_seekable_object_requires_little_additional_reading(tmp_pat
             assert reader.outcome.kind == "clean"
 
 
-def test_unseekable_sources_read_the_bytes_before_a_range():
+def test_the_bytes_before_a_range_of_an_unseekable_source_are_read():
     with cordwood.open(OnlyRead(FILE, 1000), start=OFFSETS[6]) as reader:
         assert list(reader) == [b"three"]
 
@@ -290,7 +290,7 @@ def test_an_empty_source_has_no_records_and_no_damage():
             assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", 0, ())
 
 
-def test_an_instance_of_a_bytes_subclass_is_a_source():
+def test_an_instance_of_a_bytes_subclass_can_be_a_source():
     class Bytes(bytes):
         pass
 
@@ -360,7 +360,7 @@ def short_writes():
     ],
     ids=["only write", "short writes", "write returns None"],
 )
-def test_any_object_with_a_write_method_is_a_sink(sink):
+def test_any_object_with_a_write_method_can_be_a_sink(sink):
     with cordwood.open(sink, "w") as writer:
         assert writer.extend(RECORDS) == len(RECORDS)
         assert writer.path is None
@@ -369,7 +369,7 @@ def test_any_object_with_a_write_method_is_a_sink(sink):
 
 @pytest.mark.parametrize("make", [str, Path, PathLike])
 @pytest.mark.parametrize("mode", ["x", "w", "a"])
-def test_strings_and_path_objects_can_name_the_file_to_write(tmp_path, make, mode):
+def test_the_output_file_can_be_given_as_a_string_or_a_path_object(tmp_path, make, mode):
     path = tmp_path / "example.log"
     with cordwood.open(make(path), mode) as writer:
         writer.extend(RECORDS)
@@ -387,7 +387,7 @@ KEPT = {
 
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
 @pytest.mark.parametrize("some", [lambda number: True, lambda number: number % 3 == 0], ids=["all", "some"])
-def test_bytes_that_a_sink_stores_never_change(kept, some):
+def test_the_bytes_stored_by_a_sink_never_change(kept, some):
     """The writer reuses its memory, but not while an object still references it."""
     expected = []
 
@@ -429,7 +429,7 @@ def test_a_sink_can_store_its_argument_and_raise_an_error():
     assert kept == [reference.encode([b"one"])]
 
 
-def test_a_kept_view_does_not_keep_its_writer_alive():
+def test_a_view_does_not_keep_its_writer_alive():
     class Keeps:
         def write(self, data):
             self.data = data

@@ -79,7 +79,7 @@ def test_each_record_goes_to_exactly_one_of_the_threads_that_share_an_iterator(f
     assert sorted(record for share in shares for record in share) == records
 
 
-def test_threads_that_share_a_writer_write_each_record_whole(tmp_path, frequent_switches):
+def test_threads_that_share_a_writer_write_complete_records(tmp_path, frequent_switches):
     path = tmp_path / "example.log"
 
     def write(thread):

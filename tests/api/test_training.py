@@ -90,7 +90,7 @@ def test_workers_and_ranks_share_records_and_resume_reading(dataset, torch_data,
     assert sorted(shares) == sorted(record for path in paths for record in cordwood.open(path))
 
 
-def test_a_second_epoch_starts_again(dataset, tmp_path):
+def test_a_second_epoch_starts_from_the_beginning(dataset, tmp_path):
     data = dataset(written(tmp_path, {}), 32_768)
     once = list(data)
     assert list(data) == once

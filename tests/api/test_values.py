@@ -414,7 +414,7 @@ def test_a_report_contains_the_sums_of_damaged_and_skipped_bytes():
     assert VALUES["Report"].skipped_len == 23
 
 
-def test_impossible_attributes_are_refused():
+def test_impossible_attributes_are_rejected():
     with pytest.raises(ValueError, match="there is no reason 'none'"):
         str(cordwood.SkippedRegion(offset=0, end_offset=1, reason="none"))
     with pytest.raises(ValueError, match="a record cannot end at 1, before its offset 2"):
@@ -599,7 +599,7 @@ def test_the_repr_of_a_closed_object_says_closed(opened, shown, tmp_path, monkey
 
 
 @pytest.mark.parametrize("name", HANDLES)
-def test_copying_or_pickling_a_handle_gives_advice(name, tmp_path):
+def test_the_error_for_copying_or_pickling_a_handle_gives_advice(name, tmp_path):
     (tmp_path / "some.log").write_bytes(FILE)
     make, instead = HANDLES[name]
     handle = make(tmp_path / "some.log")

@@ -169,7 +169,7 @@ def test_closing_a_writer_without_records_leaves_an_empty_file(path):
 
 @pytest.mark.parametrize("records", [[], iter(())], ids=["list", "iterator"])
 @pytest.mark.parametrize("kind", ["path", "object"])
-def test_a_closed_writer_refuses_even_an_empty_iterable(kind, records, path):
+def test_a_closed_writer_rejects_even_an_empty_iterable(kind, records, path):
     writer = cordwood.open(path if kind == "path" else io.BytesIO(), "w")
     assert writer.extend(records) == 0
     writer.close()
@@ -243,7 +243,7 @@ def test_write_mode_replaces_an_existing_file(path):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_append_mode_starts_an_empty_or_missing_file(path, exists):
+def test_append_mode_starts_a_log_in_an_empty_or_missing_file(path, exists):
     if exists:
         path.touch()
     with cordwood.open(path, "a") as writer:
@@ -291,7 +291,7 @@ TORN = {
 
 
 @pytest.mark.parametrize("name", TORN)
-def test_append_mode_refuses_a_torn_tail_and_gives_advice(path, name):
+def test_append_mode_rejects_a_torn_tail_and_gives_advice(path, name):
     file, offset, length, reason = TORN[name]
     path.write_bytes(file)
     with pytest.raises(cordwood.TornTailError) as caught:
@@ -326,7 +326,7 @@ def test_padding_a_torn_tail_does_not_change_existing_bytes(path, name):
         assert list(reader) == [*([b"one"] if offset else []), b"two"]
 
 
-def test_append_mode_refuses_damage_anywhere(path):
+def test_append_mode_rejects_damage_anywhere(path):
     for file in [
         bytes([ONE[0] ^ 1]) + ONE[1:],
         bytes([ONE[0] ^ 1]) + ONE[1:] + bytes(BLOCK_LEN - 10) + ONE,
@@ -363,7 +363,7 @@ def test_append_continues_after_a_trailer_that_is_not_zero(path):
 
 
 @pytest.mark.parametrize("flush", ["append", "close", None])
-def test_a_writer_refuses_a_record_that_readers_refuse(tmp_path, flush):
+def test_a_writer_rejects_a_record_that_readers_reject(tmp_path, flush):
     path = tmp_path / "example.log"
     sink = io.BytesIO() if flush is None else path
     writer = cordwood.open(sink, "w", record_len_max=5, **({"flush": flush} if flush else {}))
@@ -387,7 +387,7 @@ def test_a_writer_refuses_a_record_that_readers_refuse(tmp_path, flush):
     assert list(cordwood.Reader(log, record_len_max=5)) == [b"12345", b"three", b""]
 
 
-def test_writers_and_readers_refuse_the_same_values():
+def test_writers_and_readers_reject_the_same_values():
     defaults = {
         inspect.signature(function).parameters["record_len_max"].default
         for function in (cordwood.Reader, cordwood.Writer, cordwood.follow, cordwood.verify, cordwood.stat)
@@ -400,7 +400,7 @@ def test_writers_and_readers_refuse_the_same_values():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a lease, which makes an open() wait")
 @pytest.mark.parametrize("starts_the_next", [True, False])
-def test_opening_for_append_notices_a_concurrent_rename(starts_the_next, path):
+def test_opening_for_append_detects_a_concurrent_rename(starts_the_next, path):
     """The writer that has the log open renames it and closes it, after another one has opened it but not locked it."""
     import fcntl
 

@@ -74,7 +74,7 @@ def test_path_characters_in_a_kind_are_escaped(kind, name, directory):
     assert [path.name for path in (directory / "t").iterdir()] == [f"{name}.parquet"]
 
 
-def test_the_by_kind_option_replaces_no_file_and_leaves_none_after_an_error(directory, capsys):
+def test_the_by_kind_option_never_replaces_a_file_or_leaves_one_after_an_error(directory, capsys):
     command = ["convert", "--as", "entity", "--by-kind", "t", "export"]
     (directory / "t").mkdir()
     (directory / "t/Über%2FOrders.parquet").write_bytes(b"mine")
@@ -85,7 +85,7 @@ def test_the_by_kind_option_replaces_no_file_and_leaves_none_after_an_error(dire
     assert len(pq.read_table("t/Über%2FOrders.parquet")) == 6
 
 
-def test_the_by_kind_option_creates_no_directory_without_entities(directory, capsys):
+def test_the_by_kind_option_does_not_create_a_directory_without_entities(directory, capsys):
     for name in "output-0", "output-1":
         (directory / "export" / name).write_bytes(b"")
     (directory / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
@@ -149,7 +149,7 @@ def test_entities_without_a_key_get_their_own_table(log_of, directory):
         (["/" * 83], "is too long for the name of a file"),
     ],
 )
-def test_the_by_kind_option_refuses_kinds_that_would_share_a_file_name(kinds, message, log_of, directory, capsys):
+def test_the_by_kind_option_rejects_kinds_that_would_share_a_file_name(kinds, message, log_of, directory, capsys):
     log = log_of("some", *kinds)
     assert main(["convert", "--as", "entity", "--by-kind", "t", log]) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -185,7 +185,7 @@ def test_the_by_kind_option_fails_without_enough_file_descriptors_for_all_kinds(
     assert (done.returncode, done.stderr, len(list((directory / "t").iterdir()))) == (0, "", 240)
 
 
-def test_the_by_kind_option_refuses_a_kind_that_is_added_during_conversion(log_of, directory, monkeypatch, capsys):
+def test_the_by_kind_option_rejects_a_kind_that_is_added_during_conversion(log_of, directory, monkeypatch, capsys):
     log_of("some", "A", "A")
 
     def make_directory(path, source):
@@ -216,7 +216,7 @@ def test_a_signal_leaves_no_unfinished_table(directory):
     assert (done.returncode, list((directory / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
-def test_the_by_kind_option_refuses_the_name_of_a_table(directory, capsys):
+def test_the_by_kind_option_rejects_the_name_of_a_table(directory, capsys):
     assert main(["convert", "--as", "entity", "--by-kind", "out.csv", "export"]) == 2
     advice = "name a directory, and the form of the tables with --to csv"
     assert f"cordwood: out.csv has the name of a table, and --by-kind makes a directory of them: {advice}" in (
@@ -234,7 +234,7 @@ def test_the_by_kind_option_refuses_the_name_of_a_table(directory, capsys):
         (["--as", "entity", "-"], "can be read only once, and --by-kind reads all files twice"),
     ],
 )
-def test_the_by_kind_option_refuses_conflicting_options(arguments, message, capsys):
+def test_the_by_kind_option_rejects_conflicting_options(arguments, message, capsys):
     assert main(["convert", "--by-kind", "t", "export", *arguments]) == 2
     assert message in capsys.readouterr().err
 

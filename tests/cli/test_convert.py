@@ -194,13 +194,13 @@ def test_the_option_escape_formulas_escapes_spreadsheet_formulas(tmp_path):
     assert csv_rows("--escape-formulas", path)[2][:2] == ["20", "29"]
 
 
-def test_text_options_are_refused_for_binary_tables(log):
+def test_text_options_are_rejected_for_binary_tables(log):
     for option in (["--encoding", "hex", "--to", "arrow"], ["--escape-formulas"]):
         done = subprocess.run([*COMMAND, *option, log], capture_output=True, check=False, timeout=120)
         assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_converting_an_empty_log_makes_a_table_without_rows(tmp_path):
+def test_converting_an_empty_log_produces_a_table_without_rows(tmp_path):
     path = tmp_path / "log"
     path.touch()
     operation = (
@@ -374,7 +374,7 @@ def test_convert_uses_bounded_memory(form, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_converting_a_long_batch_takes_only_a_few_times_its_length_in_memory(tmp_path):
+def test_converting_a_long_batch_uses_only_a_few_times_the_memory_of_the_batch(tmp_path):
     """Operations of one byte: as objects, all of them would be about a hundred times as long."""
     command = ("convert", "--to", "csv", "--as", "write-batch")
 
@@ -500,7 +500,7 @@ def test_convert_fails_if_a_file_changes_between_passes(what, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("what", ["cut", "rewritten"])
-def test_the_error_of_convert_names_the_file_that_changed_between_passes(what, tmp_path, monkeypatch, capfdbinary):
+def test_the_convert_error_names_the_file_that_changed_between_passes(what, tmp_path, monkeypatch, capfdbinary):
     first, second = tmp_path / "output-0", tmp_path / "output-1"
     for path in first, second:
         path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
@@ -519,7 +519,7 @@ def test_convert_fails_if_a_file_is_removed_between_passes(tmp_path, monkeypatch
     assert not (tmp_path / "a.csv").exists()
 
 
-def test_convert_refuses_more_columns_than_a_table_allows(tmp_path, capfdbinary):
+def test_convert_rejects_more_columns_than_a_table_allows(tmp_path, capfdbinary):
     path = tmp_path / "output-0"
     # Names of one to three characters.
     names = [b"%d" % number for number in range(10_001)]
@@ -773,7 +773,7 @@ def test_version_edits_have_a_salvaged_column(tmp_path, capfd):
         (b"\x67\0", False, "records were lost: its live files"),
     ],
 )
-def test_undecoded_edits_are_not_called_lost(edit, is_flipped, words, tmp_path, capsys):
+def test_undecoded_edits_are_not_reported_as_lost(edit, is_flipped, words, tmp_path, capsys):
     manifest = tmp_path / "MANIFEST-000005"
     content = bytearray(reference.encode([b"\1\x1aleveldb.BytewiseComparator\2\0\x09\0\3\x1e\4\0", edit]))
     content[8] ^= is_flipped

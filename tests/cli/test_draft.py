@@ -92,7 +92,7 @@ def test_a_last_record_with_new_columns_makes_convert_read_the_log_again(tmp_pat
     assert list(tmp_path.glob(".cordwood*")) == []
 
 
-def test_a_float_after_a_large_integer_makes_a_text_column(tmp_path):
+def test_a_float_after_a_large_integer_produces_a_text_column(tmp_path):
     """A large integer does not change the type of a column of integers, but a later float does."""
     log = write(tmp_path / "log", [*ROWS, {"n": 2**60}, *ROWS, {"n": 0.5}])
     _, draft, twice = tables(tmp_path, log)
@@ -100,7 +100,7 @@ def test_a_float_after_a_large_integer_makes_a_text_column(tmp_path):
     assert draft.equals(twice)
 
 
-def test_fields_inside_a_json_column_still_count(tmp_path, capfd):
+def test_fields_inside_a_json_column_count_toward_the_field_limit(tmp_path, capfd):
     """Each may be the one too many, although none changes the type of the column."""
     values = [{"n": 1}, {"n": "a"}, *({"n": {f"k{number}": 1}} for number in range(1_001))]
     _, draft, twice = tables(tmp_path, write(tmp_path / "log", values))
@@ -109,7 +109,7 @@ def test_fields_inside_a_json_column_still_count(tmp_path, capfd):
     assert first == second == "cordwood: the column n has too many fields, and is stored as JSON"
 
 
-def test_converting_an_empty_log_makes_a_table_without_rows(tmp_path):
+def test_converting_an_empty_log_produces_a_table_without_rows(tmp_path):
     status, draft, twice = tables(tmp_path, write(tmp_path / "log", []))
     assert (status, draft.num_rows, draft.num_columns) == (0, 0, 0)
     assert draft.equals(twice)

@@ -107,7 +107,7 @@ def test_zeros_before_more_entities_are_reported(form, export, tmp_path, capfd):
 
 
 @pytest.mark.parametrize("payload", ["entity", "auto"])
-def test_the_entities_of_a_whole_export_are_printed(payload, export, capfd):
+def test_all_entities_of_an_export_are_printed(payload, export, capfd):
     assert main(["cat", "--as", payload, "--columns", "value.properties.name", str(export)]) == 0
     printed = capfd.readouterr()
     assert [json.loads(line)["value.properties.name"] for line in printed.out.splitlines()] == ALL
@@ -138,7 +138,7 @@ def test_a_directory_with_only_metadata_is_an_empty_export(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat --as entity", "convert --as entity", "salvage"])
-def test_a_missing_file_of_an_export_is_a_failure(verb, export, tmp_path, capfd):
+def test_a_file_that_is_missing_from_an_export_is_a_failure(verb, export, tmp_path, capfd):
     missing = export / "all_namespaces/kind_User/output-1"
     missing.unlink()
     to = {"convert --as entity": [tmp_path / "t.ndjson"], "salvage": [tmp_path / "salvaged"]}.get(verb, [])
@@ -213,7 +213,7 @@ def test_an_export_directory_without_files_is_accepted(export, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_missing_directory_of_an_export_is_a_failure(export, capfd):
+def test_a_directory_that_is_missing_from_an_export_is_a_failure(export, capfd):
     shutil.rmtree(export / "all_namespaces/kind_User")
     assert main(["verify", str(export)]) == 1
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
@@ -384,7 +384,7 @@ def test_surplus_entities_of_an_export_are_reported(verb, export, capfd):
 
 
 @pytest.mark.parametrize("pattern", ["*.export_metadata", "*.overall_export_metadata"])
-def test_emptied_export_metadata_is_not_called_missing(pattern, export, capfd):
+def test_emptied_export_metadata_is_not_reported_as_missing(pattern, export, capfd):
     path = max(export.rglob(pattern))
     path.write_bytes(b"")
     for verb in "verify", "info":
@@ -435,7 +435,7 @@ def test_scanning_an_incomplete_export_logs_a_warning(decode, export, caplog):
     assert message.endswith("; output-0 and 5 more listed files are empty")
 
 
-def test_scan_and_index_warn_of_a_directory_without_logs(tmp_path, caplog):
+def test_scan_and_index_warn_about_a_directory_without_logs(tmp_path, caplog):
     (tmp_path / "output-0").write_bytes(b"")
     for sources, name in (tmp_path, str(tmp_path)), ([tmp_path], f"[{tmp_path!r}]"), ([], "[]"):
         for read in cordwood.scan, cordwood.index:
@@ -579,7 +579,7 @@ def moved_and_linked(path, directory):
     path.symlink_to(path.rename(directory / path.name))
 
 
-def test_a_file_list_linked_from_another_directory_is_not_reported_missing(export, tmp_path, capfd):
+def test_a_file_list_linked_from_another_directory_is_not_reported_as_missing(export, tmp_path, capfd):
     directory = export / "all_namespaces/kind_User"
     moved_and_linked(directory / "all_namespaces_kind_User.export_metadata", tmp_path / "elsewhere")
     for path in directory.glob("output-*"):
@@ -606,7 +606,7 @@ def test_a_link_to_export_metadata_selects_the_linked_export(export, tmp_path):
     assert found.missing_files == (str(list_),)
 
 
-def test_an_export_is_complete_in_its_metadata_and_in_a_copy(export, capfd):
+def test_an_export_is_complete_according_to_its_metadata_and_a_copy_of_it(export, capfd):
     shutil.copy(next(export.glob("*.overall_export_metadata")), export / "copy.overall_export_metadata")
     exports = cordwood.info(export).exports
     assert [Path(found.path).name for found in exports] == [

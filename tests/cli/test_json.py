@@ -164,7 +164,7 @@ def test_json_output_reports_sources_that_cannot_be_read(verb, log, tmp_path):
         assert ("not a log, but text" if name == text else "No such file or directory") in values[0]["error"]
 
 
-def test_json_output_reports_sources_that_salvage_refuses(tmp_path):
+def test_json_output_reports_sources_that_salvage_rejects(tmp_path):
     """A file that belongs to another log, and a second file with the same destination."""
     (tmp_path / "old").mkdir()
     with writer_of(tmp_path / "000012.log", "x", dialect="recyclable", log_number=12) as writer:

@@ -121,7 +121,7 @@ def test_colours_do_not_change_the_text():
 @pytest.mark.parametrize(
     ("width", "columns"), [(1, 8), (40, 16), (79, 32), (80, 64), (143, 64), (144, 128), (999, 256)]
 )
-def test_the_terminal_width_sets_the_cells_per_row(width, columns):
+def test_the_terminal_width_determines_the_number_of_cells_per_row(width, columns):
     assert terminal.cells_per_row(width) == columns
 
 

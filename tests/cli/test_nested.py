@@ -86,7 +86,7 @@ def test_csv_escapes_names_with_a_lone_surrogate(tmp_path, capfd):
     assert capfd.readouterr().out == f"__file__,\\ud800,a\n{path},1,5\n{path},2,6\n"
 
 
-def test_csv_refuses_a_value_without_a_column():
+def test_csv_rejects_a_value_without_a_column():
     table = Table(PAYLOADS["json"], "csv", {"a": "int"})
     with pytest.raises(MisfitError, match="the column 'b' was not there"):
         table_pairs.fill(table, written([b'{"a":1,"b":2}']))
@@ -265,7 +265,7 @@ def test_nested_values_of_a_run_become_nested_columns(tmp_path, capfd):
     ]
 
 
-def test_deeply_nested_values_are_json():
+def test_deeply_nested_values_are_stored_as_json():
     table, _ = table_pairs.learned_of("json", written([b'{"a":' + b"[" * 30 + b"]" * 30 + b"}"]))
     kind, count = table.columns["a"], 0
     while isinstance(kind, ListOf):
@@ -394,7 +394,7 @@ def test_messages_mention_integers_of_more_than_64_bits(tmp_path, capfd):
 
 @pytest.mark.parametrize("last", [{}, {"other": 1}], ids=["one reading", "two readings"])
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_names_that_collide_in_arrow_are_not_a_usage_error(form, last, tmp_path, capfd):
+def test_names_that_collide_in_arrow_do_not_cause_a_usage_error(form, last, tmp_path, capfd):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         writer.extend(json.dumps(value).encode() for value in ({"a\0": 1, r"a\x00": 2}, last))

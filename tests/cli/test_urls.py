@@ -44,7 +44,7 @@ def run(*arguments):
     ],
     ids=" ".join,
 )
-def test_commands_print_the_same_for_a_url_as_for_its_file(arguments, path):
+def test_commands_print_the_same_output_for_a_url_as_for_its_file(arguments, path):
     url = f"file://{path}"
     expected = run(*arguments, str(path))
     assert expected[0] in {0, 3}
@@ -137,7 +137,7 @@ def test_a_client_error_names_its_source_and_other_sources_are_read(monkeypatch,
     assert "2 failed" in out
 
 
-def test_the_file_of_a_url_is_not_overwritten(path, tmp_path):
+def test_the_file_that_a_url_names_is_not_overwritten(path, tmp_path):
     before = path.read_bytes()
     other = tmp_path / "other" / "second.log"
     other.parent.mkdir()
@@ -183,7 +183,7 @@ def test_an_unknown_protocol_affects_only_its_source(arguments, path):
     assert run(*arguments, "unheard-of://a")[0] == 1
 
 
-def test_the_error_of_convert_states_a_url_with_an_unknown_protocol(path):
+def test_the_convert_error_states_a_url_with_an_unknown_protocol(path):
     for options in [], ["--as", "auto"], ["--to", "csv"]:
         status, out, err = run("convert", "--as", "raw", *options, str(path), "unheard-of://a", "-")
         assert (status, len(out) > 20) == (1, True), err
@@ -200,13 +200,13 @@ def test_json_output_states_a_url_with_an_unknown_protocol(path):
 @pytest.mark.parametrize(
     "arguments", ["write", "follow", "salvage -", "salvage --overwrite -", "convert --as raw --to csv -", "map - --svg"]
 )
-def test_writing_to_a_url_or_following_it_is_refused(arguments):
+def test_writing_to_a_url_or_following_it_is_rejected(arguments):
     status, _, err = run(*arguments.split(), "memory://a.log")
     why = "only a file on this machine can be followed" if arguments == "follow" else "URLs can only be read"
     assert (status, f"is a URL, and {why}" in err) == (2, True), err
 
 
-def test_remote_directories_and_patterns_name_many_logs(path, capsys):
+def test_remote_directories_and_patterns_can_name_many_logs(path, capsys):
     path.with_name("notes").write_bytes(b"a text, and no log")
     directory = f"file://{path.parent}/"
     assert main(["verify", directory]) == 3

@@ -67,7 +67,7 @@ def test_write_ends_quietly_if_the_named_pipe_reader_stops_early(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["lines", "nul"])
-def test_write_refuses_a_record_longer_than_the_limit(form, monkeypatch):
+def test_write_rejects_a_record_longer_than_the_limit(form, monkeypatch):
     assert _framing.RECORD_LEN_MAX == 1 << 30
     monkeypatch.setattr(_framing, "RECORD_LEN_MAX", 200_000)
     delimiter = {"lines": b"\n", "nul": b"\0"}[form]

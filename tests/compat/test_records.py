@@ -187,7 +187,7 @@ def test_a_torn_tail_of_an_unseekable_object_raises_eof_error():
 
 
 @pytest.mark.parametrize("source", ["output-0", b"content", bytearray(40)])
-def test_a_records_reader_refuses_objects_that_are_not_files(source):
+def test_a_records_reader_rejects_objects_that_are_not_files(source):
     for module in (original("leveldb_export.records"), leveldb_export, appengine):
         reader = module.RecordsReader(source)
         with pytest.raises(AttributeError):

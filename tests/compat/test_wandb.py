@@ -463,7 +463,7 @@ def test_wandb_logger_is_missing_and_nothing_is_logged(caplog, tmp_path):
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_continuing_after_an_exception_loses_no_record(damage, tmp_path):
+def test_continuing_after_an_exception_does_not_lose_records(damage, tmp_path):
     """Compared by the written records: the original also returns other data."""
     rng = random.Random(damage)
     records = compat_logs.plain_records(rng)

@@ -83,7 +83,7 @@ def check(found, count):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_a_feed_that_is_polled_after_each_new_log_misses_no_change(changes, engine, seed, tmp_path):
+def test_a_feed_that_is_polled_after_each_new_log_does_not_miss_any_change(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0

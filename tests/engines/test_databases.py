@@ -580,7 +580,7 @@ def test_every_file_of_a_pebble_log_is_needed(tmp_path):
     ]
 
 
-def test_an_unknown_manifest_edit_makes_every_log_needed(tmp_path):
+def test_every_log_is_needed_if_a_manifest_has_an_unknown_edit(tmp_path):
     directory = edited(tmp_path, b"\x69\x05\x05")
     (directory / "000008.log").write_bytes(reference.encode([b"one", b"two"]))
     flipped(directory / "000008.log", 8)
@@ -627,7 +627,7 @@ def test_a_recycled_newest_log_without_records_is_not_a_fault(recycled, capsys):
     assert len(list(Rdict(str(directory), recycling()).keys())) == 50
 
 
-def test_an_older_or_renamed_log_without_own_records_is_a_fault(recycled, tmp_path, capsys):
+def test_an_older_or_renamed_log_without_records_of_its_own_is_a_fault(recycled, tmp_path, capsys):
     directory, log = recycled
     alone = tmp_path / log.name
     shutil.copy(log, alone)
@@ -671,14 +671,14 @@ def test_a_log_of_zeros_counts_as_a_log_without_records(tmp_path, capsys):
         ([[]], 5, None),
     ],
 )
-def test_writes_that_the_manifest_counts_but_no_log_contains_are_named(sequences, last_sequence, expected, tmp_path):
+def test_writes_counted_in_a_manifest_but_not_found_in_logs_are_named(sequences, last_sequence, expected, tmp_path):
     made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
     found = [problem.missing_sequences for problem in database_in(str(tmp_path)).problems if problem.missing_sequences]
     assert found == ([expected] if expected else [])
     assert database_in(str(tmp_path)).ok
 
 
-def test_a_newest_log_that_is_truncated_between_records_lacks_writes(tmp_path, capsys):
+def test_writes_lost_by_truncating_the_newest_log_between_records_are_reported(tmp_path, capsys):
     """LevelDB opens the database without a report. A compaction counts the writes that are only in the log, too."""
     directory = opened_leveldb(tmp_path)
     [log], [manifest] = directory.glob("*.log"), directory.glob("MANIFEST-*")
@@ -819,7 +819,7 @@ def test_info_suggests_a_repair_for_a_directory_that_contains_only_tables(is_roc
         assert 0 < keys_in_leveldb(directory) <= 2_000
 
 
-def test_a_torn_newest_log_needs_no_repair(tmp_path, capsys):
+def test_a_torn_newest_log_does_not_need_a_repair(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     os.truncate(log, log.stat().st_size - 1)
@@ -1015,7 +1015,7 @@ def test_windows_paths_in_rocksdb_files_are_understood(text, tmp_path):
     assert kinds(directory) == [("table_elsewhere", "000007.sst")]
 
 
-def test_tables_and_logs_in_other_directories_are_not_missing(tmp_path):
+def test_tables_and_logs_in_other_directories_are_not_reported_as_missing(tmp_path):
     directory = tmp_path / "db"
     database = rocksdb(directory, db_paths=[tmp_path / "first", tmp_path / "second"], wal_dir=tmp_path / "logs")
     filled(database)
@@ -1068,7 +1068,7 @@ def new_file(number, path_id):
         ([], [("table_elsewhere", "000007.sst"), ("table_elsewhere", "000009.sst")]),
     ],
 )
-def test_each_rocksdb_table_is_looked_for_in_its_own_directory(here, expected, tmp_path):
+def test_each_rocksdb_table_is_searched_for_in_its_own_directory(here, expected, tmp_path):
     """Table 7 is in the first of two directories, table 9 in the second; the database may be either, or neither."""
     directory = edited(tmp_path, new_file(7, 0), new_file(9, 1))
     (directory / "LOG").write_text("SST files in /elsewhere dir, Total Num: 1, files: 000007.sst\n")
@@ -1185,7 +1185,7 @@ def test_a_newer_log_that_does_not_continue_a_torn_log_is_a_fault(tmp_path):
     assert keys_in_rocksdb(directory) < 200
 
 
-def test_absolute_consistency_refuses_every_torn_log(tmp_path):
+def test_absolute_consistency_rejects_every_torn_log(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     options = max(directory.glob("OPTIONS-*"))
@@ -1214,7 +1214,7 @@ for number in itertools.count():
 """
 
 
-def test_a_torn_log_that_makes_rocksdb_refuse_the_database_is_a_fault(tmp_path, capsys):
+def test_a_torn_log_that_makes_rocksdb_reject_the_database_is_a_fault(tmp_path, capsys):
     directory = tmp_path / "db"
     subprocess.run([sys.executable, "-c", FAMILIES, str(directory), "0", "3000"], check=False)
     logs = sorted(directory.glob("*.log"))
@@ -1304,7 +1304,7 @@ def test_pebble_accepts_an_incomplete_record_only_in_the_newest_log(more, option
 
 
 @pytest.mark.parametrize("is_newest", [False, True])
-def test_an_overwritten_last_record_damages_a_closed_pebble_log(is_newest, tmp_path):
+def test_overwriting_the_last_record_of_a_closed_pebble_log_is_reported_as_damage(is_newest, tmp_path):
     """Its end trailer, with the number of the next log, shows that the record had been written."""
     directory = edited(tmp_path)
     (directory / "marker.manifest.000001.MANIFEST-000005").write_bytes(b"")
@@ -1410,7 +1410,7 @@ def test_file_names_that_no_engine_uses_are_ignored(tmp_path):
         ("OPTIONS-000007", "\n"),
     ],
 )
-def test_parsing_any_text_file_takes_little_time(name, text, tmp_path):
+def test_any_text_file_can_be_parsed_quickly(name, text, tmp_path):
     """If each occurrence were compared with the rest of the text, this would take many minutes."""
     directory = edited(tmp_path, new_file(7, 0), bytes([2, 9]))
     (directory / name).write_text(text * ((1 << 20) // len(text)))

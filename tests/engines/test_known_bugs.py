@@ -26,7 +26,7 @@ def read(file, policy="skip", **options):
 
 
 @pytest.mark.parametrize("bit", range(16))
-def test_a_flipped_length_bit_near_the_end_hides_no_record(bit):
+def test_a_flipped_length_bit_near_the_end_does_not_hide_records(bit):
     """LevelDB takes any length beyond the end of the file for a torn write, and drops everything that follows."""
     length = bytearray(TWO[4:6])
     length[bit // 8] ^= 1 << bit % 8
@@ -82,7 +82,7 @@ def test_a_changed_type_is_damage_and_does_not_end_the_log(kind, is_first):
 
 
 @pytest.mark.parametrize("kind", sorted(set(range(256)) - set(KINDS)))
-def test_an_unknown_type_with_a_valid_checksum_loses_no_other_record(kind):
+def test_an_unknown_type_with_a_valid_checksum_does_not_lose_other_records(kind):
     """LevelDB uses types 5 and 6 as internal codes, so such a fragment ends the log. goleveldb drops the block."""
     file = ONE + fragment(kind, b"?") + TWO
     assert read(file, dialect="leveldb") == ([b"one", b"two"], [(10, 18, "unknown_kind")])

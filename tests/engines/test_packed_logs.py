@@ -58,7 +58,7 @@ def test_leveldb_reports_each_fragment_and_returns_the_other_records(tmp_path, f
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_paranoid_leveldb_refuses_a_packed_log(tmp_path, file):
+def test_a_paranoid_leveldb_rejects_a_packed_log(tmp_path, file):
     leveldb_with(tmp_path, file)
     with pytest.raises(plyvel.CorruptionError, match="unknown record type"):
         plyvel.DB(str(tmp_path), paranoid_checks=True)
@@ -82,7 +82,7 @@ def rocksdb_with(directory, file):
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("mode", ["tolerate_corrupted_tail_records", "absolute_consistency"])
-def test_rocksdb_strict_modes_refuse_a_packed_log(tmp_path, file, mode):
+def test_rocksdb_strict_modes_reject_a_packed_log(tmp_path, file, mode):
     rocksdb_with(tmp_path, file)
     with pytest.raises(Exception, match="unknown record type"):
         Rdict(str(tmp_path), rocksdb_options(getattr(DBRecoveryMode, mode)()))

@@ -109,7 +109,7 @@ def test_the_reference_reads_the_written_records(records):
 
 @pytest.mark.cell("one-file", "whole range")
 @given(files_with_ranges(), options, st.sampled_from(["skip", "stop"]))
-def test_a_damaged_file_has_the_records_and_regions_of_the_reference(file_with_range, options, policy):
+def test_a_damaged_file_has_the_same_records_and_regions_as_the_reference(file_with_range, options, policy):
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, stop=policy == "stop", **options)
@@ -151,7 +151,7 @@ def test_a_reader_raises_the_damage_that_the_reference_finds(file_with_range, op
 
 @pytest.mark.cell("one-file", "threads batches")
 @given(files, options, st.integers(0, 100_000), st.integers(1, 4))
-def test_record_batches_have_the_records_and_damage_of_the_reference(file, options, len_max, threads):
+def test_record_batches_contain_the_same_records_and_damage_as_the_reference(file, options, len_max, threads):
     expected, end = expected_events(file, **options)
     found, offsets = [], []
     with cordwood.open(file, dialect="leveldb", **options) as reader:

@@ -38,7 +38,7 @@ def test_a_batch_of_short_records_is_filled_to_target_len():
 
 
 @pytest.mark.parametrize("threads", [0, 257, 1 << 16, 1 << 40, 1 << 60, (1 << 63) - 1])
-def test_thread_counts_outside_1_to_256_are_refused(threads):
+def test_thread_counts_outside_1_to_256_are_rejected(threads):
     reader = cordwood.Reader(EMPTY)
     for call in (
         lambda: reader.record_batches(threads=threads),
@@ -136,7 +136,7 @@ def refused(call):
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "stop", "salvage"])
-def test_decompression_stops_at_256_mib_and_200_times_the_file(policy):
+def test_decompression_stops_at_256_mib_and_200_times_the_file_length(policy):
     assert len(BOMBS) < BLOCK_LEN
     for step in (next, lambda reader: next(reader.records())):
         reader = cordwood.Reader(BOMBS, on_corruption=policy)

@@ -235,7 +235,7 @@ def test_salvage_repair_and_detection_are_optional(tmp_path, capsys):
     assert run(capsys, none, must=True)[0] == 3
 
 
-def test_a_salvager_must_return_at_least_the_records_of_skip(capsys):
+def test_a_salvager_must_return_at_least_the_records_that_skip_returns(capsys):
     """S10."""
     found = {
         "all": [[[0, 10, 3, "2a94b2e9"], [10, 20, 3, "00000001"]], 0],
@@ -303,7 +303,7 @@ def test_a_foreign_reader_fails_if_it_takes_too_long_to_answer(monkeypatch):
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
 @pytest.mark.parametrize("runner", [cordwood_python, pure_python], ids=["cordwood", "reference"])
-def test_a_runner_gives_the_answers_of_the_case(runner, case, tmp_path, no_log, request):
+def test_a_runner_gives_the_answers_that_the_case_states(runner, case, tmp_path, no_log, request):
     if runner is cordwood_python and case["name"] in KNOWN:
         request.applymarker(pytest.mark.xfail(reason=KNOWN[case["name"]], strict=True))
     for task in suite.tasks_of(case, tmp_path):

@@ -42,7 +42,7 @@ UNKNOWN_CODEC = bytes.fromhex("2cf661ad010040f9")
 
 @given(files, st.sampled_from(["skip", "stop", "salvage"]))
 @example(UNKNOWN_CODEC, "skip")
-def test_a_detected_log_has_the_records_of_the_reference(file, policy):
+def test_a_detected_log_has_the_same_records_as_the_reference(file, policy):
     expected, end, refused_at = [], None, None
     try:
         *expected, end = reference.events(
@@ -69,7 +69,7 @@ def test_a_detected_log_has_the_records_of_the_reference(file, policy):
 
 @given(files)
 @example(UNKNOWN_CODEC)
-def test_a_detected_format_returns_every_record_of_a_strict_reader(file):
+def test_a_reader_that_detects_the_format_returns_every_record_of_a_strict_reader(file):
     for policy in ("skip", "salvage"):
         with cordwood.open(file, dialect="leveldb", on_corruption=policy) as reader:
             strict = {(record.offset, record.data) for record in reader.records()}
@@ -110,7 +110,7 @@ def copies(value):
     return [value, copy.deepcopy(value), *(pickle.loads(pickle.dumps(value, version)) for version in range(2, 6))]  # noqa: S301
 
 
-def test_a_detected_format_reads_the_same_records_as_a_named_format(tmp_path):
+def test_a_detected_format_gives_the_same_records_as_a_named_format(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(LOG)
     with cordwood.Reader(path) as reader:
@@ -219,7 +219,7 @@ def test_a_flipped_bit_in_the_first_fragments_loses_one_record(make):
             assert sum(region.severity == cordwood.types.Severity.CORRUPTION for region in reader.skipped) == 1, bit
 
 
-def test_a_flipped_bit_loses_one_record_with_timestamps():
+def test_a_flipped_bit_in_a_log_with_timestamps_loses_at_most_one_record():
     sizes = b"\1\0\0\0\x08\0"
     records = [b"record %02d, and its value" % index for index in range(40)]
     log = b"".join(numbered(11, sizes) + numbered(5, record) for record in records)
@@ -289,7 +289,7 @@ def test_appending_truncates_a_torn_late_record(length, tmp_path):
 
 
 @pytest.mark.parametrize("whole", [SIZES, RECORD], ids=["a record of RocksDB's own", "a record"])
-def test_crash_damage_before_a_whole_record_is_refused(whole, tmp_path):
+def test_crash_damage_before_a_whole_record_is_rejected(whole, tmp_path):
     path = tmp_path / "a.log"
     # A sector of the file that was not written.
     damaged = bytearray(RECORD + fragment(1, b"x" * 2000, {}))
@@ -375,7 +375,7 @@ def test_a_manifest_without_records_is_recognized_by_its_name(tmp_path):
         assert cordwood.salvage(tmp_path / name, tmp_path / f"new-{name}").not_kept == not_kept
 
 
-def test_a_damaged_log_with_another_name_is_not_taken_for_a_manifest(tmp_path):
+def test_a_damaged_log_with_another_name_is_not_mistaken_for_a_manifest(tmp_path):
     for index, record in enumerate(
         (b"", b"text", COMPARATOR + b"\0", bytes(12), b"\x01\x00\x00\x00\x00\x00\x00\x00\x00")
     ):

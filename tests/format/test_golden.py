@@ -71,7 +71,7 @@ def test_crc32c_accepts_any_buffer(kind):
     assert cordwood.crc32c(kind(b"123456789")) == 0xE3069283
 
 
-def test_a_writer_starts_a_log_at_the_object_position():
+def test_a_writer_starts_a_log_at_the_position_of_the_file_object():
     sink = io.BytesIO(b"header")
     sink.seek(0, io.SEEK_END)
     with cordwood.Writer(sink) as writer:

@@ -103,7 +103,7 @@ NUMBERED = {"rocksdb", "pebble", "recyclable"}
 
 
 @pytest.mark.parametrize("dialect", get_args(DialectName))
-def test_options_that_the_dialect_lacks_are_refused(dialect: Any, tmp_path: Path) -> None:
+def test_options_that_the_dialect_lacks_are_rejected(dialect: Any, tmp_path: Path) -> None:
     source, sink = tmp_path / "log", tmp_path / "sink"
     source.write_bytes(reference.encode([b"one"]))
     for options, has, message in [
@@ -140,7 +140,7 @@ def test_options_that_the_dialect_lacks_are_refused(dialect: Any, tmp_path: Path
         assert not sink.exists()
 
 
-def test_a_dialect_without_numbers_refuses_a_log_number(tmp_path: Path) -> None:
+def test_a_dialect_without_numbers_rejects_a_log_number(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"one"]))
     for call in [
@@ -200,7 +200,7 @@ def test_an_undetectable_file_keeps_the_default(tmp_path: Path) -> None:
         cordwood.plan_splits([tmp_path / "text"], 32_768)
 
 
-def test_an_option_that_contradicts_the_split_is_refused(log: Any) -> None:
+def test_an_option_that_contradicts_the_split_is_rejected(log: Any) -> None:
     path, _, found = log
     [split, *_] = cordwood.plan_splits([path], 65_536)
     same = dict(zip(FORMAT, found, strict=True)) | {"start": split.start, "end": split.end}

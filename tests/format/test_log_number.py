@@ -36,7 +36,7 @@ def renamed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["w", "x"])
-def test_writing_a_file_whose_name_has_another_log_number_is_refused(mode: str, tmp_path: Path) -> None:
+def test_writing_a_file_whose_name_has_another_log_number_is_rejected(mode: str, tmp_path: Path) -> None:
     """Every reader would treat its records as stale."""
     path = tmp_path / "000009.log"
     text = "the records belong to log 6, but the file name says 9.*name the file 000006.log"
@@ -125,7 +125,7 @@ def test_every_reader_follows_the_log_number_rule(renamed: Path, tmp_path: Path)
     assert list(cordwood.Reader(renamed.read_bytes())) == [b"one", b"two"]
 
 
-def test_a_whole_file_of_another_log_is_logged_once(
+def test_a_file_that_belongs_entirely_to_another_log_is_logged_once(
     renamed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     message = (
@@ -249,7 +249,7 @@ def test_the_command_line_prints_the_found_and_the_expected_log_number(renamed: 
     assert "leveldb logs have no log number\n  omit --log-number" in done.stderr
 
 
-def test_reading_splits_of_a_recycled_log_raises_no_error(tmp_path: Path) -> None:
+def test_reading_splits_of_a_recycled_log_does_not_raise_an_error(tmp_path: Path) -> None:
     old = write(tmp_path / "old.log", 6, [b"o" * 901] * 500)
     records = [b"%05d" % number + b"n" * 700 for number in range(100)]
     own = write(tmp_path / "own.log", 7, records)

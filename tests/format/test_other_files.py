@@ -31,7 +31,7 @@ def ordinary_files():
     }
 
 
-def test_ordinary_files_are_not_called_damaged_logs():
+def test_ordinary_files_are_not_reported_as_damaged_logs():
     by_suffix = ordinary_files()
     files = [path for paths in by_suffix.values() for path in paths if path.read_bytes().strip(b"\0")]
     if len(files) < FILES_MIN or len(by_suffix) < SUFFIXES_MIN:
@@ -96,7 +96,7 @@ def salvaged(path):
     return records
 
 
-def test_a_damaged_log_with_any_name_is_called_a_log(tmp_path):
+def test_a_damaged_log_with_any_name_is_recognized_as_a_log(tmp_path):
     chosen, all_logs, refused = random.Random(7), logs(), []
     # The name of a log is believed: under it, all records that are left come back.
     path, named = tmp_path / "x", tmp_path / "x.log"

@@ -47,7 +47,7 @@ def by_reference(file):
 
 
 @given(groups, st.sampled_from([0, 1]))
-def test_a_reader_returns_the_records_of_the_reference(groups, codec):
+def test_a_reader_returns_the_same_records_as_the_reference(groups, codec):
     file = packed_reference.encode(groups, codec)
     expected = by_reference(file)
     if expected is None:
@@ -66,7 +66,7 @@ def test_a_reader_returns_the_records_of_the_reference(groups, codec):
 
 
 @given(groups, st.sampled_from([0, 1]))
-def test_stat_counts_the_containers_of_the_reference(groups, codec):
+def test_stat_counts_the_same_containers_as_the_reference(groups, codec):
     file = packed_reference.encode(groups, codec)
     if packed_reference.read(file) is None:
         assert cordwood.stat(file).damaged_len > 0
@@ -320,7 +320,7 @@ def test_functions_that_need_a_path_reject_a_later_version(tmp_path, file, messa
 
 @REFUSED
 @pytest.mark.parametrize("verb", [["cat"], ["verify"], ["stat"], ["salvage", "new.log"]])
-def test_the_command_refuses_a_later_version(tmp_path, file, message, verb):
+def test_the_command_rejects_a_later_version(tmp_path, file, message, verb):
     (tmp_path / "a.log").write_bytes(file)
     command = [sys.executable, "-m", "cordwood", verb[0], "a.log", *verb[1:]]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)

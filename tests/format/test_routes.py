@@ -99,7 +99,7 @@ def check(reader, made, policy):
 @every_damage
 @both_policies
 @every_kind
-def test_a_whole_log_has_the_records_and_regions_of_the_model(kind, policy, damage, tmp_path):
+def test_a_whole_log_has_the_same_records_and_regions_as_the_model(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         sources = [source_of(made, seed, tmp_path)]
@@ -114,7 +114,7 @@ def test_a_whole_log_has_the_records_and_regions_of_the_model(kind, policy, dama
 @every_damage
 @both_policies
 @every_kind
-def test_adjacent_ranges_together_have_all_records_and_regions(kind, policy, damage, tmp_path):
+def test_adjacent_ranges_together_contain_all_records_and_regions(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         rng = random.Random(seed)
         made = log(kind, seed, damage)
@@ -150,7 +150,7 @@ def test_reading_from_a_record_returns_that_record_and_all_later_records(kind, t
 @every_damage
 @both_policies
 @every_kind
-def test_splits_have_each_record_and_region_once(kind, policy, damage, tmp_path):
+def test_splits_contain_each_record_and_region_exactly_once(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         source = url_or_path_of(made, seed, tmp_path)
@@ -167,7 +167,7 @@ def test_splits_have_each_record_and_region_once(kind, policy, damage, tmp_path)
 @pytest.mark.parametrize("damage", ["none", "flips"])
 @both_policies
 @every_kind
-def test_threads_find_the_records_and_regions_of_the_model(kind, policy, damage, tmp_path):
+def test_threads_find_the_same_records_and_regions_as_the_model(kind, policy, damage, tmp_path):
     made = log(kind, 0, damage, count=1_400)
     source = source_of(made, 0, tmp_path)
     with cordwood.open(source, on_corruption=policy, **made.options) as reader:
@@ -182,7 +182,7 @@ def test_threads_find_the_records_and_regions_of_the_model(kind, policy, damage,
 @every_damage
 @both_policies
 @every_kind
-def test_record_batches_have_the_records_and_regions_of_the_model(kind, policy, damage, threads, tmp_path):
+def test_record_batches_contain_the_same_records_and_regions_as_the_model(kind, policy, damage, threads, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         source = source_of(made, seed, tmp_path)
@@ -201,7 +201,7 @@ def test_record_batches_have_the_records_and_regions_of_the_model(kind, policy, 
 @every_damage
 @both_policies
 @every_kind
-def test_a_scan_has_the_rows_of_the_model(kind, policy, damage, threads, tmp_path):
+def test_a_scan_returns_the_same_rows_as_the_model(kind, policy, damage, threads, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         source = url_or_path_of(made, seed, tmp_path)
@@ -215,7 +215,7 @@ def test_a_scan_has_the_rows_of_the_model(kind, policy, damage, threads, tmp_pat
 @every_damage
 @both_policies
 @every_local_kind
-def test_an_index_has_the_records_of_the_model(kind, policy, damage, tmp_path):
+def test_an_index_contains_the_same_records_as_the_model(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         records = [record.data for record in made.records(policy)]
@@ -387,7 +387,7 @@ def test_a_follower_returns_the_records_that_replace_a_truncated_record(kind, tm
 @pytest.mark.cell("numbered compressed", "follow-pad follow-truncate")
 @pytest.mark.parametrize("on_torn_tail", ["pad", "truncate"])
 @pytest.mark.parametrize("kind", ["numbered", "compressed"])
-def test_appending_to_a_numbered_or_compressed_log_is_refused(kind, on_torn_tail, tmp_path):
+def test_appending_to_a_numbered_or_compressed_log_is_rejected(kind, on_torn_tail, tmp_path):
     path = tmp_path / "some.log"
     data = log(kind, 0).data[:-1]
     path.write_bytes(data)
@@ -403,7 +403,7 @@ def test_appending_to_a_numbered_or_compressed_log_is_refused(kind, on_torn_tail
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 @pytest.mark.parametrize("damage", ["none", "flips"])
 @every_kind
-def test_a_spark_job_has_the_rows_of_the_model(kind, damage, policy, tmp_path):
+def test_a_spark_job_returns_the_same_rows_as_the_model(kind, damage, policy, tmp_path):
     """The part of the data source that needs no Spark."""
     for seed in SEEDS:
         made = log(kind, seed, damage)
@@ -423,7 +423,7 @@ def test_a_spark_job_has_the_rows_of_the_model(kind, damage, policy, tmp_path):
 @every_damage
 @both_policies
 @pytest.mark.parametrize("kind", ["one-file", "packed", "numbered", "compressed", "remote"])
-def test_claimed_ranges_have_the_records_of_the_model(kind, policy, damage, tmp_path):
+def test_claimed_ranges_contain_the_same_records_as_the_model(kind, policy, damage, tmp_path):
     """The part of Beam's source that needs no Beam."""
     for seed in SEEDS:
         made = log(kind, seed, damage)

@@ -82,7 +82,7 @@ def test_only_the_zeros_of_preallocated_files_are_skipped(path, zeros):
 
 
 @pytest.mark.parametrize(("path", "zeros"), known(PREALLOCATED))
-def test_appending_to_a_preallocated_file_is_refused(path, zeros, tmp_path):
+def test_appending_to_a_preallocated_file_is_rejected(path, zeros, tmp_path):
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
     with pytest.raises(cordwood.TornTailError) as caught:

@@ -120,7 +120,7 @@ def test_the_site_check_reports_a_style_from_another_host(tmp_path):
     assert problems(tmp_path) == ["style.css loads from another host: https://elsewhere.example/f.woff2"]
 
 
-def test_a_release_with_the_wrong_address_or_version_is_refused(monkeypatch):
+def test_a_release_with_the_wrong_address_or_version_is_rejected(monkeypatch):
     import release_check
 
     addresses = {"repository": "https://repository.invalid/cordwood", "homepage": "https://site.invalid/cordwood"}
@@ -144,7 +144,7 @@ def test_a_release_with_the_wrong_address_or_version_is_refused(monkeypatch):
         ("<a.b+c@d.example>", False),
     ],
 )
-def test_a_release_without_a_contact_address_is_refused(name, address, is_refused, monkeypatch):
+def test_a_release_without_a_contact_address_is_rejected(name, address, is_refused, monkeypatch):
     import release_check
 
     text_of = release_check.text_of
@@ -178,7 +178,7 @@ def test_the_release_check_reports_pre_release_wording(name, text, line, tmp_pat
     assert [problem.partition(" says ")[0] for problem in found] == ([f"{name}:{line}"] if line else [])
 
 
-def test_a_release_with_pre_release_wording_is_refused(monkeypatch):
+def test_a_release_with_pre_release_wording_is_rejected(monkeypatch):
     import release_check
 
     monkeypatch.setattr(release_check, "early_words", lambda directory, names: [f"{len(names) > 100} in {directory}"])

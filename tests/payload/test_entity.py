@@ -206,7 +206,7 @@ def test_an_embedded_key_without_a_path_is_kept():
         assert entity.to_dict(record)["properties"] == {"p": expected}
 
 
-def test_records_that_are_not_entities_raise_an_error_with_offset_and_reason():
+def test_the_error_for_a_non_entity_record_states_its_offset_and_the_reason():
     for record, offset, reason in [
         (b"", 0, "missing_field"),
         (KEY + b"\x72\x05", len(KEY) + 1, "truncated"),
@@ -230,7 +230,7 @@ def test_records_that_are_not_entities_raise_an_error_with_offset_and_reason():
     assert entity.decode(bytearray(KEY)) == entity.decode(memoryview(KEY)) == entity.decode(KEY)
 
 
-def test_an_entity_that_is_nested_too_deeply_is_refused():
+def test_an_entity_that_is_nested_too_deeply_is_rejected():
     record = KEY
     for _ in range(49):
         record = entity_of(b"\x08\x13\x20\x00" + field(5, field(3, record)))

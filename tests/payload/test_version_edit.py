@@ -432,7 +432,7 @@ def test_the_repr_lists_the_first_eight_fields():
     assert repr(VersionEdit(b"\x02\x04" * 9)) == f"<cordwood.payload.VersionEdit: {names}, ...>"
 
 
-def test_an_invalid_edit_raises_an_error_with_offset_and_reason():
+def test_the_error_for_an_invalid_edit_states_its_offset_and_the_reason():
     with pytest.raises(PayloadError, match="tag 8 is unknown") as caught:
         VersionEdit(varint(2) + varint(0) + varint(8))
     assert (caught.value.offset, caught.value.length, caught.value.reason) == (2, 1, "unknown_tag")

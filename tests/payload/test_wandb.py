@@ -187,7 +187,7 @@ def test_the_description_of_a_run_has_its_command_commit_and_state(end, state, c
     assert wandb.run(records)["exit_code"] is None
 
 
-def test_environment_records_merge_and_the_last_run_record_wins():
+def test_environment_records_are_merged_and_the_last_run_record_is_used():
     parts = [{"program": "a.py", "args": ["-x"], "host": "h"}, {"git": {"commit": "c0"}}, {"executable": "/py"}]
     runs = [{"run_id": "r", "notes": "one", "tags": ["a"]}, {"run_id": "r"}]
     records = [message_of(environment=part) for part in parts] + [message_of(run=run) for run in runs]
@@ -281,7 +281,7 @@ def test_bytes_unknown_to_wandb_are_counted():
     assert wandb.to_dict(message_of(history=inside))["unknown_len"] == 4
 
 
-def test_records_that_wandb_does_not_write_raise_an_error():
+def test_decoding_records_that_wandb_does_not_write_raises_an_error():
     twice, no_json, deep, deeper = (HistoryRecord() for _ in range(4))
     nested = SummaryRecord()
     item(nested.update, ["a"] * 101, 1)
@@ -379,7 +379,7 @@ def test_a_run_that_is_killed_before_its_first_record_has_a_row(after, decode, t
     assert pa.table(cordwood.scan(tmp_path / "run-empty.wandb", decode=decode)).num_rows == 1
 
 
-def test_a_directory_of_runs_is_refused_with_a_hint(tmp_path):
+def test_a_directory_of_runs_is_rejected_with_a_hint(tmp_path):
     for function in FUNCTIONS:
         with pytest.raises(IsADirectoryError) as raised:
             list(function(tmp_path))
@@ -572,7 +572,7 @@ def test_unreadable_values_are_left_out_of_steps_and_changes(values, is_last):
     assert decoder.rest() is None
 
 
-def test_a_decoder_refuses_objects_other_than_a_buffer_and_a_payload_name():
+def test_a_decoder_rejects_objects_other_than_a_buffer_and_a_payload_name():
     with pytest.raises(TypeError, match="record must be bytes-like, not str"):
         RecordDecoder("wandb-history").row("")
     with pytest.raises(ValueError, match="'wandb-x' is not known"):
@@ -584,7 +584,7 @@ def test_a_decoder_refuses_objects_other_than_a_buffer_and_a_payload_name():
     assert RecordDecoder("wandb-run").value(record) is None
 
 
-def test_a_lone_surrogate_is_escaped_and_equal_names_are_an_error():
+def test_a_lone_surrogate_is_escaped_and_equal_names_cause_an_error():
     history = HistoryRecord()
     item(history.item, "a", r'{"\ud83d": ["\udcff\ud83d\ude00"]}')
     assert wandb.history_row(message_of(history=history)) == {"a": {r"\ud83d": ["\\udcff\U0001f600"]}}

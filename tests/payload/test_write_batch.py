@@ -164,7 +164,7 @@ def test_a_rocksdb_wide_column_operation_is_decoded(tmp_path):
 # Written by cordwood, read by them --------------------------------------------------------------
 
 
-def test_leveldb_reads_built_batches(tmp_path):
+def test_leveldb_reads_batches_built_by_cordwood(tmp_path):
     directory = tmp_path / "db"
     plyvel.DB(str(directory), create_if_missing=True).close()
     with cordwood.open(the_log_of(directory), "a") as log:
@@ -186,7 +186,7 @@ def recovered_by_rocksdb(directory, operations):
     return Rdict(str(directory), rocksdb_options(), column_families=families)
 
 
-def test_rocksdb_reads_built_batches(tmp_path):
+def test_rocksdb_reads_batches_built_by_cordwood(tmp_path):
     """RocksDB refuses a batch with a wrong count, so it agrees on which operations count."""
     operations = [
         Operation("log_data", value=b"passed over"),
@@ -245,7 +245,7 @@ def test_rocksdb_recognizes_transaction_markers(start, says, tmp_path):
         recovered_by_rocksdb(tmp_path / "db", operations)
 
 
-def test_rocksdb_refuses_the_same_wrong_count(tmp_path):
+def test_rocksdb_rejects_the_same_wrong_count(tmp_path):
     directory = tmp_path / "db"
     Rdict(str(directory), rocksdb_options()).close()
     record = bytearray(bytes(WriteBatch.build(1, [Operation("log_data", value=b"x")])))
@@ -337,7 +337,7 @@ def test_an_operation_accepts_exactly_the_attributes_of_its_kind(kind):
             WriteBatch.build(1, [Operation(kind, column_family=1, **given)])
 
 
-def test_an_engine_refuses_operations_of_other_engines():
+def test_an_engine_rejects_operations_of_other_engines():
     with pytest.raises(PayloadError) as caught:
         WriteBatch.build(1, [Operation("noop")], engine="pebble")
     assert caught.value.reason == "unknown_tag"

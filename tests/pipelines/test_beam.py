@@ -133,7 +133,7 @@ def counters_of(result):
         ("0000*.log", "raise"),
     ],
 )
-def test_a_pipeline_reads_the_records_that_single_readers_read(directory, pattern, on_corruption, bundle_len):
+def test_a_pipeline_reads_the_same_records_as_single_readers(directory, pattern, on_corruption, bundle_len):
     count, total, skipped_len = summary_of(sorted(directory.glob(pattern)), on_corruption)
     pipeline = beam.Pipeline()
     outputs = pipeline | ReadFromLog(
@@ -201,7 +201,7 @@ def test_decoded_beam_rows_match_those_of_a_scan(tmp_path):
     assert counters_of(result)["left_out"] == 1
 
 
-def test_ranges_of_independent_records_have_the_rows_of_a_scan(tmp_path):
+def test_ranges_of_independent_records_have_the_same_rows_as_a_scan(tmp_path):
     path = write(tmp_path / "a.log", [*JSON, b"not JSON"])
     with (tmp_path / "a.log").open("r+b") as file:
         file.seek(2 * BLOCK_LEN + 20_000)
@@ -339,7 +339,7 @@ def test_a_warning_names_the_file(reading, directory, tmp_path, monkeypatch, cap
 
 @pytest.mark.cell("segmented", "beam")
 @pytest.mark.parametrize("pattern", ["log", "log/", "log/*.log", "log/*000.log", "**", "*/*"])
-def test_a_segmented_log_is_refused(pattern, tmp_path):
+def test_a_segmented_log_is_rejected(pattern, tmp_path):
     """Its files, read as logs of their own, would not show that one is missing."""
     records = [b"one" * 20, b"two" * 20, b"three" * 20]
     with cordwood.open(tmp_path / "log", "a", segment_len=100) as writer:
@@ -358,7 +358,7 @@ def test_a_segmented_log_is_refused(pattern, tmp_path):
         assert_that(pipeline | beam.Create(names) | ReadAllFromLog(), equal_to(records))
 
 
-def test_the_policy_stop_is_refused():
+def test_the_stop_policy_is_rejected():
     with pytest.raises(ValueError, match="on_corruption must be 'raise', 'skip' or 'salvage', not 'stop'"):
         ReadAllFromLog(on_corruption="stop")
 
@@ -372,7 +372,7 @@ def test_the_policy_stop_is_refused():
         ({"min_bundle_size": -1}, "min_bundle_size must be at least 0, not -1"),
     ],
 )
-def test_a_wrong_read_option_is_refused_at_construction(given, message, tmp_path):
+def test_a_wrong_read_option_is_rejected_at_construction(given, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         ReadAllFromLog(**given)
     with pytest.raises(ValueError, match=message):
@@ -388,13 +388,13 @@ def test_a_wrong_read_option_is_refused_at_construction(given, message, tmp_path
         ({"triggering_frequency": 0}, "triggering_frequency must be more than 0, not 0"),
     ],
 )
-def test_a_wrong_write_option_is_refused_at_construction(given, message, tmp_path):
+def test_a_wrong_write_option_is_rejected_at_construction(given, message, tmp_path):
     with pytest.raises((ValueError, cordwood.DialectError), match=message):
         WriteToLog(str(tmp_path / "a"), **given)
 
 
 @pytest.mark.parametrize("path", [Path("a.log"), ["a.log"], b"a.log", None])
-def test_a_non_text_path_is_refused_at_construction(path):
+def test_a_non_text_path_is_rejected_at_construction(path):
     for name, made in (("file_pattern", ReadFromLog), ("file_path_prefix", WriteToLog)):
         with pytest.raises(TypeError, match=f"{name} must be a str, not {type(path).__name__}"):
             made(path)
@@ -453,7 +453,7 @@ def test_the_formats_of_files_are_detected_on_many_workers(tmp_path):
     assert all(isinstance(file, FileMetadata) for file in match)
 
 
-def test_batches_of_an_unknown_kind_are_refused():
+def test_batches_of_an_unknown_kind_are_rejected():
     with pytest.raises(ValueError, match="as_batches must be True, False or 'arrow', not 'Arrow'"):
         ReadAllFromLog(as_batches="Arrow")
 
@@ -507,7 +507,7 @@ def test_the_error_for_a_text_record_names_the_step(tmp_path):
     assert not list(tmp_path.glob("a*"))
 
 
-def test_a_prefix_that_beam_would_interpret_as_a_pattern_is_refused(tmp_path):
+def test_a_prefix_that_beam_would_interpret_as_a_pattern_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="file_path_prefix has a character of a pattern"):
         WriteToLog(str(tmp_path / "a[1]"))
 
@@ -554,7 +554,7 @@ list(sink.finalize_write(sys.argv[3], sys.argv[4:], None))
 """
 
 
-def test_a_killed_worker_leaves_no_duplicate_and_no_partial_log(tmp_path):
+def test_a_killed_worker_leaves_no_duplicate_or_partial_logs(tmp_path):
     """While it writes a bundle, and after it has renamed the first file. What Beam does then is done by hand."""
     prefix = str(tmp_path / "a")
 
@@ -994,7 +994,7 @@ def test_a_stream_removes_only_logs_of_the_same_window(tmp_path):
 
 
 @pytest.mark.parametrize("template", ["", "-SS", "-V-SS"])
-def test_a_template_that_gives_two_windows_the_same_name_is_refused(template, tmp_path):
+def test_a_template_that_gives_two_windows_the_same_name_is_rejected(template, tmp_path):
     """`V` names the seconds in which a window starts and ends, which two short ones share."""
     with pytest.raises(ValueError, match="shard_name_template of a stream needs a W, for the window: "):
         written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
@@ -1010,7 +1010,7 @@ def test_windows_of_bounded_records_share_their_logs(tmp_path):
 
 @pytest.mark.cell("one-file", "beam")
 @pytest.mark.parametrize(("change", "cell"), [(*param.values[::2],) for param in table(is_beam=True)])
-def test_a_log_that_changes_between_listing_and_reading_is_noticed(change, cell, tmp_path):
+def test_a_change_of_a_log_between_listing_and_reading_is_detected(change, cell, tmp_path):
     path = tmp_path / "logs" / "a.log"
     path.parent.mkdir()
     write_log(path, OLD)

@@ -97,12 +97,12 @@ def expected(directory, policy):
     ("name", "policy"),
     [("whole", "raise"), ("damaged", "skip"), ("damaged", "salvage"), ("numbered", "raise"), ("small", "raise")],
 )
-def test_partitions_of_every_length_have_the_records_of_a_reader(spark, logs, name, policy, partition_len):
+def test_partitions_of_every_length_contain_the_same_records_as_a_reader(spark, logs, name, policy, partition_len):
     frame = read(spark, logs / name, on_corruption=policy, partition_len=partition_len)
     assert records_of(frame) == expected(logs / name, policy)
 
 
-def test_the_table_of_skipped_regions_has_the_bytes_of_a_report(spark, logs):
+def test_the_table_of_skipped_regions_lists_the_same_bytes_as_a_report(spark, logs):
     frame = read(spark, logs / "damaged", table="skipped", partition_len=1 << 20)
     lengths = frame.groupBy("reason").agg(functions.expr("sum(end_offset - offset)")).collect()
     report = cordwood.verify(logs / "damaged" / "b.log")
@@ -114,7 +114,7 @@ def test_damage_fails_the_job_with_an_error_that_states_the_offset(spark, logs):
         read(spark, logs / "damaged").count()
 
 
-def test_a_spark_schema_selects_columns_and_refuses_unknown_names(spark, logs):
+def test_a_spark_schema_selects_columns_and_rejects_unknown_names(spark, logs):
     frame = (
         spark.read.format("cordwood").schema("length INT, offset BIGINT, salvaged BOOLEAN").load(str(logs / "whole"))
     )
@@ -123,7 +123,7 @@ def test_a_spark_schema_selects_columns_and_refuses_unknown_names(spark, logs):
         spark.read.format("cordwood").schema("value BINARY").load(str(logs / "whole")).count()
 
 
-def test_a_temporary_view_works_in_sql_and_a_catalog_table_is_refused(spark, tmp_path):
+def test_a_temporary_view_works_in_sql_but_a_catalog_table_is_rejected(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b"one", b"two"])
     options = f"using cordwood options (path '{tmp_path / 'logs'}')"
     spark.sql(f"create temporary view some_logs {options}")
@@ -181,7 +181,7 @@ def test_decoded_json_becomes_spark_columns(spark, tmp_path):
     assert frame.selectExpr("sum(n)", "max(in.text)").collect() == [(499_500, "999")]
 
 
-def test_spark_reads_a_directory_without_logs_as_empty_and_refuses_a_missing_path(spark, tmp_path):
+def test_spark_reads_a_directory_without_logs_as_empty_but_rejects_a_missing_path(spark, tmp_path):
     assert read(spark, tmp_path).count() == 0
     with pytest.raises(PySparkException, match="missing"):
         read(spark, tmp_path / "missing.log").count()
@@ -248,7 +248,7 @@ def test_a_failed_job_leaves_the_target_unchanged(spark, logs, tmp_path):
         assert hidden(target) == []
 
 
-def test_writing_a_table_with_columns_other_than_record_is_refused(spark, logs, tmp_path):
+def test_writing_a_table_with_columns_other_than_record_is_rejected(spark, logs, tmp_path):
     for frame in (read(spark, logs / "small"), spark.range(3)):
         with pytest.raises(PySparkException, match="a log has one column"):
             frame.write.format("cordwood").mode("append").save(str(tmp_path / "out"))

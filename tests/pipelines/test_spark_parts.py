@@ -97,14 +97,14 @@ def test_the_error_for_a_wrong_option_names_the_option(given, message):
         options("a.log", **given)
 
 
-def test_refusing_a_catalog_table_suggests_a_temporary_view():
+def test_the_error_for_a_catalog_table_suggests_a_temporary_view():
     """Spark passes the owner of a table that it makes, and nothing for one that it reads."""
     for given in ({"owner": "me", "path": "/logs"}, {}):
         with pytest.raises(ValueError, match=r"CREATE TEMPORARY VIEW name USING cordwood OPTIONS \(path"):
             options_of(given)
 
 
-def test_a_stream_refuses_options_that_only_jobs_support():
+def test_a_stream_rejects_options_that_only_jobs_support():
     for given in ({"on_corruption": "salvage"}, {"table": "skipped"}, {"decode": "json"}):
         with pytest.raises(ValueError, match=r"stream|on_corruption must be"):
             options_of({"path": "logs", **given}, is_stream=True)
@@ -121,12 +121,12 @@ def test_a_stream_accepts_and_checks_its_own_options():
             options_of({"path": "/logs", name: value}, is_stream=True)
 
 
-def test_a_job_without_a_path_is_refused():
+def test_a_job_without_a_path_is_rejected():
     with pytest.raises(ValueError, match="need the path"):
         options_of({})
 
 
-def test_a_job_refuses_dialects_that_do_not_support_appending():
+def test_a_job_rejects_dialects_that_do_not_support_appending():
     assert dialect_of({"path": "logs", "checkpointlocation": "x"}) == "leveldb"
     assert dialect_of({"dialect": "packed"}) == "packed"
     with pytest.raises(ValueError, match="dialect is 'pebble': it must be one of 'leveldb', 'packed'"):
@@ -174,7 +174,7 @@ def test_a_value_outside_its_column_type_raises_an_error(path):
         rows_of(options(path), {"length": pyarrow.int16()})
 
 
-def test_an_unknown_column_is_refused():
+def test_an_unknown_column_is_rejected():
     with pytest.raises(ValueError, match="no column 'value', only 'path', 'offset', 'record', 'end_offset'"):
         reading.check_columns(["offset", "value"], options("a.log"))
     with pytest.raises(ValueError, match="no column 'record', only 'path'"):
@@ -220,7 +220,7 @@ def test_damage_raises_an_error_by_default(path):
         rows_of(options(path))
 
 
-def test_more_skipped_regions_than_a_report_lists_raise_an_error(path, monkeypatch):
+def test_an_error_is_raised_if_more_regions_are_skipped_than_a_report_lists(path, monkeypatch):
     damaged(path)
     monkeypatch.setattr(reading, "_SKIPPED_MAX", len(cordwood.verify(path).skipped))
     with pytest.raises(ValueError, match="lower partition_len"):
@@ -288,7 +288,7 @@ def test_storage_options_are_a_json_object(text):
 # Decoding --------------------------------------------------------------------------------------
 
 
-def test_json_has_the_columns_of_all_logs_in_every_partition(tmp_path):
+def test_every_partition_of_json_has_the_columns_of_all_logs(tmp_path):
     lines = [b'{"n": %d, "text": "x%d", "in": {"deep": [%d.5]}}' % (n, n, n) for n in range(3_000)]
     for number in range(2):
         with cordwood.open(tmp_path / f"{number}.log", "w") as writer:
@@ -351,7 +351,7 @@ def test_the_table_of_omitted_records_requires_the_decode_option():
         options("a.log", table="left_out")
 
 
-def test_more_left_out_records_than_a_scan_lists_raise_an_error(tmp_path):
+def test_an_error_is_raised_if_more_records_are_omitted_than_a_scan_lists(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"no json"] * 1_000))
     with pytest.raises(ValueError, match="lower partition_len"):
         rows_of(options(tmp_path, decode="json", table="left_out"))
@@ -488,7 +488,7 @@ def test_an_interrupted_commit_is_repeated_completely(directory, monkeypatch):
     assert hidden(directory) == []
 
 
-def test_a_missing_log_raises_an_error_and_adds_no_record(directory):
+def test_a_missing_log_causes_an_error_and_does_not_add_records(directory):
     first = job(directory)
     part = first.write(0, 1, batches_of(b"one"))
     with pytest.raises(FileNotFoundError):
@@ -514,7 +514,7 @@ def test_overwriting_replaces_the_logs_of_earlier_jobs(directory):
     assert hidden(directory) == []
 
 
-def test_overwriting_refuses_a_directory_with_other_files(directory):
+def test_overwriting_a_directory_with_other_files_is_rejected(directory):
     directory.mkdir()
     (directory / "mine.log").write_bytes(b"")
     with pytest.raises(FileExistsError, match=r"contains mine\.log"):
@@ -525,7 +525,7 @@ def test_overwriting_refuses_a_directory_with_other_files(directory):
 
 
 @pytest.mark.parametrize("name", ["part-00000.parquet", "part-two/mine.txt"])
-def test_overwriting_refuses_other_files_named_like_logs(directory, name):
+def test_overwriting_other_files_named_like_logs_is_rejected(directory, name):
     """The files of Spark's own formats are named `part-...`, too."""
     (directory / name).parent.mkdir(parents=True)
     (directory / name).write_bytes(b"mine")
@@ -551,7 +551,7 @@ def test_old_logs_are_restored_if_the_new_logs_cannot_be_moved(directory, monkey
     assert hidden(directory) == []
 
 
-def test_a_file_or_a_segmented_log_is_refused_as_a_target(tmp_path):
+def test_a_file_or_a_segmented_log_is_rejected_as_a_target(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"one"]))
     with pytest.raises(ValueError, match="is not a directory"):
         job(tmp_path / "a.log")
@@ -709,7 +709,7 @@ def test_damage_ends_a_stream_unless_the_policy_is_skip(tmp_path):
     assert read_batch(given, start)[0] == []
 
 
-def test_following_a_url_in_a_stream_is_refused():
+def test_following_a_url_in_a_stream_is_rejected():
     with pytest.raises(ValueError, match="is a URL"):
         following.ends_of(stream_of("memory://logs/a.log"), {})
 
@@ -771,7 +771,7 @@ def test_a_batch_limits_the_number_of_logs_without_skipping_any(tmp_path):
     assert (sorted(found, key=int), count) == ([b"%d" % number for number in range(23)], 5)
 
 
-def test_a_limited_batch_takes_the_longest_waiting_logs_first(tmp_path):
+def test_a_limited_batch_reads_the_longest_waiting_logs_first(tmp_path):
     make_logs(tmp_path, 3)
     for number, time in ((0, 300), (1, 100), (2, 200)):
         os.utime(tmp_path / f"{number:05}.log", (time, time))

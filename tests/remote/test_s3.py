@@ -115,7 +115,7 @@ def log():
 
 @pytest.mark.cell("remote", "whole")
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_s3_object_has_the_records_of_the_local_file(kind, bucket, log, server):
+def test_an_s3_object_has_the_same_records_as_the_local_file(kind, bucket, log, server):
     file, _ = log
     with cordwood.open(bucket(kind, file)) as reader:
         assert list(reader) == list(cordwood.open(file))

@@ -121,7 +121,7 @@ def test_a_last_segment_without_its_start_can_be_opened_repeatedly(tmp_path, dia
     assert ("truncate" in opened) == (len(sizes) == 1)
 
 
-def test_a_sole_segment_without_its_start_is_refused(tmp_path):
+def test_a_sole_segment_without_its_start_is_rejected(tmp_path):
     # Nothing precedes it, so nothing but its bytes shows that it is a log.
     path = tmp_path / "log"
     path.mkdir()

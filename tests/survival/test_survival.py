@@ -40,7 +40,7 @@ def survive(program, directory, count, seed, capsys, *more):
 
 
 @pytest.mark.parametrize("part", range(len(KILLS)))
-def test_killed_writers_lose_no_acknowledged_record(tmp_path, capsys, part):
+def test_killed_writers_do_not_lose_acknowledged_records(tmp_path, capsys, part):
     result = survive("kills.py", tmp_path, KILLS[part], 20261121 + part, capsys)
     assert result["records"] > 10 * KILLS[part]
     if KILLS[part] >= 200:  # Fewer kills may all fall between two writes.
@@ -48,7 +48,7 @@ def test_killed_writers_lose_no_acknowledged_record(tmp_path, capsys, part):
 
 
 @pytest.mark.parametrize("part", range(len(KILLS_OF_PACKED)))
-def test_killed_writers_of_packed_logs_lose_no_acknowledged_record(tmp_path, capsys, part):
+def test_killed_writers_of_packed_logs_do_not_lose_acknowledged_records(tmp_path, capsys, part):
     result = survive("kills.py", tmp_path, KILLS_OF_PACKED[part], 20261125 + part, capsys, "packed")
     assert result["records"] > 10 * KILLS_OF_PACKED[part]
     if KILLS_OF_PACKED[part] >= 100:  # About every ninth leaves a torn end.
@@ -56,7 +56,7 @@ def test_killed_writers_of_packed_logs_lose_no_acknowledged_record(tmp_path, cap
 
 
 @pytest.mark.parametrize("part", range(len(KILLS_IN_SEGMENTS)))
-def test_killed_writers_of_segmented_logs_lose_no_acknowledged_record(tmp_path, capsys, part):
+def test_killed_writers_of_segmented_logs_do_not_lose_acknowledged_records(tmp_path, capsys, part):
     packed = ["packed"] if part % 4 == 3 else []
     result = survive("segments.py", tmp_path, KILLS_IN_SEGMENTS[part], 20261126 + part, capsys, *packed)
     assert result["records"] > 100 * KILLS_IN_SEGMENTS[part]

@@ -184,7 +184,7 @@ def escaped(data):
 
 @pytest.mark.parametrize("change", [bytes, spoiled])
 @pytest.mark.parametrize("name", LOGS)
-def test_the_page_gives_the_answers_of_the_command_for_a_dropped_log(page, tmp_path, name, change):
+def test_the_page_gives_the_same_answers_as_the_command_for_a_dropped_log(page, tmp_path, name, change):
     path = tmp_path / Path(name).name
     path.write_bytes(change((VECTORS / name).read_bytes()))
     found = drop(page, path)
@@ -246,7 +246,7 @@ def test_markup_in_names_and_records_is_text(page, tmp_path):
     save(page)
 
 
-def test_the_page_refuses_other_files_with_the_message_of_the_command(page, tmp_path):
+def test_the_page_rejects_other_files_with_the_message_of_the_command(page, tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 200)
     found = drop(page, path)
@@ -271,7 +271,7 @@ def test_the_page_recognizes_an_empty_file_and_a_file_of_zeros(page, tmp_path):
         assert drop(page, path)["title"] == title
 
 
-def test_the_page_refuses_a_decompression_bomb(page, tmp_path):
+def test_the_page_rejects_a_decompression_bomb(page, tmp_path):
     path = tmp_path / "bomb.log"
     path.write_bytes(bomb(100) * 3)
     assert drop(page, path)["title"] == "Not read"
@@ -301,7 +301,7 @@ def test_a_hundred_thousand_regions_are_counted_but_not_listed(page, tmp_path):
     assert page.inner_text("table + p.try-quiet").startswith("and 99,800 more regions")
 
 
-def test_the_page_refuses_a_file_that_is_too_long(page, tmp_path):
+def test_the_page_rejects_a_file_that_is_too_long(page, tmp_path):
     path = tmp_path / "long.log"
     with path.open("wb") as file:
         file.truncate((1 << 30) + 1)

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_an_oversized_record_is_kept() {
+    fn all_parts_of_an_oversized_record_are_discarded() {
         let mut assembler = limited_to(3);
         let region = |start, end, reason| Pushed::Skipped(SkippedRegion::new(start..end, reason));
         assert_eq!(push(&mut assembler, Kind::First, 0, b"abc"), Pushed::Pending);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_oversized_record_that_breaks_off_is_one_region() {
+    fn an_oversized_record_that_breaks_off_is_reported_as_one_region() {
         for interruption in [Interruption::NewRecord, Interruption::Damage, Interruption::EndOfFile] {
             let mut assembler = limited_to(3);
             assert!(matches!(

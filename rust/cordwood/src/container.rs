@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_has_its_shortest_form_and_at_most_five_bytes() {
+    fn a_varint_must_be_in_its_shortest_form_of_at_most_five_bytes() {
         let max = (1 << 35) - 1;
         for (value, bytes) in [
             (0, &b"\x00"[..]),

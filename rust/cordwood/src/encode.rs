@@ -690,7 +690,7 @@ mod tests {
     /// After a panic in `as_ref`, the encoder can still be used, and the records encoded before the
     /// panic are kept.
     #[test]
-    fn a_panic_in_as_ref_loses_no_earlier_record() {
+    fn a_panic_in_as_ref_does_not_lose_earlier_records() {
         struct Record(&'static [u8]);
         impl AsRef<[u8]> for Record {
             fn as_ref(&self) -> &[u8] {
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_a_record_needs_no_more_room_than_its_encoded_length() {
+    fn encoding_a_record_requires_only_as_much_space_as_its_encoded_length() {
         for len in [0, 16, 17, 100, 1000, 32_761, 32_762, 100_000] {
             let record = vec![1; len];
             let encoded_len = crate::format::encoded_len(0, len as u64) as usize;

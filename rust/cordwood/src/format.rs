@@ -283,7 +283,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn encoding_and_decoding_a_header_round_trips() {
+    fn a_header_is_unchanged_after_encoding_and_decoding() {
         let header = Header {
             masked_crc: 0x7ab3_5fdd,
             len: 0x0304,

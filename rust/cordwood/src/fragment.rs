@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_past_the_file_is_torn_but_past_the_block_is_damage() {
+    fn a_fragment_that_exceeds_its_file_is_torn_but_exceeding_its_block_is_damage() {
         let whole = fragment(1, &[b'x'; 200]);
         assert_eq!(reason(find_at_end(&whole[..150])), Some(Reason::TornTail));
         let mut damaged = whole.clone();

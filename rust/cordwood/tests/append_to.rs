@@ -75,7 +75,7 @@ fn append_keeps_the_dialect_of_the_log() {
 }
 
 #[test]
-fn append_names_the_dialect_that_cannot_read_the_file() {
+fn the_append_error_names_the_dialect_that_cannot_read_the_file() {
     let files = [
         (LogFormat::new(Dialect::WANDB), Dialect::LEVELDB),
         (LogFormat::new(Dialect::LEVELDB), Dialect::WANDB),
@@ -103,7 +103,7 @@ fn append_accepts_a_dialect_with_identical_fragments() {
 }
 
 #[test]
-fn append_refuses_logs_with_log_numbers_or_compression() {
+fn append_rejects_logs_with_log_numbers_or_compression() {
     let numbered = log_of(
         LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
         [b"one", &[0; 1200]],
@@ -157,7 +157,7 @@ fn a_file_without_a_valid_fragment_is_not_truncated() {
 /// The first blocks are damaged, so neither the dialect nor the number of the log can be detected.
 /// No reader would read LevelDB fragments after its end.
 #[test]
-fn an_unrecognised_log_is_not_padded() {
+fn an_unrecognized_log_is_not_padded() {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_log_number(7)).unwrap();
     while file.len() < 10 * BLOCK_LEN {
@@ -241,7 +241,7 @@ fn append_never_truncates_a_short_text_file() {
 /// The error names the format of the file, not only the damage. It does so even if the file is
 /// longer than the bytes that detection reads, or if a dialect is named.
 #[test]
-fn append_names_the_format_of_a_foreign_file() {
+fn the_append_error_names_the_format_of_a_foreign_file() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
     for policy in POLICIES {
         let (_, log) = open(&text, options().with_on_torn_tail(policy));
@@ -326,7 +326,7 @@ fn padding_after_damage_and_zeros_consists_of_zeros() {
 
 /// The first fragment is valid, so it proves a log although the record is torn.
 #[test]
-fn a_torn_record_of_two_blocks_is_truncated_if_it_is_alone() {
+fn a_torn_record_that_spans_two_blocks_is_truncated_if_it_is_alone() {
     let whole = leveldb_log([&[b'x'; 40_000]]);
     for len in [BLOCK_LEN, BLOCK_LEN + 3, BLOCK_LEN + 5_000] {
         let (double, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::Truncate));
@@ -351,7 +351,7 @@ fn zeros_in_the_next_block_reveal_a_torn_write() {
 /// If no sector after the first one was written, the hint suggests the option that truncates the
 /// file. If a bit was flipped, it suggests the option that keeps the bytes.
 #[test]
-fn append_refuses_damage_and_suggests_an_option() {
+fn append_rejects_damage_and_suggests_an_option() {
     let file = leveldb_log([b"one".as_slice(), &[b'x'; 3000]]);
     let (mut unwritten, mut flipped) = (file.clone(), file);
     unwritten[512..].fill(0);
@@ -552,7 +552,7 @@ fn create_known(inode: u64) -> (Double, LogFile) {
 /// After a failed sync, Linux marks the pages as clean. The bytes can still be read, but are not on
 /// the disk, and another sync succeeds.
 #[test]
-fn bytes_of_a_failed_sync_are_rewritten() -> Result<(), Error> {
+fn the_bytes_that_a_failed_sync_did_not_cover_are_rewritten() -> Result<(), Error> {
     let (double, log) = create_known(1);
     log.append_sync(b"one")?;
     log.append(b"two")?;
@@ -634,7 +634,7 @@ fn the_bytes_after_a_checkpoint_are_rewritten() -> Result<(), Error> {
 
 /// A checkpoint after the end of the file is refused, however large it is.
 #[test]
-fn a_checkpoint_after_the_end_is_refused() {
+fn a_checkpoint_past_the_end_of_the_file_is_rejected() {
     let file = leveldb_log([b"one"]);
     for checkpoint in [
         11,
@@ -698,7 +698,7 @@ fn a_checkpoint_inside_the_first_header_is_rejected() {
 
 /// With a checkpoint in a later block, the mark at the start of the file is not read.
 #[test]
-fn a_later_version_is_rejected_with_every_checkpoint() {
+fn a_log_of_a_later_version_is_rejected_for_any_checkpoint() {
     let mark = common::fragment(0x48, b"cordwood\x02\0");
     let rest = common::fragment(1, &vec![b'x'; BLOCK_LEN - mark.len() - HEADER_LEN]);
     let file = [mark, rest, common::fragment(1, b"one")].concat();

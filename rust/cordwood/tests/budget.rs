@@ -157,7 +157,7 @@ fn the_suggested_option_lifts_the_budget() {
 
 /// Data that compresses well reaches the limit only after 256 MiB.
 #[test]
-fn engine_logs_fit_the_budget() {
+fn logs_written_by_engines_fit_within_the_budget() {
     let mut file = Vec::new();
     let mut encoder =
         Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd)).unwrap();
@@ -237,7 +237,7 @@ fn container_of(record_len: u64) -> Vec<u8> {
 
 /// Rule C6 limits each container, however many bytes of the file precede it.
 #[test]
-fn a_container_declares_at_most_256_mib() {
+fn a_container_can_declare_at_most_256_mib() {
     let fits = packed(&container_of(256 * MIB - 4));
     let mut reader = Reader::from_slice(&fits, ReadOptions::default());
     assert_eq!(reader.next_record().unwrap().unwrap().data.len() as u64, 256 * MIB - 4);

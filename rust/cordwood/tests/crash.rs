@@ -446,7 +446,7 @@ fn a_crash_after_unsynced_appends_keeps_the_synced_records() {
 }
 
 #[test]
-fn records_of_all_lengths_survive_a_crash_once_synced() {
+fn records_of_all_lengths_survive_a_crash_once_they_are_synced() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.append(3);
@@ -620,7 +620,7 @@ impl Encoded {
 }
 
 #[test]
-fn a_crash_during_recovery_loses_no_durable_record() {
+fn a_crash_during_recovery_does_not_lose_durable_records() {
     for &format in FORMATS {
         for (name, torn) in torn_logs(format) {
             for on_torn_tail in [OnTornTail::Truncate, OnTornTail::PadToBlock] {
@@ -704,7 +704,7 @@ fn a_new_log_that_replaces_an_old_log_survives_a_crash() {
 }
 
 #[test]
-fn failed_writes_before_a_crash_lose_no_durable_record() {
+fn failed_writes_before_a_crash_do_not_lose_durable_records() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.append_sync(600);

@@ -195,7 +195,7 @@ fn for_each_offset(log: &Log, check: impl Fn(usize) + Sync) {
 }
 
 #[test]
-fn the_log_has_each_kind_of_fragment() {
+fn the_test_log_contains_each_kind_of_fragment() {
     let log = three_blocks();
     let kinds = |log: &Log| -> Vec<u8> { log.fragments.iter().map(|&(at, _)| log.header(at).kind).collect() };
     assert!([1, 2, 3, 4].iter().all(|kind| kinds(&log).contains(kind)));
@@ -333,7 +333,7 @@ fn flip_shows_as(reason: Reason) -> bool {
 
 /// Two flipped bits in a block are two damaged places. The records between them are kept, too.
 #[test]
-fn two_flips_in_a_block_lose_two_records() {
+fn two_flipped_bits_in_a_block_lose_two_records() {
     let log = three_blocks();
     let in_first_block = log.fragments.iter().filter(|&&(at, _)| at < BLOCK_LEN);
     let places: Vec<usize> = in_first_block.flat_map(|&(at, _)| [at, at + 6]).collect();
@@ -371,7 +371,7 @@ fn leveldb_reports_only_the_first_damage_in_a_block() -> Result<(), Error> {
 }
 
 #[test]
-fn a_destroyed_header_loses_its_record() {
+fn a_record_is_lost_if_its_header_is_destroyed() {
     let log = three_blocks();
     for &(at, record) in &log.fragments {
         for fill in [0, 0xff] {
@@ -603,7 +603,7 @@ fn regions_of(file: &[u8]) -> Vec<SkippedRegion> {
 }
 
 #[test]
-fn the_text_of_a_one_byte_region_uses_the_singular() {
+fn the_description_of_a_one_byte_region_uses_the_singular() {
     for (len, words) in [(1, "1 byte at offset 0: "), (2, "2 bytes at offset 0: ")] {
         let text = regions_of(&[0, 0][..len])[0].to_string();
         assert!(text.starts_with(words), "{text}");
@@ -612,7 +612,7 @@ fn the_text_of_a_one_byte_region_uses_the_singular() {
 
 /// If findings are appended, the zeros at the end of the log may extend over several parts.
 #[test]
-fn appended_findings_keep_the_zeros_at_the_end() {
+fn appending_findings_keeps_the_zeros_at_the_end() {
     let mut file = vec![0; 2 * BLOCK_LEN];
     Encoder::new(file.len() as u64).encode(b"one", &mut file);
     file.resize(3 * BLOCK_LEN, 0);

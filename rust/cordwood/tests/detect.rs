@@ -89,7 +89,7 @@ fn table(magic: &[u8; 8], len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn other_formats_are_named() {
+fn other_file_formats_are_identified_by_name() {
     for (format, bytes) in foreign() {
         if bytes.len() < DETECT_LEN {
             assert_eq!(detect(&bytes), Detection::Foreign(format));
@@ -174,7 +174,7 @@ fn the_format_of_a_file_without_evidence_is_unclear() {
 
 /// The first block is zeros or damaged, and a later block shows the dialect.
 #[test]
-fn a_later_block_shows_the_dialect() {
+fn the_dialect_can_be_detected_from_a_later_block() {
     for (wire, dialect) in [
         (Wire::Plain, LogFormat::new(Dialect::LEVELDB)),
         (

@@ -62,7 +62,7 @@ fn recyclable_full() {
 }
 
 #[test]
-fn unnumbered_rocksdb_and_pebble_logs_have_the_bytes_of_leveldb() {
+fn unnumbered_rocksdb_and_pebble_logs_have_the_same_bytes_as_leveldb_logs() {
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
         let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
         check_both_ways(LogFormat::new(dialect), Dialect::LEVELDB, b"foo", file);
@@ -148,7 +148,7 @@ fn a_pebble_end_trailer_has_its_golden_bytes() {
 
 /// The source is Pebble's TestRecycleLogNumberOverflow.
 #[test]
-fn the_greatest_log_number_has_a_pebble_end_trailer() {
+fn a_pebble_log_with_the_greatest_number_has_an_end_trailer() {
     let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(u32::MAX);
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, dialect).unwrap();

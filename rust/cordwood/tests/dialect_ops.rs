@@ -218,7 +218,7 @@ fn salvage_does_not_change_an_undamaged_log() -> Result<(), Box<dyn std::error::
 /// it contained everything that could be saved.
 #[cfg(not(feature = "zstd"))]
 #[test]
-fn salvage_of_a_compressed_log_is_refused_without_zstd() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_rejects_compressed_logs_without_zstd() -> Result<(), Box<dyn std::error::Error>> {
     // These are RocksDB's record that declares the compression, and a fragment.
     let file = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let directory = tempfile::tempdir()?;
@@ -338,7 +338,7 @@ fn salvage_keeps_the_version_of_the_file_header() -> Result<(), Box<dyn std::err
 
 /// The first blocks would normally show the number, but they are destroyed.
 #[test]
-fn salvage_keeps_a_log_number_that_only_a_late_block_shows() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_keeps_a_log_number_found_in_a_late_block() -> Result<(), Box<dyn std::error::Error>> {
     let numbered = LogFormat::new(Dialect::RECYCLABLE).with_log_number(3);
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, numbered)?;
@@ -407,7 +407,7 @@ fn salvage_writes_salvaged_records_in_the_form_of_the_log() -> Result<(), Box<dy
 
 /// Every reader of a file with this name would take the records for remains of an older log.
 #[test]
-fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_rejects_the_file_name_of_another_log() -> Result<(), Box<dyn std::error::Error>> {
     let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
     for (name, is_right) in [("000123.log", true), ("saved.log", true), ("000124.log", false)] {
         match salvage_as(file, name, &SalvageOptions::default()) {
@@ -420,7 +420,7 @@ fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::er
 
 /// One of the calls succeeds, and the others report that the file exists.
 #[test]
-fn competing_salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
+fn concurrent_salvages_to_one_file_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
     let (file, _) = log(LogFormat::new(Dialect::LEVELDB));
     let directory = tempfile::tempdir()?;
     let source = directory.path().join("source.log");

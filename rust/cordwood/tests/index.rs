@@ -304,7 +304,7 @@ fn a_segmented_log_with_pruned_or_missing_segments_is_indexed() {
 /// Records that are read together may be in two segments. The next records may be in a container of
 /// the second segment, and that container has been opened only up to the last record read.
 #[test]
-fn a_container_in_the_next_segment_is_indexed_whole() {
+fn a_container_in_the_next_segment_is_indexed_completely() {
     let mut random = Random(8);
     let directory = tempfile::tempdir().expect("a directory");
     let options = LogFileOptions::default().with_format(Dialect::PACKED);
@@ -431,7 +431,7 @@ fn sixteen_threads_read_the_requested_records() {
 }
 
 #[test]
-fn indexing_reports_the_bytes_that_a_truncated_log_lacks() {
+fn indexing_reports_the_bytes_missing_from_a_truncated_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&records(100, &mut Random(6)), Dialect::LEVELDB.into());
@@ -460,7 +460,7 @@ fn indexing_reports_the_bytes_that_a_truncated_log_lacks() {
 }
 
 #[test]
-fn an_index_returns_its_records_even_if_the_log_grew_later() {
+fn an_index_returns_its_records_even_if_the_log_grows_later() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let written = records(100, &mut Random(6));
@@ -477,7 +477,7 @@ fn an_index_returns_its_records_even_if_the_log_grew_later() {
 
 /// If a record was damaged after indexing, no policy returns another record in its place.
 #[test]
-fn reading_a_record_that_was_damaged_after_indexing_is_an_error() {
+fn reading_a_record_that_was_damaged_after_indexing_returns_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut random = Random(7);
@@ -521,7 +521,7 @@ fn reading_a_record_that_was_damaged_after_indexing_is_an_error() {
 
 /// Under this policy, reading from another place would return other records.
 #[test]
-fn replacing_an_indexed_log_with_a_log_of_equal_length_is_an_error() {
+fn replacing_an_indexed_log_with_a_log_of_equal_length_causes_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&vec![vec![b'x'; 10]; 3000], Dialect::LEVELDB.into());

@@ -66,7 +66,7 @@ fn write_error<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<i32>, u6
 // Writes ----------------------------------------------------------------------------------------
 
 #[test]
-fn a_flush_makes_one_write() -> Result<(), Error> {
+fn each_flush_performs_exactly_one_write() -> Result<(), Error> {
     let (double, log) = plain();
     for len in [0, 10, 40_000, 100_000] {
         log.append(&vec![7; len])?;
@@ -226,7 +226,7 @@ fn a_failed_write_rolls_back_its_append() -> Result<(), Error> {
 
 /// After a failed call, either nothing has changed, or the log accepts no more records.
 #[test]
-fn a_failed_call_leaves_the_log_unchanged_or_fails_the_log() {
+fn a_failed_call_leaves_the_log_unchanged_or_marks_it_as_failed() {
     type Call = (&'static str, fn(&LogFile) -> Result<u64, Error>);
     let calls: [Call; 7] = [
         ("append", |log| log.append(b"two")),
@@ -373,7 +373,7 @@ fn check_each_piece(
 
 /// If the file cannot be truncated after a piece has failed, nothing more may be written to it.
 #[test]
-fn a_failed_rollback_of_a_long_record_fails_the_log() -> Result<(), Error> {
+fn a_failed_rollback_of_a_long_record_marks_the_log_as_failed() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
         for failing in 0..4 {
             let (double, log) = create(options.clone());
@@ -455,7 +455,7 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
 /// Without the truncation and the sync, a crash could leave bytes of the failed write after the
 /// bytes of the next write.
 #[test]
-fn a_failed_write_is_truncated_and_synced() -> Result<(), Error> {
+fn after_a_failed_write_the_file_is_truncated_and_synced() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
         let (double, log) = create(options);
         log.append(b"one")?;
@@ -474,7 +474,7 @@ fn a_failed_write_is_truncated_and_synced() -> Result<(), Error> {
 }
 
 #[test]
-fn a_failed_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
+fn a_failed_write_that_cannot_be_undone_marks_the_log_as_failed() -> Result<(), Error> {
     let (double, log) = plain();
     log.append_sync(b"one")?;
     log.append(b"two")?;
@@ -518,7 +518,7 @@ fn a_failed_write_that_cannot_be_undone_fails_the_log() -> Result<(), Error> {
 /// When an append returns, the operating system has the record. Each append is one write. A long
 /// record, and the records of an `extend`, take one write for every 256 KiB.
 #[test]
-fn by_default_each_append_makes_one_write() -> Result<(), Error> {
+fn by_default_each_append_performs_one_write() -> Result<(), Error> {
     let (double, log) = create(LogFileOptions::default());
     let mut lens = Vec::new();
     for len in [0, 10, 40_000, (256 << 10) - 1] {
@@ -565,7 +565,7 @@ fn by_default_a_failed_write_rolls_back_its_append() -> Result<(), Error> {
 /// If an iterator panics, the writer has failed. The records appended before are in the log, but no
 /// part of the interrupted batch is in the file.
 #[test]
-fn a_panic_during_append_fails_the_log() -> Result<(), Error> {
+fn a_panic_during_append_marks_the_log_as_failed() -> Result<(), Error> {
     let (double, log) = plain();
     log.append_sync(b"one")?;
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -592,7 +592,7 @@ fn a_panic_during_append_fails_the_log() -> Result<(), Error> {
 // Syncs -----------------------------------------------------------------------------------------
 
 #[test]
-fn a_failed_sync_fails_the_log() -> Result<(), Error> {
+fn a_failed_sync_marks_the_log_as_failed() -> Result<(), Error> {
     let (double, log) = plain();
     log.append_sync(b"one")?;
     log.append(b"two")?;
@@ -656,7 +656,7 @@ fn each_sync_policy_syncs_on_schedule() -> Result<(), Error> {
 }
 
 #[test]
-fn an_extend_without_records_does_not_sync() -> Result<(), Error> {
+fn extend_does_not_sync_if_it_receives_no_records() -> Result<(), Error> {
     let none: [&[u8]; 0] = [];
     for policy in [
         SyncPolicy::EveryAppend,
@@ -673,7 +673,7 @@ fn an_extend_without_records_does_not_sync() -> Result<(), Error> {
 }
 
 #[test]
-fn an_append_after_the_interval_syncs() -> Result<(), Error> {
+fn an_append_after_the_interval_triggers_a_sync() -> Result<(), Error> {
     let double = Double::default();
     let interval = Duration::from_millis(30);
     let options = buffered().with_sync(SyncPolicy::EveryInterval(interval));
@@ -879,7 +879,7 @@ fn a_record_that_changes_between_reads_is_written_as_one_value() -> Result<(), E
 /// If a storage panics during a sync, no thread may keep waiting. This includes the threads that
 /// wait for that sync and the thread that closes the log.
 #[test]
-fn a_panic_during_sync_fails_the_log() {
+fn a_panic_during_sync_marks_the_log_as_failed() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     double.state().sync_faults = [Fault::Panic].into();
@@ -940,7 +940,7 @@ fn close_waits_for_waiting_threads() {
 // On disk ---------------------------------------------------------------------------------------
 
 #[test]
-fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(), Box<dyn std::error::Error>> {
+fn a_second_writer_is_rejected_until_the_first_ends() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     let log = LogFile::create_new(&path, buffered())?;
@@ -981,7 +981,7 @@ fn a_torn_tail_is_truncated_from_the_file() -> Result<(), Box<dyn std::error::Er
 }
 
 #[test]
-fn an_interrupted_open_names_the_file() -> Result<(), Box<dyn std::error::Error>> {
+fn the_error_for_an_interrupted_open_names_the_file() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     LogFile::create(&path, buffered())?.append_sync(b"one")?;
@@ -994,7 +994,7 @@ fn an_interrupted_open_names_the_file() -> Result<(), Box<dyn std::error::Error>
 
 #[test]
 #[cfg(unix)]
-fn appending_to_a_device_is_refused() {
+fn appending_to_a_device_is_rejected() {
     let refused = LogFile::append_to("/dev/null", buffered());
     assert_error!(refused, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput);
 }

@@ -164,14 +164,14 @@ fn two_threads_share_a_sync_of_a_packed_log() {
 }
 
 #[test]
-fn a_failed_sync_fails_every_waiting_thread() {
+fn a_failed_sync_returns_an_error_to_every_waiting_thread() {
     check(true, FlushPolicy::EveryAppend, false);
 }
 
 /// The truncation after a failed write also syncs, possibly at the same time as the other thread.
 /// Only one of the two threads gets the error of the disk, and no record may be acknowledged.
 #[test]
-fn a_failed_sync_after_truncation_fails_every_waiting_thread() {
+fn a_failed_sync_after_truncation_returns_an_error_to_every_waiting_thread() {
     let file = || File {
         first_sync_fails: true,
         second_write_fails: true,
@@ -305,7 +305,7 @@ fn check_segments(options: LogFileOptions, beside: impl Fn(&SegmentedLog) + Send
 
 /// One thread starts the next segment, while the other may wait for a record in the last one.
 #[test]
-fn two_threads_can_start_segments_while_another_waits() {
+fn two_threads_can_start_segments_while_another_thread_waits() {
     check_segments(LogFileOptions::default(), |_| {});
 }
 
@@ -318,7 +318,7 @@ fn segments_rotate_and_expire_during_appends() {
 }
 
 #[test]
-fn segments_that_two_threads_start_expire_during_pruning() {
+fn segments_started_by_two_threads_expire_during_pruning() {
     check_segments(LogFileOptions::default().with_retention_bytes(0), |log| {
         log.prune_before(u64::MAX).expect("nothing fails");
     });

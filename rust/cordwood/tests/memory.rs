@@ -20,7 +20,7 @@ fn peak() -> u64 {
 }
 
 #[test]
-fn reading_a_long_record_takes_little_memory() {
+fn reading_a_long_record_uses_little_memory() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("long.log");
     let mut file = BufWriter::new(File::create(&path).unwrap());

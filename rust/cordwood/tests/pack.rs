@@ -106,7 +106,7 @@ fn a_packed_log_has_a_mark_and_containers() -> Result<(), Error> {
 /// Two packed logs that were joined have a mark in the middle. The mark is not a record, so
 /// unpacking drops it.
 #[test]
-fn unpacking_drops_a_mark_in_the_middle() -> Result<(), Error> {
+fn unpacking_drops_a_mark_in_the_middle_of_a_log() -> Result<(), Error> {
     assert_eq!(
         pack(&[MARK_STORED, FOO, MARK_STORED, FOO].concat(), Dialect::LEVELDB)?.0,
         FOO.repeat(2)
@@ -116,7 +116,7 @@ fn unpacking_drops_a_mark_in_the_middle() -> Result<(), Error> {
 
 /// Each case has a region that may have been a record: its start, its end, and its reason.
 #[test]
-fn pack_refuses_a_region_that_may_have_been_a_record() {
+fn pack_rejects_a_region_that_may_have_been_a_record() {
     let zeros = |len| vec![0; len];
     let flipped = [b"\xdd\x5f\xb3\x7a\x03\x00\x01fog", FOO].concat();
     let two_blocks = |last: &[u8]| [FOO, &zeros(BLOCK_LEN - 10), last].concat();
@@ -225,7 +225,7 @@ fn pack_rejects_logs_that_unpack_could_not_restore() {
 }
 
 #[test]
-fn pack_refuses_unsupported_formats() {
+fn pack_rejects_unsupported_formats() {
     let unsupported = |format: LogFormat| match pack(FOO, format).map(drop) {
         Err(Error {
             kind: ErrorKind::Unsupported { unsupported, .. },
@@ -250,7 +250,7 @@ fn pack_refuses_unsupported_formats() {
 }
 
 #[test]
-fn pack_refuses_a_record_longer_than_the_limit() {
+fn pack_rejects_a_record_longer_than_the_limit() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = PackOptions::default().with_format(STORED).with_record_len_max(2);
     let error = ops::pack(SliceSource::new(FOO), directory.path().join("new.log"), &options).unwrap_err();
@@ -275,7 +275,7 @@ fn pack_never_replaces_a_file() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn copies_named_like_a_segment_are_refused() -> Result<(), Box<dyn std::error::Error>> {
+fn copies_named_like_a_segment_are_rejected() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let copies = |destination: &Path| {
         let salvaged = ops::salvage(SliceSource::new(FOO), destination, &SalvageOptions::default());

@@ -242,7 +242,7 @@ fn vector_8_each_record_needs_an_offset_in_its_container() {
 }
 
 #[test]
-fn vector_9_lengths_that_do_not_add_up_are_a_bad_container() {
+fn vector_9_a_container_whose_lengths_do_not_add_up_is_bad() {
     let file = b"\x7b\x12\xe9\x5d\x09\x00\x40\x00\x03\x01\x00\x02afoo";
     check(
         &[file, OK].concat(),
@@ -315,7 +315,7 @@ fn vector_11_every_policy_rejects_a_later_version() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_12_every_policy_rejects_over_256_mib() {
+fn vector_12_every_policy_rejects_a_container_of_more_than_256_mib() {
     let start = b"\xb7\x5b\xd2\x2d\x12\x20\x40\x01\x01\x28\xb5\x2f\xfd\xa0\x01\x00\x00\x10";
     let blocks = b"\x20\x00\x00\xfd\xff\xff\x7f\xea\xff\x0f\x00";
     let runs = b"\x02\x00\x10\x00".repeat(2_046);
@@ -406,7 +406,7 @@ fn three_blocks() -> Vec<u8> {
 }
 
 #[test]
-fn every_reader_agrees_on_a_file_of_three_blocks() {
+fn all_readers_agree_on_a_file_of_three_blocks() {
     let file = three_blocks();
     let all = read(&file, &options());
     assert!(
@@ -470,7 +470,7 @@ fn damaged_files() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn ranges_of_a_damaged_packed_log_report_the_whole_log_wherever_it_is_split() {
+fn ranges_of_a_damaged_packed_log_together_match_the_whole_log_at_any_split() {
     for (index, file) in damaged_files().iter().enumerate() {
         for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
             let options = options().with_on_corruption(policy).with_dialect(Dialect::PACKED);
@@ -480,7 +480,7 @@ fn ranges_of_a_damaged_packed_log_report_the_whole_log_wherever_it_is_split() {
 }
 
 #[test]
-fn seeking_to_any_record_offset_returns_that_record_next() {
+fn after_a_seek_to_a_record_offset_that_record_is_returned_next() {
     let file = three_blocks();
     for detected in [None, Some(Dialect::PACKED)] {
         let options = options().with_dialect(detected);

@@ -241,7 +241,7 @@ fn a_range_can_end_inside_a_container() {
 }
 
 #[test]
-fn an_overlong_record_in_a_container_loses_no_other_record() {
+fn an_overlong_record_in_a_container_does_not_lose_other_records() {
     let records: [&[u8]; 4] = [b"aaaa", b"b", b"ccccc", b""];
     for codec in 0..=u8::from(cfg!(feature = "zstd")) {
         let body = body(&records);
@@ -314,7 +314,7 @@ fn is_unknown_codec(event: &Result<Option<Event<'_>>, Error>) -> bool {
 }
 
 #[test]
-fn a_codec_is_refused_only_if_its_container_is_partly_in_the_range() {
+fn a_codec_is_rejected_only_if_its_container_is_partly_in_the_range() {
     let unknown = unknown_codec();
     let end = unknown.len() as u64;
     let file = [unknown, Wire::Plain.full(b"ok")].concat();
@@ -328,7 +328,7 @@ fn a_codec_is_refused_only_if_its_container_is_partly_in_the_range() {
 
 /// A stream cannot go back to the first fragment.
 #[test]
-fn a_refused_container_of_several_fragments_is_refused_again() {
+fn a_rejected_container_of_several_fragments_is_rejected_again() {
     let mut file = Vec::new();
     Wire::Packed.append(&mut file, 0, &container(7, 1, &body(&[vec![b'x'; 4 << 20]])));
     let mut reader = Reader::with_source(StreamSource::new(&file[..], 0), options());
@@ -683,7 +683,7 @@ fn a_log_without_its_mark_still_returns_all_records() {
 
 /// A part of a record ends in the middle of a block only if each record is a zstd frame.
 #[test]
-fn the_codec_in_the_mark_does_not_compress_records() {
+fn the_codec_in_the_mark_does_not_apply_to_ordinary_records() {
     let middle = Wire::Packed.fragment(0x44, &[b'x'; 1000]);
     let file = [&mark(1, 1)[..], &middle[..500]].concat();
     for dialect in [Dialect::PACKED, Dialect::LEVELDB.detected()] {
@@ -701,7 +701,7 @@ fn the_codec_in_the_mark_does_not_compress_records() {
 }
 
 #[test]
-fn readers_ignore_a_mark_in_the_middle() {
+fn readers_ignore_a_mark_in_the_middle_of_a_log() {
     let mut file = log();
     let before = read(&file, &options());
     file.resize(2 * BLOCK, 0);
@@ -768,7 +768,7 @@ fn a_later_version_is_rejected_at_any_start_offset() {
 
 /// Salvaged containers are left out as a whole, and their records are counted.
 #[test]
-fn skip_returns_the_records_that_salvage_leaves_unmarked() {
+fn the_skip_policy_returns_the_records_that_salvage_leaves_unmarked() {
     let file = log();
     let salvaging = options().with_on_corruption(OnCorruption::Salvage);
     for at in (20..file.len()).step_by(1_931) {

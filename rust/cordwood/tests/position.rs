@@ -174,7 +174,7 @@ fn a_position_stays_valid_even_if_earlier_bytes_are_damaged() {
 }
 
 #[test]
-fn a_log_that_is_truncated_before_the_position_is_reported() {
+fn truncation_of_a_log_before_the_position_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let whole = log_of(&records(12, 4000, 0, "a"), Dialect::LEVELDB.into());
@@ -270,7 +270,7 @@ fn a_position_in_a_segmented_log_survives_rotation_pruning_and_copying() {
 }
 
 #[test]
-fn a_position_in_a_replaced_segmented_log_is_an_error() {
+fn a_position_in_a_replaced_segmented_log_causes_an_error() {
     for format in [LogFormat::new(Dialect::LEVELDB), LogFormat::new(Dialect::PACKED)] {
         for same in [0, 1, 5] {
             let directory = tempfile::tempdir().expect("a directory");
@@ -320,7 +320,7 @@ fn a_follower_continues_in_a_copy_of_its_directory() {
 
 /// The segments have the same names, but the segment that is followed has been removed.
 #[test]
-fn a_position_is_an_error_if_a_pruned_log_replaced_its_log() {
+fn a_position_is_rejected_if_a_pruned_log_replaced_its_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);

@@ -525,7 +525,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn reading_returns_written_records(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
+    fn a_reader_returns_written_records(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
         let pieces: Vec<Piece> = sizes.into_iter().map(Piece::Record).collect();
         let file = File::new(0, seed, &pieces);
         let mut reader = Reader::from_slice(&file.bytes, ReadOptions::default());
@@ -548,7 +548,7 @@ proptest! {
     }
 
     #[test]
-    fn a_record_of_exactly_the_limit_is_returned(seed: u64, before in size(), size in size()) {
+    fn a_record_as_long_as_the_limit_is_returned(seed: u64, before in size(), size in size()) {
         let file = File::new(0, seed, &[Piece::Record(before), Piece::Record(size)]);
         let Some((offset, data)) = file.records.last() else { panic!("two records were written") };
         let starts_last = |max| {
@@ -566,7 +566,7 @@ proptest! {
     }
 
     #[test]
-    fn the_policies_differ_only_in_where_reading_ends(script in script(), max in record_len_max()) {
+    fn the_policy_determines_only_where_reading_ends(script in script(), max in record_len_max()) {
         let file = script.build().bytes;
         let options = ReadOptions::default().with_record_len_max(max);
         let with = |policy| read_slice(&file, &options.clone().with_on_corruption(policy));
@@ -718,7 +718,7 @@ proptest! {
 
     /// The files have several windows of 256 KiB, and records that are longer than a window.
     #[test]
-    fn a_stream_longer_than_its_window_has_the_events_of_the_file(
+    fn a_stream_longer_than_its_window_returns_the_same_events_as_its_file(
         seed: u64,
         lens in prop::collection::vec(prop_oneof![0..5_000_usize, 0..1_500_000_usize], 3..12),
         damage in prop::collection::vec(damage(), 0..4),
@@ -734,7 +734,7 @@ proptest! {
 /// `read_more` may be called at any time, even if no more bytes are needed. It must not take a full
 /// buffer for the end of the file.
 #[test]
-fn an_unnecessary_call_of_read_more_has_no_effect() {
+fn an_unnecessary_call_to_read_more_has_no_effect() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
     let file = File::new(0, 1, &pieces);
     let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());

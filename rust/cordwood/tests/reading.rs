@@ -364,7 +364,7 @@ fn salvage() -> ReadOptions {
 
 /// Only before the first record of a range may a fragment continue a record of the range before.
 #[test]
-fn after_the_first_record_of_a_range_a_record_without_a_start_is_damage() {
+fn a_record_without_a_start_is_damage_after_the_first_record_of_a_range() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.full(b"b"),
@@ -433,7 +433,7 @@ fn a_seek_to_a_fragment_inside_a_record_reports_the_fragment() {
 }
 
 #[test]
-fn no_record_is_marked_as_salvaged_after_a_seek() {
+fn records_after_a_seek_are_not_marked_as_salvaged() {
     let mut damaged = Wire::Plain.full(b"damaged");
     damaged[9] ^= 3;
     let file = [damaged, Wire::Plain.full(b"b"), Wire::Plain.full(b"c")].concat();
@@ -482,7 +482,7 @@ fn a_seek_resets_the_end_of_the_log() {
 }
 
 #[test]
-fn a_seek_discards_a_refused_record() {
+fn a_seek_discards_a_rejected_record() {
     let file = Wire::Packed.full(b"\x07\x01\x01a");
     let mut decoder = Decoder::new(&skip().with_dialect(Dialect::PACKED)).unwrap();
     assert_eq!(decoder.step(window(&file, true)), Step::NeedMore);
@@ -672,7 +672,7 @@ fn only_the_first_fragment_can_declare_compression() {
 /// With an unknown compression, records cannot be distinguished from damage. The log is therefore
 /// refused, even for a range that starts after the declaration.
 #[test]
-fn a_log_that_states_an_unknown_compression_is_refused() {
+fn a_log_that_declares_an_unknown_compression_is_rejected() {
     let file = [Wire::Plain.fragment(9, &[4, 0, 0, 0]), Wire::Plain.full(b"a frame")].concat();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("000001.log");
@@ -783,7 +783,7 @@ impl Random {
 /// For every file in any dialect, `skip` returns the records that `salvage` returns without a mark.
 /// A single reading with `salvage` therefore shows which records LevelDB's rule drops.
 #[test]
-fn skip_returns_the_records_that_salvage_leaves_unmarked() {
+fn the_skip_policy_returns_the_records_that_salvage_leaves_unmarked() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
     let numbered = |own: Wire| {
         vec![
@@ -1024,7 +1024,7 @@ fn recycled(own_len: usize) -> (Vec<u8>, usize) {
 /// The last record of a log is torn over an older log. Its header contains the number of the newer
 /// log, so the damage there was not left over from the older log.
 #[test]
-fn a_torn_record_over_an_older_log_is_a_torn_tail() {
+fn a_torn_record_that_overwrites_an_older_log_is_a_torn_tail() {
     let mut older = Vec::new();
     for _ in 0..300 {
         Wire::Recyclable(6).append(&mut older, 0, &[b'o'; 321]);
@@ -1093,7 +1093,7 @@ fn a_torn_record_over_an_older_log_is_a_torn_tail() {
 /// The record that declares the compression has no log number, and its header has the short form.
 #[cfg(feature = "zstd")]
 #[test]
-fn a_torn_first_record_over_an_older_log_is_a_torn_tail() {
+fn a_torn_first_record_that_overwrites_an_older_log_is_a_torn_tail() {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     let mut older = Vec::new();
     for _ in 0..300 {
@@ -1639,7 +1639,7 @@ fn an_unverified_fragment_does_not_make_later_fragments_stale() {
 /// fragment with a wrong checksum does not show the number of the log or the form of its fragments.
 /// It also does not show that a fragment belongs to an older log.
 #[test]
-fn an_unverified_flipped_bit_loses_no_later_block() {
+fn an_unverified_flipped_bit_does_not_lose_later_blocks() {
     for (dialect, wire) in [
         (Dialect::RECYCLABLE, Wire::Recyclable(5)),
         (Dialect::ROCKSDB, Wire::Recyclable(5)),

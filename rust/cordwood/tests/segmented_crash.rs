@@ -357,7 +357,7 @@ fn records_survive_a_crash_if_every_append_is_synced() {
 }
 
 #[test]
-fn buffered_records_in_segments_survive_a_crash_once_synced() {
+fn buffered_records_in_segments_survive_a_crash_once_they_are_synced() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.with_flush(FlushPolicy::OnClose));
         session.append(3);
@@ -375,7 +375,7 @@ fn buffered_records_in_segments_survive_a_crash_once_synced() {
 }
 
 #[test]
-fn pruning_between_appends_loses_no_durable_record() {
+fn pruning_between_appends_does_not_lose_durable_records() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(12);
@@ -392,7 +392,7 @@ fn pruning_between_appends_loses_no_durable_record() {
 }
 
 #[test]
-fn a_crash_after_retention_loses_no_retained_record() {
+fn a_crash_after_retention_does_not_lose_retained_records() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.clone().with_retention_bytes(150));
         // After a crash, the log is opened without retention. Neither opening the log nor appending
@@ -407,7 +407,7 @@ fn a_crash_after_retention_loses_no_retained_record() {
 }
 
 #[test]
-fn rotating_after_each_record_loses_no_durable_record() {
+fn rotating_after_each_record_does_not_lose_durable_records() {
     let mut session = Session::open(Files::new(), options().with_segment_len(1));
     session.append(4);
     for _ in 0..3 {
@@ -419,7 +419,7 @@ fn rotating_after_each_record_loses_no_durable_record() {
 }
 
 #[test]
-fn a_crash_during_recovery_loses_no_durable_record() {
+fn a_crash_during_recovery_does_not_lose_durable_records() {
     for options in [options(), packed()] {
         let mut first = Session::open(Files::new(), options.clone());
         first.append(9);
@@ -440,7 +440,7 @@ fn a_crash_during_recovery_loses_no_durable_record() {
 }
 
 #[test]
-fn failed_calls_before_a_crash_lose_no_durable_record() {
+fn failed_calls_before_a_crash_do_not_lose_durable_records() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(3);
@@ -458,14 +458,14 @@ fn failed_calls_before_a_crash_lose_no_durable_record() {
 /// directory, a creation or a removal. Appended records must be found, and no crash may lose a
 /// promised record.
 #[test]
-fn one_failed_call_loses_no_durable_record() {
+fn one_failed_call_does_not_lose_durable_records() {
     check_each_call("fails", false);
 }
 
 /// In each run, the process is killed during one call, another process continues, and the machine
 /// stops later.
 #[test]
-fn killing_the_process_within_any_call_loses_no_durable_record() {
+fn killing_the_process_within_any_call_does_not_lose_durable_records() {
     check_each_call("is killed", true);
 }
 
@@ -651,7 +651,7 @@ impl Random {
 /// be found once. This is repeated three times for each log. `CRASHES` is the number of crashes.
 #[test]
 #[expect(clippy::print_stdout, reason = "with --nocapture, the figures")]
-fn random_kills_and_power_losses_lose_no_durable_record() {
+fn random_kills_and_power_losses_do_not_lose_durable_records() {
     let crash_count = std::env::var("CRASHES").map_or(2_000, |count| count.parse().expect("a number"));
     let mut open_counts = [0; 3];
     let mut seed = 0;

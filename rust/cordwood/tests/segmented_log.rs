@@ -143,7 +143,7 @@ fn a_record_longer_than_a_segment_gets_its_own_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn a_refused_record_does_not_start_a_segment() -> Result<(), Error> {
+fn a_rejected_record_does_not_start_a_segment() -> Result<(), Error> {
     let (directory, log) = create(options().with_record_len_max(50));
     fill(&log, 0..15);
     for result in [log.append(&[7; 51]), log.extend([[7; 51]])] {
@@ -364,7 +364,7 @@ fn a_record_of_maximum_length_that_does_not_fit_starts_a_segment() {
 }
 
 #[test]
-fn refused_options_do_not_create_a_directory() {
+fn rejected_options_do_not_create_a_directory() {
     let place = tempfile::tempdir().expect("a directory");
     let directory = place.path().join("log");
     SegmentedLog::open(&directory, options().with_dialect(Dialect::WANDB)).expect_err("a dialect that is refused");
@@ -605,7 +605,7 @@ fn starting_a_segment_removes_the_expired_segments() {
 }
 
 #[test]
-fn retention_removes_segments_that_existed_at_open() -> Result<(), Error> {
+fn retention_removes_segments_that_existed_when_the_log_was_opened() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     log.close()?;
@@ -628,7 +628,7 @@ fn the_next_rotation_retries_a_failed_removal() {
 }
 
 #[test]
-fn a_failed_directory_sync_after_an_expiry_fails_the_log() {
+fn a_failed_directory_sync_after_an_expiry_marks_the_log_as_failed() {
     let (directory, log) = create(options().with_retention_bytes(0));
     fill(&log, 0..10);
     // The first result is for syncing the name of the new segment.
@@ -641,7 +641,7 @@ fn a_failed_directory_sync_after_an_expiry_fails_the_log() {
 // The table of failures -------------------------------------------------------------------------
 
 #[test]
-fn a_failed_sync_of_the_old_segment_fails_the_log() {
+fn a_failed_sync_of_the_old_segment_marks_the_log_as_failed() {
     let (directory, log) = create(options());
     fill(&log, 0..10);
     directory.file(0).state().sync_faults = [Fault::Error(EIO)].into();
@@ -655,7 +655,7 @@ fn a_failed_sync_of_the_old_segment_fails_the_log() {
 
 /// Only a part of a record was written, and it could not be truncated.
 #[test]
-fn a_failed_truncation_of_the_old_segment_fails_the_log() -> Result<(), Error> {
+fn a_failed_truncation_of_the_old_segment_marks_the_log_as_failed() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..9);
     {
@@ -696,7 +696,7 @@ fn the_next_append_retries_a_failed_segment_creation() -> Result<(), Error> {
 
 /// The old segment must not grow past the offset in the name of an existing segment.
 #[test]
-fn a_segment_file_that_a_failed_creation_leaves_fails_the_log() -> Result<(), Error> {
+fn a_segment_file_left_by_a_failed_creation_marks_the_log_as_failed() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..9);
     {
@@ -714,7 +714,7 @@ fn a_segment_file_that_a_failed_creation_leaves_fails_the_log() -> Result<(), Er
 }
 
 #[test]
-fn a_failed_directory_sync_fails_the_segmented_log() {
+fn a_failed_directory_sync_marks_the_segmented_log_as_failed() {
     let (directory, log) = create(options());
     fill(&log, 0..10);
     directory.state().sync_faults = [Fault::None, Fault::Error(EIO)].into();
@@ -770,7 +770,7 @@ impl Directory for RotatedMeanwhile {
 }
 
 #[test]
-fn a_failed_directory_sync_after_a_concurrent_removal_fails_the_log() -> Result<(), Error> {
+fn a_failed_sync_after_a_concurrent_removal_marks_the_log_as_failed() -> Result<(), Error> {
     let directory = Arc::new(RotatedMeanwhile {
         directory: DirectoryDouble::default(),
         log: OnceLock::new(),
@@ -789,7 +789,7 @@ fn a_failed_directory_sync_after_a_concurrent_removal_fails_the_log() -> Result<
 }
 
 #[test]
-fn a_crash_before_the_next_segment_is_created_is_recovered() -> Result<(), Error> {
+fn a_log_recovers_from_a_crash_before_the_next_segment_is_created() -> Result<(), Error> {
     let bytes = |count| {
         (0..count)
             .flat_map(|index| common::fragment(1, &number(index)))
@@ -804,7 +804,7 @@ fn a_crash_before_the_next_segment_is_created_is_recovered() -> Result<(), Error
 }
 
 #[test]
-fn a_crash_after_the_next_segment_is_created_is_recovered() -> Result<(), Error> {
+fn a_log_recovers_from_a_crash_after_the_next_segment_is_created() -> Result<(), Error> {
     let bytes = (0..10).flat_map(|index| common::fragment(1, &number(index))).collect();
     let directory = DirectoryDouble::with_files([(0, bytes), (100, Vec::new())]);
     let log = open(&directory, options());
@@ -816,7 +816,7 @@ fn a_crash_after_the_next_segment_is_created_is_recovered() -> Result<(), Error>
 }
 
 #[test]
-fn a_crash_within_the_mark_of_a_packed_segment_is_recovered() -> Result<(), Error> {
+fn a_log_recovers_from_a_crash_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
     let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -847,7 +847,7 @@ fn a_crash_within_the_mark_of_a_packed_segment_is_recovered() -> Result<(), Erro
 
 /// A file system may keep the length of a file but lose its bytes.
 #[test]
-fn a_packed_segment_of_zeros_after_a_crash_is_recovered() -> Result<(), Error> {
+fn a_packed_segment_that_is_all_zeros_after_a_crash_is_recovered() -> Result<(), Error> {
     let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -891,7 +891,7 @@ fn a_last_segment_with_a_few_bytes_of_text_is_padded() {
 /// If the directory already had its lock file, the segment is a part of the log. Otherwise, it is a
 /// file of another format.
 #[test]
-fn a_last_text_segment_is_padded_if_the_lock_existed() {
+fn a_last_segment_of_text_is_padded_if_the_lock_existed() {
     for had_lock in [false, true] {
         let directory = DirectoryDouble::with_files([(0, b"a line of text\n".repeat(100))]);
         directory.state().had_lock = had_lock;
@@ -996,7 +996,7 @@ fn a_crash_during_pruning_removes_only_the_oldest_segments() -> Result<(), Error
 }
 
 #[test]
-fn a_second_writer_of_a_segmented_log_is_refused() -> Result<(), Error> {
+fn a_second_writer_of_a_segmented_log_is_rejected() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1165,7 +1165,7 @@ fn a_failed_write_is_undone_in_its_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn a_panicking_iterator_fails_every_later_call() {
+fn a_panicking_iterator_makes_every_later_call_fail() {
     let (_, log) = create(options());
     fill(&log, 0..9);
     let panics = (9..15).map(|index| {
@@ -1241,7 +1241,7 @@ fn a_segment_never_starts_past_the_greatest_offset() -> Result<(), Error> {
 }
 
 #[test]
-fn opening_a_directory_with_other_files_changes_no_file() {
+fn opening_a_directory_with_other_files_does_not_change_any_file() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("000003.log"), b"").expect("a file");
     let error = SegmentedLog::open(directory.path(), options()).expect_err("a database");
@@ -1270,7 +1270,7 @@ fn opening_a_directory_with_other_files_changes_no_file() {
 
 /// The `LOCK` file of a database is not locked, and it does not matter who has locked it.
 #[test]
-fn opening_a_database_directory_in_use_is_refused() {
+fn opening_a_database_directory_that_is_in_use_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("000003.log"), b"").expect("a file");
     let lock = fs::File::create(directory.path().join(LOCK_NAME)).expect("a file");
@@ -1386,7 +1386,7 @@ fn pruning_ignores_missing_segments_but_reports_failures() -> Result<(), Error> 
 
 #[cfg(unix)] // Windows cannot move a directory with an open file.
 #[test]
-fn a_directory_that_replaces_another_gets_no_new_segment() -> Result<(), Error> {
+fn a_directory_that_replaces_another_does_not_get_a_new_segment() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1402,7 +1402,7 @@ fn a_directory_that_replaces_another_gets_no_new_segment() -> Result<(), Error> 
 
 #[cfg(unix)] // Windows cannot move such a directory.
 #[test]
-fn a_directory_that_replaces_another_loses_no_segment() -> Result<(), Error> {
+fn a_directory_that_replaces_another_does_not_lose_segments() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;

@@ -157,7 +157,7 @@ fn errors_contain_the_path_as_given() {
 }
 
 #[test]
-fn a_follower_that_is_overtaken_by_pruning_names_the_log_start() {
+fn the_error_for_a_follower_overtaken_by_pruning_names_the_log_start() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut ends = vec![0];
@@ -320,7 +320,7 @@ fn damage_in_an_older_segment_loses_its_block() {
 
 /// The previous file is not read, so it may be missing, as after pruning, or incomplete.
 #[test]
-fn a_follower_that_starts_at_a_segment_needs_no_earlier_segment() {
+fn a_follower_that_starts_at_a_segment_does_not_need_earlier_segments() {
     for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
         let directory = tempfile::tempdir().expect("a directory");
         if let Some(file) = file {
@@ -402,7 +402,7 @@ fn the_missing_end_of_a_removed_segment_is_reported_at_once() {
 /// Windows cannot rename a directory with an open file.
 #[cfg(unix)]
 #[test]
-fn a_missing_directory_is_an_error_until_the_directory_returns() {
+fn a_missing_directory_causes_an_error_until_the_directory_is_restored() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, moved) = (directory.path().join("log"), directory.path().join("moved"));
     fs::create_dir(&log).expect("a directory");
@@ -483,7 +483,7 @@ fn a_follower_accepts_only_a_file_or_a_directory() {
 }
 
 #[test]
-fn a_missing_segment_ends_a_follower_with_the_policy_stop() {
+fn a_missing_segment_ends_a_follower_with_the_stop_policy() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one"]));
     write(directory.path(), 300, &file_of(&[b"next"]));
@@ -641,7 +641,7 @@ fn a_follower_leaves_a_segment_after_its_block_trailer() {
 /// The mark of the segment is destroyed, and the segment is shorter than the three blocks that
 /// decide about a growing file. A reader of the whole log can determine its dialect.
 #[test]
-fn a_short_damaged_segment_is_reported_once_the_segment_ends() {
+fn a_short_damaged_segment_is_reported_as_soon_as_the_segment_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(LogFormat::new(Dialect::PACKED))).expect("a log");
     let mut appended: Vec<_> = (0..4)

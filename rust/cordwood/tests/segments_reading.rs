@@ -471,7 +471,7 @@ fn ranges_report_each_missing_byte_once() {
 }
 
 #[test]
-fn a_reader_reports_that_pruning_has_overtaken_the_reader() {
+fn a_reader_reports_that_it_was_overtaken_by_pruning() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.next_record().expect("a record");
@@ -553,7 +553,7 @@ fn a_seek_to_the_end_of_the_only_segment_finds_the_end() {
 /// An open file can still be read after it was removed.
 #[cfg(unix)]
 #[test]
-fn a_seek_that_finds_all_segments_pruned_changes_nothing() {
+fn a_seek_changes_nothing_if_all_segments_were_pruned() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.next_record().expect("a record");
@@ -579,7 +579,7 @@ fn a_seek_that_finds_all_segments_pruned_changes_nothing() {
 }
 
 #[test]
-fn an_offset_past_the_end_of_a_segmented_log_is_an_error() {
+fn an_offset_past_the_end_of_a_segmented_log_causes_an_error() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.seek(log.end() + 5).expect("a seek");

@@ -208,7 +208,7 @@ fn each_vector_file_is_detected() {
 }
 
 #[test]
-fn the_first_64_bytes_show_the_dialect_or_are_unclear() {
+fn the_first_64_bytes_reveal_the_dialect_or_are_inconclusive() {
     are_detected_by_64_bytes_or_unclear(&vectors());
 }
 

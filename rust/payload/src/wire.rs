@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_or_overlong_varints_are_errors() {
+    fn truncated_or_overlong_varints_cause_errors() {
         assert_eq!(reason(Cursor::new(b"", 0).varint32()), (0, 0, "truncated"));
         assert_eq!(reason(Cursor::new(b".\x80\x80", 1).varint32()), (1, 2, "truncated"));
         assert_eq!(reason(Cursor::new(&[0xff; 6], 0).varint32()), (0, 5, "bad_varint"));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_with_unneeded_bytes_or_bits_are_errors() {
+    fn varints_with_unneeded_bytes_or_bits_cause_errors() {
         assert_eq!(reason(Cursor::new(b"\x80\x00", 0).varint32()), (0, 2, "non_canonical"));
         assert_eq!(
             reason(Cursor::new(b"\xac\x82\x00", 0).varint64()),

@@ -137,7 +137,7 @@ fn an_entity_decodes_every_type_of_value() {
 }
 
 #[test]
-fn errors_of_truncated_or_flipped_entities_point_inside_the_record() {
+fn errors_about_truncated_or_flipped_entities_point_inside_the_record() {
     let record = bytes(RECORD);
     for len in 0..record.len() {
         if let Err(error) = Entity::decode(&record[..len]) {
@@ -191,7 +191,7 @@ fn an_entity_group_that_contradicts_the_key_is_kept() {
 }
 
 #[test]
-fn text_that_is_not_utf8_stays_bytes() {
+fn text_that_is_not_utf8_is_kept_as_bytes() {
     let record = entity_of(b"\x20\x00\x2a\x04\x1a\x02\xffx");
     let entity = Entity::decode(&record).unwrap();
     assert_eq!(entity.properties[0].values[0].value, EntityValue::Bytes(b"\xffx"));
@@ -200,7 +200,7 @@ fn text_that_is_not_utf8_stays_bytes() {
 }
 
 #[test]
-fn records_that_are_not_entities_are_errors_with_a_reason() {
+fn a_record_that_is_not_an_entity_causes_an_error_with_a_reason() {
     assert_eq!(reason(b""), PayloadReason::MissingField { tag: 13 });
     assert_eq!(reason(&entity_of(b"\x20\x00")), PayloadReason::MissingField { tag: 5 });
     // A string where a truth value should be; an end without a start; a group that does not end;
@@ -234,7 +234,7 @@ fn records_that_are_not_entities_are_errors_with_a_reason() {
 }
 
 #[test]
-fn reserved_names_are_refused() {
+fn reserved_names_are_rejected() {
     for name in ["__key__", "__other_fields__"] {
         let property = field(
             14,

@@ -321,7 +321,7 @@ fn a_document_fault_states_the_expected_token_and_its_offset() {
 }
 
 #[test]
-fn an_undecodable_record_has_no_row() {
+fn an_undecodable_record_does_not_become_a_row() {
     assert!(decoded("entity", b"\x01", |_| ()).is_err());
     assert_eq!(of_json("[1]", |row| row.has("__value__")), Some(true));
 }

@@ -130,7 +130,7 @@ fn a_fault_is_reported_before_the_rows_of_its_record() {
 }
 
 #[test]
-fn a_record_without_a_complete_operation_has_no_row() {
+fn a_record_without_a_complete_operation_does_not_become_a_row() {
     let (bad_tag, wrong_count) = (batch(7, 2, &[b"\x7f", PUT]), batch(7, 1, &[]));
     let expected = [
         "no row: tag 127 is unknown or not allowed here (1 byte at offset 12 of the payload)",

@@ -197,7 +197,7 @@ fn dates_are_consecutive_even_without_a_leap_day() {
 }
 
 #[test]
-fn records_of_other_kinds_have_no_row() {
+fn records_of_other_kinds_do_not_become_rows() {
     let records: &[&[u8]] = &[
         b"",
         b"{}",

@@ -116,7 +116,7 @@ fn a_run_becomes_one_row_even_without_records() {
 }
 
 #[test]
-fn the_last_run_record_wins_and_environments_merge() {
+fn the_last_run_record_is_used_and_environments_are_merged() {
     let first = [field(1, b"r"), field(9, b"one"), field(10, b"a"), field(13, b"h1")].concat();
     let second = [
         field(1, b"r2"),
@@ -374,7 +374,7 @@ fn lines_have_the_time_of_their_first_piece_and_end_with_the_log() {
 }
 
 #[test]
-fn a_repeated_step_reports_its_faults_once() {
+fn the_faults_of_a_repeated_step_are_reported_once() {
     let items = [("loss", "0.5"), ("bad", ""), ("_step", "3")];
     let items: Vec<u8> = items
         .iter()

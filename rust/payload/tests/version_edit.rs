@@ -263,7 +263,7 @@ fn a_fault_in_an_edit_is_reported_with_its_offset() {
 }
 
 #[test]
-fn an_unknown_mandatory_custom_field_is_an_error() {
+fn an_unknown_mandatory_custom_field_causes_an_error() {
     let mut bytes = fields()[9].0.clone();
     bytes.pop();
     let end = bytes.len();

@@ -160,7 +160,7 @@ fn unknown_fields_are_skipped() {
 }
 
 #[test]
-fn wandb_records_with_malformed_messages_are_errors() {
+fn wandb_records_with_malformed_messages_cause_errors() {
     let cases: [(&[u8], _, _, _); 11] = [
         // Two kinds in one record, twice the same field.
         (b"\x2a\x00\x1a\x00", 2, 2, PayloadReason::NonCanonical),
@@ -194,7 +194,7 @@ fn wandb_records_with_malformed_messages_are_errors() {
 }
 
 #[test]
-fn a_truncated_wandb_record_is_an_error_inside_the_record() {
+fn a_truncated_wandb_record_causes_an_error_inside_the_record() {
     for record in [RUN, HISTORY, SUMMARY, OUTPUT, OUTPUT_RAW, STATS, EXIT, FILES] {
         assert_eq!(problem(record), None);
         for len in 1..record.len() {

@@ -176,7 +176,7 @@ fn checksums_match_the_standard_results() {
 
 /// Source: LevelDB `util/crc32c_test.cc`, Mask.
 #[test]
-fn masking_and_unmasking_a_checksum_round_trips() {
+fn a_checksum_is_unchanged_after_masking_and_unmasking() {
     let crc = crc32c(b"foo");
     assert_eq!(
         (crc, mask(crc), mask(mask(crc))),

@@ -359,7 +359,7 @@ mod tests {
     /// Bit 4 of the length was flipped in a fragment of eight bytes. By chance, the bytes after the
     /// fragment make the checksum valid for all 24 bytes too, if bit 2 of byte 10 is flipped.
     #[test]
-    fn a_flipped_length_bit_outranks_a_payload_bit() {
+    fn a_flipped_length_bit_has_priority_over_a_payload_bit() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";
         let stored = u32::from_le_bytes(*bytes.first_chunk().unwrap());
         let checksum = Dialect::LEVELDB.checksum();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_that_no_single_bit_explains_has_no_location() {
+    fn damage_that_cannot_be_explained_by_one_flipped_bit_has_no_location() {
         let mut bytes = fragment(&[b'x'; 300]);
         assert_eq!(locate_bit_flip(&bytes, 0, Dialect::LEVELDB), None, "nothing is wrong");
         bytes[8] ^= 1;

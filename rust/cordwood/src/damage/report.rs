@@ -196,7 +196,7 @@ mod tests {
     /// The list is the same whether it is built at once or joined from two lists. Regions that are
     /// not listed are still counted.
     #[test]
-    fn a_full_list_still_counts_further_regions() {
+    fn further_regions_are_still_counted_if_the_list_is_full() {
         let count = Findings::LISTED_MAX as u64 + 100;
         let findings = |range: std::ops::Range<u64>| {
             let mut findings = Findings::default();

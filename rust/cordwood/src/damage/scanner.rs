@@ -184,7 +184,7 @@ mod tests {
     /// The cost is counted in bytes, so that it does not depend on the machine. If the payload of
     /// every header were checksummed, the cost would be several thousand times the number of bytes.
     #[test]
-    fn each_search_checksums_at_most_100_times_the_bytes_of_a_block() {
+    fn each_search_checksums_at_most_as_many_bytes_as_100_blocks_contain() {
         use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::{repair, resync};
         use crate::fragment;

@@ -209,7 +209,7 @@ fn formats() -> Vec<LogFormat> {
 /// Reads intact and damaged files of every dialect, under every policy. A decoder that does not
 /// keep the bytes of records must return the same record lengths as a decoder that does.
 #[test]
-fn a_decoder_that_keeps_no_bytes_returns_the_same_record_lengths() {
+fn a_decoder_that_does_not_keep_bytes_returns_the_same_record_lengths() {
     let formats = formats();
     let mut joined_count = 0;
     for format in formats {
@@ -323,7 +323,7 @@ fn the_span_locates_the_data_in_the_window_or_the_joined_buffer() {
 /// must have the same bytes as the joined record, even if part of the record is in an earlier
 /// window, or if the record is joined only after it was found.
 #[test]
-fn pieces_have_the_bytes_of_the_joined_record() {
+fn the_pieces_contain_the_bytes_of_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
     for format in formats() {
         for seed in 0..8_u64 {

@@ -522,7 +522,7 @@ mod tests {
 
     /// A dialect is identified by its fragments or by its file header.
     #[test]
-    fn no_two_dialects_share_a_rank_and_signature() {
+    fn each_dialect_has_a_unique_combination_of_rank_and_signature() {
         for dialect in Dialect::ALL {
             assert!(dialect.prefix().starts_with(dialect.signature()), "{dialect:?}");
             assert_eq!(

@@ -546,7 +546,7 @@ mod tests {
     /// Without this check, reading a file that is longer than a window would never end, and a
     /// shorter file would end cleanly without any events.
     #[test]
-    fn a_source_that_starts_after_the_requested_offset_is_refused() {
+    fn a_source_that_starts_after_the_requested_offset_is_rejected() {
         for count in [1, 100_000] {
             let mut file = Vec::new();
             let mut encoder = Encoder::new(0);
@@ -573,7 +573,7 @@ mod tests {
     /// A finding stays available until it is taken, and no bytes are read until then. This holds
     /// for a record of a run, a single record, a record in pieces, and the end.
     #[test]
-    fn a_finding_remains_until_the_caller_takes_it() -> Result<(), Error> {
+    fn a_finding_is_kept_until_the_caller_retrieves_it() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
         let mut file = Vec::new();
         let mut encoder = Encoder::new(0);

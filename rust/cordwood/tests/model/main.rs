@@ -221,7 +221,7 @@ fn assert_holds(rule: Rule) {
 }
 
 #[test]
-fn d1_a_closing_child_loses_no_synced_record() {
+fn d1_a_child_that_closes_the_log_does_not_lose_synced_records() {
     assert_holds(Rule::SyncedSurvivesAChild);
 }
 
@@ -236,7 +236,7 @@ fn d3_append_keeps_synced_bytes_with_a_flipped_bit() {
 }
 
 #[test]
-fn d4_durable_offset_does_not_cover_a_failed_sync() {
+fn d4_the_durable_offset_does_not_cover_a_failed_sync() {
     assert_holds(Rule::DurableAfterFailedSync);
 }
 
@@ -261,7 +261,7 @@ fn written_records_survive_a_kill() {
 }
 
 #[test]
-fn readers_return_only_appended_records_and_repeat_none() {
+fn readers_return_only_appended_records_and_never_repeat_a_record() {
     assert_holds(Rule::NothingInvented);
 }
 

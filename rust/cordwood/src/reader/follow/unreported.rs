@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_file_is_fully_probed_before_the_report() {
+    fn a_replaced_file_is_fully_probed_before_the_replacement_is_reported() {
         let mut probes = Probes::default();
         assert_eq!(probed(&mut probes, 0, 300, false, None), first_and(0, 1..256));
         // Probing starts over, because the writer may have continued in the meantime.
