@@ -68,9 +68,9 @@ enum State {
     InTooLarge { start: u64, end: u64 },
 }
 
-/// The maximum length of a record's data, in bytes, that is left in the window for the caller to
-/// copy. A reader reads this many bytes at once. Longer data would no longer be in the processor's
-/// cache by the time of the copy.
+/// The maximum length, in bytes, of record data that is left in the window for the caller to copy.
+/// A reader reads this many bytes at once. Longer data would already have left the processor's
+/// cache when it is copied.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
 /// The maximum lengths of data that a decoder accepts, in bytes. There are two limits, so that a
@@ -84,7 +84,7 @@ pub(crate) struct Limits {
     pub(crate) frame_len_max: u64,
 }
 
-/// The state between two fragments.
+/// The assembler's state between two fragments.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     state: State,
@@ -96,9 +96,8 @@ pub(crate) struct Assembler {
     /// payloads are added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
-    /// Whether a record that starts from now on is left in the window, provided that the window
-    /// contains all its payloads. The payloads can then be [joined](Self::join) at any time before
-    /// the window changes.
+    /// Whether later records are left in the window if the window contains all their payloads. The
+    /// payloads of such records can be [joined](Self::join) at any time before the window changes.
     pub(crate) leaves: bool,
     /// Whether the window contains all payloads of the pending record, or of the last record. If
     /// true, no part of the record is in `joined`.
@@ -176,7 +175,7 @@ impl Assembler {
         self.keeps || self.is_container
     }
 
-    /// Returns the maximum length of the data of a container or a record that is joined.
+    /// Returns the maximum data length of a joined container or record.
     fn joined_len_max(&self, is_container: bool) -> u64 {
         if is_container {
             container::len_max(self.limits.frame_len_max, COUNT_MAX)
@@ -218,13 +217,13 @@ impl Assembler {
         matches!(self.state, State::InRecord { .. })
     }
 
-    /// Checks whether a record was refused as too large and the rest of it is still to be read.
+    /// Checks whether a record was refused as too large but has not been read to its end.
     pub(crate) fn is_in_too_large(&self) -> bool {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Makes the assembler expect, at the file offset `start`, the rest of a record that was
-    /// refused as too large.
+    /// Makes the assembler expect the rest of a record that was refused as too large. The rest
+    /// starts at the file offset `start`.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };
     }
@@ -369,8 +368,8 @@ impl Assembler {
         if joined_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
             if self.limits.record_len_max == u64::MAX && !is_end {
-                // The record is refused once its last fragment shows where it ends. Until then, no
-                // payload is kept.
+                // The record is refused only after its last fragment has been read, because the
+                // record's end is not known before. No payload is kept in the meantime.
                 self.joined_len = joined_len;
                 self.state = State::InRecord { start, end };
                 return Pushed::Pending;

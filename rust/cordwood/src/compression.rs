@@ -32,11 +32,11 @@ pub(crate) const CONTAINER_LEVEL: i32 = 1;
 const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// The initial decompression budget of a compressed log, in bytes. Each byte that is read raises
-/// the budget. The frame of a container may not state a greater length than this.
+/// the budget. A container's frame must not declare a greater length than this budget.
 pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
-/// The number of bytes by which each byte read raises the budget. The compression ratio of an
-/// engine's frames rarely exceeds 100.
+/// The number of bytes that each byte read adds to the budget. The compression ratio of an engine's
+/// frames rarely exceeds 100.
 pub(crate) const BUDGET_RATIO: u64 = 200;
 
 /// Why a record has no data.
@@ -61,7 +61,8 @@ pub(crate) struct Decompressor {
     #[cfg(feature = "zstd")]
     zstd: Option<DCtx<'static>>,
     data: Vec<u8>,
-    /// The total length stated by the frames decompressed since the last [`reset`](Self::reset).
+    /// The total data length declared by the frames that were decompressed since the last
+    /// [`reset`](Self::reset).
     total: u64,
 }
 
@@ -106,8 +107,8 @@ impl Decompressor {
         self.data.clear();
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
-        // Each of RocksDB's frames states the length of its data. The stated length is not trusted
-        // if a frame of this size cannot contain that much data.
+        // Every frame that RocksDB writes states the length of its data. The stated length is not
+        // trusted if a frame of this size cannot contain that much data.
         let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
@@ -123,8 +124,8 @@ impl Decompressor {
                 excess: total - total_max,
             });
         }
-        // A damaged frame is also counted. If there is not enough memory for a frame at first, the
-        // frame is not counted again later.
+        // A damaged frame is also counted. A frame that is retried after a lack of memory is not
+        // counted again.
         if !is_right() {
             self.total = total;
             return Err(bad);
@@ -142,8 +143,8 @@ impl Decompressor {
         }
     }
 
-    /// Like [`decompress`](Self::decompress), but only if `frame` is exactly one frame, with no
-    /// bytes before or after it.
+    /// Like [`decompress`](Self::decompress), but fails unless `frame` is exactly one frame, with
+    /// no bytes before or after that frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress_one(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         let is_one = frame.starts_with(FRAME_MAGIC)

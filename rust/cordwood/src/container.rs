@@ -12,7 +12,8 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// The first bytes of the mark.
 const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
 
-/// The version of the format that is written. This is also the newest version that is read.
+/// The version of the format that this release writes. This is also the newest version that this
+/// release reads.
 pub(crate) const VERSION: u8 = 1;
 
 /// The maximum number of records in a container. The records' offsets are consecutive and must lie
@@ -21,7 +22,7 @@ pub(crate) const VERSION: u8 = 1;
 pub(crate) const COUNT_MAX: usize = BLOCK_LEN;
 
 /// The length of data, in bytes, at which a writer closes a stored container. The length is 4 KiB,
-/// so one flipped bit costs at most that much data.
+/// so a flipped bit destroys at most 4 KiB of data.
 pub(crate) const STORED_LEN_MAX: usize = BLOCK_LEN / 8;
 
 /// The length of data, in bytes, at which a writer closes a compressed container. The length is 32
@@ -76,13 +77,12 @@ impl Codec {
     }
 }
 
-/// The mark with which a packed log starts. The mark identifies the log even if ordinary records
+/// The mark at the start of a packed log. The mark identifies the log even if ordinary records
 /// follow. A program that does not know the version in the mark fails at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) version: u8,
-    /// The number of the codec that the log's writer uses. Each container also states its own
-    /// codec.
+    /// The number of the codec that the log's writer uses. Each container also names its own codec.
     pub(crate) codec: u8,
 }
 
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(offsets, [0, 1, 1, 4]);
     }
 
-    /// The test also covers long lengths among short ones and at the end.
+    /// The test also covers long lengths, both between short lengths and at the end.
     #[test]
     fn reading_short_lengths_in_bulk_matches_reading_them_one_by_one() {
         for seed in 0..2000_u64 {

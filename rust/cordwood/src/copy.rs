@@ -21,9 +21,10 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
 /// The lengths, in bytes, that [`copy_short`] copies without a call.
 pub(crate) const SHORT: RangeInclusive<usize> = 16..=32;
 
-/// Copies `bytes` to the start of `out`, which must have room for them and for at least 32 bytes.
-/// If their length is in [`SHORT`], they are copied as two pieces of 16 bytes that may overlap. A
-/// copy of a constant length needs no call. A call would take as long as the copy itself.
+/// Copies `bytes` to the start of `out`, which must be at least as long as `bytes` and at least 32
+/// bytes long. If the length of `bytes` is in [`SHORT`], the bytes are copied as two pieces of 16
+/// bytes that may overlap. A copy of a constant length needs no call. A call would take as long as
+/// the copy itself.
 #[inline(always)]
 pub(crate) fn copy_short(out: &mut [u8], bytes: &[u8]) {
     const HALF: usize = 16;

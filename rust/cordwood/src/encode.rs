@@ -229,9 +229,9 @@ impl Encoder {
         self.packing.as_ref().map_or(0, |packing| packing.data_len())
     }
 
-    /// Appends the bytes with which a file of this dialect starts: the header of a run file,
+    /// Appends the bytes that a file of this dialect starts with: the header of a run file,
     /// RocksDB's record that declares compression, or the mark of a packed log. If the file already
-    /// has these bytes, appends no bytes. [`encode`](Encoder::encode) calls this method first.
+    /// has these bytes, appends nothing. [`encode`](Encoder::encode) calls this method first.
     ///
     /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
     /// does.
@@ -369,11 +369,12 @@ impl Encoder {
     }
 
     /// Like [`encode`](Self::encode), but calls `take` after each fragment of the record. `take`
-    /// may consume the bytes in `out` and clear it, so that `out` never contains the whole record.
+    /// may consume and clear the bytes in `out`, so that `out` never contains the whole record.
     ///
     /// # Errors
     ///
-    /// Returns the error of `take`. The encoder is then in the middle of the record.
+    /// Returns the error that `take` returned. After such an error, the encoder is in the middle of
+    /// the record.
     pub(crate) fn encode_in_pieces<E>(
         &mut self,
         record: &[u8],
@@ -586,8 +587,8 @@ mod tests {
         }
     }
 
-    /// Each frame may use the budget that the bytes before the frame leave. A frame is lengthened
-    /// only as much as the budget requires.
+    /// Each frame may use the budget that remains after the bytes before the frame. A frame is
+    /// lengthened only as much as the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
     fn a_frame_is_lengthened_only_as_far_as_the_budget_requires() {
@@ -728,8 +729,8 @@ mod tests {
         }
     }
 
-    /// Runs write the same bytes for records of any length, anywhere in a block, in LevelDB's
-    /// dialect and in others, with any limit on `out`.
+    /// A run writes the same bytes as single calls, for records of any length, anywhere in a block,
+    /// in LevelDB's dialect and in others, with any limit on `out`.
     #[test]
     fn runs_write_the_same_bytes_as_single_calls() {
         let dialects = [

@@ -38,8 +38,8 @@ pub struct Error {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A file could not be opened or created, or the source could not be read. The call may be
-    /// repeated. An [`io::Error`] that was converted to this type also has this kind.
+    /// A file could not be opened or created, or the source could not be read. You may repeat the
+    /// call. An [`io::Error`] that was converted to this type also has this kind.
     #[non_exhaustive]
     Io {
         /// The error from the operating system.
@@ -123,8 +123,8 @@ pub enum ErrorKind {
         /// The incomplete record or the zeros.
         region: SkippedRegion,
     },
-    /// The log to append to is not in the given dialect. A reader that uses the given dialect would
-    /// not find any records in the file.
+    /// The log to append to is not in the given dialect. Readers of the file would not find the
+    /// appended records.
     #[non_exhaustive]
     WrongDialect {
         /// The dialect that was given.
@@ -251,8 +251,8 @@ named! {
         OmitCompression = "omit_compression", "omit the compression, or name the dialect rocksdb or packed";
         /// Build with the feature `zstd`.
         EnableZstd = "enable_zstd", "build it with the feature `zstd`";
-        /// Choose another [`OnTornTail`](crate::OnTornTail). Both of the other values work for this
-        /// log.
+        /// Choose [`OnTornTail::Truncate`](crate::OnTornTail::Truncate) or
+        /// [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock).
         OnTornTail = "on_torn_tail",
             "`OnTornTail::Truncate` cuts it off, `PadToBlock` keeps every byte and continues in the next block";
         /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock), or salvage the log.
@@ -314,8 +314,8 @@ impl Error {
         Error::new(ErrorKind::Io { source }, path)
     }
 
-    /// Replaces the directory `absolute` in the path with `given`, the path that the caller gave
-    /// for it.
+    /// Replaces the directory `absolute` in the path with `given`, the caller's path to that
+    /// directory.
     #[must_use]
     pub(crate) fn with_path_below(mut self, absolute: &Path, given: &Path) -> Self {
         let below = self.path.as_deref().and_then(|path| path.strip_prefix(absolute).ok());
@@ -837,8 +837,8 @@ mod tests {
         kinds.into_iter().map(|kind| Error::new(kind, None)).collect()
     }
 
-    /// In the errors above, every file offset is 10 or 20, and every other number has another
-    /// value.
+    /// In the errors above, every file offset is 10 or 20, and no other number has one of these
+    /// values.
     #[test]
     fn every_error_in_a_segment_has_log_offsets() {
         let words = |error: &Error| format!("{:?}", error.kind).replace("1010", "10").replace("1020", "20");

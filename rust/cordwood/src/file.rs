@@ -1,6 +1,7 @@
 //! Reads and writes the operating system's files at offsets, and identifies files.
 //!
-//! No function here uses the position of an open file, because a forked process shares it.
+//! No function here uses the position of an open file, because a forked process shares that
+//! position.
 
 use std::fs::File;
 use std::io;

@@ -18,9 +18,9 @@ use crate::names::shows_name;
 pub const BLOCK_LEN: usize = 32_768;
 
 /// This block length is for `rust/exhaustive`, which tries all small files. A block of 24 bytes has
-/// room for each header (7, 11 and 19 bytes) with a payload. The block also has room for the mark
-/// of a packed log (17 bytes) and one header after the mark. A shorter block would have no room for
-/// the header after the mark.
+/// room for any header (7, 11 or 19 bytes) and a payload. The block also has room for the mark of a
+/// packed log (17 bytes) and one header after the mark. A shorter block would have no room for the
+/// header after the mark.
 #[cfg(cordwood_small_blocks)]
 pub const BLOCK_LEN: usize = 24;
 
@@ -37,10 +37,10 @@ pub(crate) const KIND_AT: usize = HEADER_LEN - 1;
 /// The longest payload that a LevelDB fragment can carry: a block minus one header, 32,761 bytes.
 pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 
-/// The longest trailer of a LevelDB block: 6 bytes. With one byte more, a header would fit.
+/// The longest trailer of a LevelDB block: 6 bytes. One more byte would leave room for a header.
 pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
-/// The position of a fragment in its record, as stated by the type byte in the fragment's header.
+/// The position of a fragment in its record, as given by the type byte in the fragment's header.
 ///
 /// Only these four kinds exist. Any other byte in a file remains a number
 /// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be
@@ -79,8 +79,8 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of a fragment. `is_first` and `is_last` state the position of the fragment
-    /// in its record.
+    /// Returns the kind of a fragment. `is_first` and `is_last` give the fragment's position in its
+    /// record.
     pub(crate) const fn of_part(is_first: bool, is_last: bool) -> Kind {
         match (is_first, is_last) {
             (true, true) => Kind::Full,
@@ -105,15 +105,15 @@ pub enum FragmentKind {
     /// Types 9 to 12 of Pebble. These types carry the number of the log and the offset up to which
     /// the file had been synced.
     WalSync(Kind),
-    /// Type 9, which states how the records of a RocksDB log are compressed.
+    /// Type 9, which declares how the records of a RocksDB log are compressed.
     SetCompression,
-    /// Types 10 and 11, which state the lengths of timestamps in a RocksDB log.
+    /// Types 10 and 11, which give the lengths of timestamps in a RocksDB log.
     TimestampSizes,
     /// Types 130 and 131, which identify the predecessor of a RocksDB log.
     Predecessor,
     /// Types 0x40, 0x42, 0x44 and 0x46, whose payload is a container of records.
     Packed(Kind),
-    /// Type 0x48, the mark with which a packed log starts.
+    /// Type 0x48, the mark at the start of a packed log.
     PackedMark,
     /// Type 0, which means space that was never written.
     Zero,
@@ -127,7 +127,7 @@ pub enum FragmentKind {
     Trailer,
     /// Zeros.
     Zeros,
-    /// Other bytes without a credible header.
+    /// Other bytes that have no credible header.
     Rest,
 }
 

@@ -20,8 +20,8 @@ pub(crate) enum Found {
     Metadata { metadata: Metadata, form: Form, len: usize },
     /// Too few bytes are left in the block for a header.
     Trailer { is_zero: bool },
-    /// `len` bytes that are not a fragment. `leveldb_len` is the length that LevelDB reports for
-    /// them, if it reports any.
+    /// `len` bytes that are not a fragment. If LevelDB reports these bytes, `leveldb_len` is the
+    /// length that LevelDB reports.
     Fault {
         len: usize,
         reason: Reason,
@@ -41,8 +41,8 @@ pub(crate) enum Found {
 /// Classifies the start of `bytes`, which extends to the end of the block or of the known part of
 /// the file.
 ///
-/// `left` is the number of bytes to the end of the block. `is_last` states whether the file ends
-/// where `bytes` ends.
+/// `left` is the number of bytes to the end of the block. `is_last` is true if the file ends where
+/// `bytes` ends.
 #[inline]
 pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
     if left >= HEADER_LEN
@@ -116,9 +116,9 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
 /// The maximum number of fragments found at once.
 pub(crate) const RUN_MAX: usize = 512;
 
-/// Finds consecutive FULL fragments, which make up most files. The result is the same as that of
-/// repeated calls of [`find`], but this loop is compiled with the instructions of the checksum
-/// kernel. The loop stops at any bytes that are not a FULL fragment.
+/// Finds consecutive FULL fragments, which make up most files. Repeated calls of [`find`] give the
+/// same result, but this loop is compiled with the instructions of the checksum kernel. The loop
+/// stops at any bytes that are not a FULL fragment.
 pub(crate) struct FullRun<'a> {
     /// The bytes from the first header to the end of the block or of the known part of the file.
     pub(crate) bytes: &'a [u8],
@@ -149,7 +149,7 @@ impl Job for FullRun<'_> {
                 return count;
             }
             rest = after;
-            // This is at most the length of a block, which fits in a u16.
+            // The end is at most the length of a block, which fits in a u16.
             *end = (self.bytes.len() - rest.len()) as u16;
         }
         RUN_MAX
@@ -208,9 +208,9 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
 
 /// Checks whether a header whose length extends past the end of the file may be from a torn write.
 ///
-/// After the end of a log with a number, there may be the rest of an older log, in which any header
-/// is possible. If a header's type byte is in the next sector and that sector was not written, only
-/// zeros follow.
+/// A log with a number may be followed by the rest of an older log, which can contain any header.
+/// If a header's type byte is in the next sector and that sector was not written, only zeros
+/// follow.
 fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) -> bool {
     let is_cut_before_type = || header.kind == 0 && bytes[HEADER_LEN..].iter().all(|&byte| byte == 0);
     stated_end(format, header) <= left
@@ -331,8 +331,8 @@ mod tests {
         }
     }
 
-    /// LevelDB's internal codes 5 and 6 clash with type bytes. In this crate, no type byte may end
-    /// a read or go unreported.
+    /// LevelDB's internal codes 5 and 6 clash with type bytes. In this crate, an unexpected type
+    /// byte must never stop a read, and must always be reported.
     #[test]
     fn each_type_byte_is_classified_with_a_right_and_a_wrong_checksum() {
         for kind in 0..=255 {

@@ -21,8 +21,8 @@ const STRIDE: u64 = 16;
 /// Operating systems often allow a process to open only about 1,000 files.
 const IDLE_MAX: usize = 64;
 
-/// The number of records whose indices are sorted at a time when a large part of all records is
-/// read in one call.
+/// If one call reads a large part of all records, it sorts the indices of this many records at a
+/// time.
 const PIECE_LEN: usize = 1 << 12;
 
 /// Looks up the records of logs by index, counted from 0.
@@ -35,8 +35,8 @@ const PIECE_LEN: usize = 1 << 12;
 ///
 /// Any number of threads and forked processes can use the index at the same time, because each call
 /// reads at its own position. A log may grow, but the new records are not in the index. A log must
-/// not change in any other way. The index returns an error if the path names another log when its
-/// file is opened, or if a record no longer starts at its indexed offset. The index keeps files
+/// not change in any other way. The index returns an error if a path names another log by the time
+/// the file is opened, or if a record no longer starts at its indexed offset. The index keeps files
 /// open for later calls, and does not check an open file again.
 ///
 /// ```
@@ -65,7 +65,7 @@ const PIECE_LEN: usize = 1 << 12;
 pub struct RecordIndex {
     options: ReadOptions,
     logs: Vec<IndexedLog>,
-    /// For each log, the number of records in it and in all logs before it.
+    /// For each log, the total number of records in that log and in all earlier logs.
     ends: Vec<u64>,
     /// The idle readers, in the order of their last use.
     idle: Mutex<Vec<Idle>>,
@@ -195,8 +195,8 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` once for each index in `indices`, with the place of the index in that slice and
-    /// with the record. The indices are visited in ascending order, so that nearby records are read
+    /// Calls `each` once for each index in `indices`, and passes the index's place in `indices` and
+    /// the record. The indices are visited in ascending order, so that nearby records are read
     /// together.
     ///
     /// # Errors
@@ -233,8 +233,9 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Implements [`visit`](Self::visit) for sorted indices. Each index comes with its place.
-    /// `open` is the reader that was used last and the number of the reader's log.
+    /// Implements [`visit`](Self::visit) for sorted indices. Each index is paired with its place in
+    /// the caller's slice. `open` is the reader that was used last and the number of the reader's
+    /// log.
     fn visit_sorted<E: From<Error>>(
         &self,
         mut places: &[(u64, usize)],
@@ -317,7 +318,8 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Returns a reader of a log. Uses an idle reader if one exists, and opens a new one otherwise.
+    /// Returns a reader for a log. Uses an idle reader if one exists, and opens a new one
+    /// otherwise.
     fn reader(&self, log: usize) -> Result<Box<Reader>, Error> {
         if let Some(mut idle) = self.idle()
             && let Some(at) = idle.iter().rposition(|idle| idle.log == log)
@@ -470,8 +472,8 @@ impl IndexedLog {
     }
 }
 
-/// Calls `each` with the indices in ascending order, each with its place. All indices are passed in
-/// one call, or in pieces. `len` is the number of records.
+/// Calls `each` with the indices in ascending order, and pairs each index with its place. The
+/// indices are passed in one call or in several. `len` is the number of records.
 fn in_order<E: From<Error>>(
     indices: &[u64],
     len: u64,
@@ -544,7 +546,7 @@ struct Next<'a> {
     index: u64,
     /// The offset where the record starts, if it is known.
     start: Option<u64>,
-    /// All records that are to be read start before this offset.
+    /// All records to read start before this offset.
     end: u64,
 }
 
@@ -603,7 +605,7 @@ mod tests {
         // The step 7 and the length have no common divisor, so each index occurs once.
         let shuffled: Vec<u64> = (0..len).map(|at| at * 7 % len).collect();
         let in_order: Vec<u64> = (0..len).collect();
-        // Reads the last record of each container, in reverse order.
+        // Reads the last record of each container, starting with the last container.
         let few: Vec<u64> = in_order.iter().copied().rev().step_by(RECORDS_EACH as usize).collect();
         for indices in [in_order, shuffled, few] {
             OPENED.set(0);

@@ -29,8 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`LogFile`] documents which records survive a crash. A [`SegmentedLog`] is split into several
-//! files, and you can remove the oldest files. [`Reader::seek`] moves to a record, a
+//! The documentation of [`LogFile`] says which records survive a crash. A [`SegmentedLog`] is split
+//! into several files, and you can remove the oldest files. [`Reader::seek`] moves to a record, a
 //! [`RecordIndex`] looks up records by index, and a [`Follower`] reads a log while it is being
 //! written. If the log is not a file on disk, use [`Writer`], [`Reader::new`] and
 //! [`Reader::from_slice`].
@@ -42,8 +42,8 @@
 //! # Damage
 //!
 //! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between
-//! them. Every event states the range of bytes that it covers. Together, the events cover every
-//! byte of the file except the block trailers. A skipped region also states why it was skipped.
+//! them. Every event gives the range of bytes that it covers. Together, the events cover every byte
+//! of the file except the block trailers. A skipped region also says why it was skipped.
 //! [`OnCorruption`] decides how damage is handled. The reader can return an error (the default),
 //! skip the damage (as LevelDB does), treat it as the end of the log, or skip it and salvage the
 //! intact rest of its block. A torn tail is the incomplete end that a crash leaves, and it does not
@@ -186,7 +186,7 @@ pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
 
-/// The sources of a [`Reader`], and the types it returns other than [`Record`].
+/// The sources of a [`Reader`], and the types that a reader returns, except [`Record`].
 pub mod read {
     pub use crate::decode::Pieces;
     #[cfg(feature = "fs")]

@@ -51,7 +51,7 @@ pub(crate) fn parse<T: Copy>(
     })
 }
 
-/// Implements `Display`, which shows the name that `as_str` returns.
+/// Implements `Display` so that it shows the name that `as_str` returns.
 macro_rules! shows_name {
     ($type:ty) => {
         /// Shows the [name](Self::as_str).

@@ -1,6 +1,6 @@
 //! Macros that define structs of options, with defaults and setters.
 
-/// Defines a struct of options. A field is `name: type = default`.
+/// Defines a struct of options. Write each field as `name: type = default`.
 ///
 /// If the field has a setter, write `set with_name` after the default. If the setter must also
 /// convert its argument, so that callers can leave out `Some`, write `into with_name` instead.
@@ -50,7 +50,7 @@ macro_rules! setter {
     };
 }
 
-/// Implements `with_format`, `with_named` and `named` for options that state the format of a log.
+/// Implements `with_format`, `with_named` and `named` for options that include the format of a log.
 macro_rules! log_options {
     ($options:ident) => {
         impl $options {

@@ -1,8 +1,8 @@
 //! Processes consecutive parts of a file in several threads, and returns the results in the order
 //! of the parts.
 //!
-//! Each thread takes the next part as soon as it is free, so no thread waits for the slowest one. A
-//! thread that is a few parts ahead of the consumer waits, so memory use is bounded.
+//! Each thread takes the next part as soon as it is free, so no thread waits for the slowest
+//! thread. A thread that is a few parts ahead of the consumer waits, so memory use is bounded.
 
 use std::collections::VecDeque;
 use std::io;
@@ -97,7 +97,8 @@ impl<T> Queue<T> {
     pub fn put(&self, part: u64, result: T) {
         let mut state = self.lock();
         let at = part.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
-        // If there is no entry for the result, the queue was stopped. The result is then dropped.
+        // If there is no entry for the result, the queue was stopped. In that case, the result is
+        // dropped.
         if let Some(place) = at.and_then(|at| state.results.get_mut(at)) {
             *place = Some(result);
             if at == Some(0) {
@@ -164,7 +165,7 @@ const fn window(worker_count: usize) -> usize {
 
 /// Threads that work on the parts of a file and return the results in order.
 ///
-/// Dropping the pipeline tells the threads to end and waits for them. The wait takes at most as
+/// Dropping the pipeline tells the threads to stop, and waits for them. The wait takes at most as
 /// long as the work on one part. A forked child has no copy of the threads, so
 /// [`is_of_this_process`](Self::is_of_this_process) returns false there. A forked child must not
 /// use the pipeline, except to drop it.
@@ -221,7 +222,7 @@ impl<T: Send + 'static> Pipeline<T> {
 }
 
 impl<T> Pipeline<T> {
-    /// Drops the pipeline without waiting for the threads. Each thread ends after the part that it
+    /// Drops the pipeline without waiting for the threads. Each thread stops after the part that it
     /// is working on. Use this for threads that wait for an event that may never happen.
     pub fn abandon(mut self) {
         self.threads.clear();
@@ -255,7 +256,7 @@ impl<T> Drop for Pipeline<T> {
 /// # Errors
 ///
 /// Returns the error that `take` returned. If a thread cannot be started, passes the error to
-/// `failed` and returns the result.
+/// `failed` and returns what `failed` returns.
 pub(crate) fn in_order<T: Send, E>(
     count: u64,
     workers: Vec<impl FnMut(u64) -> T + Send>,
@@ -327,7 +328,7 @@ mod tests {
         }
     }
 
-    /// An error ends the work. Parts that have not been started when the error occurs are never
+    /// An error stops the work. Parts that have not been started when the error occurs are never
     /// started.
     #[test]
     fn an_error_returned_by_the_consumer_stops_the_work() {

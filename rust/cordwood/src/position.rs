@@ -141,8 +141,8 @@ impl Position {
         self.version.as_deref()
     }
 
-    /// Returns the marks, for code that reads the log itself. Each mark is a start, a length and a
-    /// checksum.
+    /// Returns the marks, for code that reads the log itself. A mark consists of a start, a length
+    /// and a checksum.
     pub fn marks(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
     }
@@ -192,8 +192,8 @@ impl Position {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
 
-    /// Reads a position in the file whose first byte has the log offset `base`. `before` is a mark
-    /// of the previous file.
+    /// Creates the position at `offset`, and reads the marks from the file whose first byte has the
+    /// log offset `base`. `before` is a mark of the previous file.
     pub(crate) fn read(
         base: u64,
         offset: u64,
@@ -304,7 +304,7 @@ mod files {
         /// compare.
         pub(crate) fn compare(&self, path: &Path, options: &ReadOptions) -> Result<bool, Error> {
             let failed = |source| Error::io(source, Some(path));
-            // Opening a pipe would block until its writer opens it.
+            // Opening a pipe would block until a writer opens the pipe.
             let metadata = path.metadata().map_err(failed)?;
             if self.marks.is_empty() || !(metadata.is_file() || metadata.is_dir()) {
                 return Ok(false);

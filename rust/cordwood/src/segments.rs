@@ -118,7 +118,7 @@ struct Listing {
     /// The segments in the order of their offsets.
     segments: Vec<Segment>,
     /// The offsets of all segment names that were listed. Some of these files may have been pruned
-    /// since then.
+    /// since they were listed.
     offsets: Vec<u64>,
     /// The name of a file that is neither a segment nor ignored.
     stray: Option<OsString>,
@@ -163,8 +163,7 @@ fn settled(directory: &Path) -> Result<Listing, Error> {
     unreachable!("the last try returns")
 }
 
-/// Checks whether the directory of a log may have a file with this name in addition to the
-/// segments.
+/// Checks whether a log's directory may contain a file with this name in addition to the segments.
 fn is_ignored(name: &OsStr) -> bool {
     name == LOCK_NAME || name == "lost+found" || name.as_encoded_bytes().starts_with(b".")
 }
@@ -343,8 +342,8 @@ mod tests {
         });
     }
 
-    /// A symbolic link to a missing file is a segment that cannot be read now. Such a segment was
-    /// not pruned.
+    /// A symbolic link to a missing file counts as a segment that cannot be read at the moment.
+    /// Such a segment was not pruned.
     #[cfg(unix)]
     #[test]
     fn the_error_for_a_dangling_symbolic_link_names_its_path() {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use crate::container::Mark;
 use crate::dialect::{Compression, Metadata, NO_COMPRESSION, ZSTD};
 
-/// The facts about a log that are known from the part that has been read so far. Only RocksDB's
-/// logs contain such metadata.
+/// What is known about a log from the part that has been read so far. Only RocksDB's logs contain
+/// such metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogInfo {
@@ -26,7 +26,7 @@ pub struct LogInfo {
     pub other_log_number: Option<u32>,
 }
 
-/// The facts that a log states about its predecessor.
+/// What a log says about its predecessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Predecessor {

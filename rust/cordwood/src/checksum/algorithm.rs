@@ -1,12 +1,12 @@
-//! The checksums that the dialects use, as one type.
+//! One type for the checksums of all dialects.
 
 use super::crc32c::{extend, mask, unmask};
 use super::dispatch::run;
 use super::kernel::{Job, Kernel};
 use super::zeros::{self, ZeroTables};
 
-/// The checksum in the header of a fragment. The checksum covers the payload and the header from
-/// the type byte on.
+/// The checksum in the header of a fragment. The checksum covers the header from the type byte on,
+/// and the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checksum {
     /// Masked CRC-32C.
@@ -25,7 +25,8 @@ impl Checksum {
         self.extend(0, data)
     }
 
-    /// Returns the CRC of some bytes followed by `data`. `crc` is the CRC of those bytes.
+    /// Returns the CRC of some bytes followed by `data`. `crc` is the CRC of the bytes that precede
+    /// `data`.
     #[inline]
     pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
         #[cfg(test)]
@@ -56,7 +57,7 @@ impl Checksum {
         }
     }
 
-    /// Converts the form in which a header stores a CRC back to the CRC. This undoes
+    /// Recovers a CRC from the form in which a header stores it. This undoes
     /// [`store`](Self::store).
     #[inline]
     pub(crate) const fn load(self, stored: u32) -> u32 {
@@ -81,9 +82,9 @@ impl Checksum {
     }
 
     /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros.
-    /// Together, the zeros may be at most as long as a block. If data with the CRC `crc` is
-    /// followed by as many bytes as there are zeros, the result is the data's contribution to the
-    /// CRC of the whole.
+    /// The zeros may take up at most one block in total. If data with the CRC `crc` is followed by
+    /// as many bytes as there are zeros, the result is the data's contribution to the CRC of the
+    /// whole.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)

@@ -15,8 +15,8 @@ pub fn crc32c(data: &[u8]) -> u32 {
     run(Crc(data))
 }
 
-/// Returns the CRC-32C of some bytes followed by `data`. `crc` is the CRC-32C of those bytes alone.
-/// The CRC of an empty slice is 0.
+/// Returns the CRC-32C of some bytes followed by `data`. `crc` is the CRC-32C of the bytes that
+/// precede `data`. The CRC of an empty slice is 0.
 ///
 /// ```
 /// use cordwood_log::crc32c::{crc32c, extend};
@@ -52,8 +52,8 @@ pub fn combine(first: u32, second: u32, second_len: u64) -> u32 {
     multiply(CASTAGNOLI, first, x_to_bytes(CASTAGNOLI, second_len)) ^ second
 }
 
-/// Returns the instructions with which this process computes CRC-32C, such as `"SSE4.2,
-/// PCLMULQDQ"`. Benchmarks and bug reports use this function.
+/// Names the instructions that this process uses to compute CRC-32C, such as `"SSE4.2, PCLMULQDQ"`.
+/// Benchmarks and bug reports use this function.
 pub fn crc32c_kernel() -> &'static str {
     run(Name)
 }
@@ -65,7 +65,7 @@ const MASK_DELTA: u32 = 0xa282_ead8;
 /// Returns the form in which a log stores a checksum: rotated right by 15 bits, plus a constant.
 ///
 /// A payload may itself contain log fragments with their checksums. Without the mask, data could
-/// contain its own CRC, and the CRC of such data is a bad check. The page that documents the format
+/// contain its own CRC, which would make the CRC a poor check. The page that documents the format
 /// does not mention the mask, but every engine applies it.
 ///
 /// Source: LevelDB `util/crc32c.h`.

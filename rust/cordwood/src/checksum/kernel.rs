@@ -22,7 +22,7 @@ pub(crate) trait Kernel: Copy {
         state
     }
 
-    /// Runs `job` compiled with the instructions that the kernel needs.
+    /// Runs `job`, which is compiled with the instructions that the kernel needs.
     fn run<J: Job>(self, job: J) -> J::Output;
 }
 

@@ -6,7 +6,7 @@ use super::algorithm::Checksum;
 use super::zeros::CHUNK_LEN;
 use crate::format::BLOCK_LEN;
 
-/// Computes the checksum of any range of a slice from the checksums of its prefixes.
+/// Computes the checksum of any range of a slice from the checksums of the slice's prefixes.
 pub(crate) struct RangeCrc<'a> {
     checksum: Checksum,
     bytes: &'a [u8],

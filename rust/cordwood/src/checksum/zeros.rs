@@ -10,7 +10,7 @@ use crate::format::BLOCK_LEN;
 /// The number of bytes in a chunk of [`shift`](ZeroTables::shift).
 pub(super) const CHUNK_LEN: usize = 16;
 
-/// The tables of one polynomial.
+/// The tables for one polynomial.
 pub(super) struct ZeroTables {
     /// The factors that shift a CRC, indexed by the number of chunks.
     powers: [u32; BLOCK_LEN / CHUNK_LEN + 1],
@@ -38,8 +38,8 @@ impl ZeroTables {
         }
     }
 
-    /// Returns `crc` shifted over `count` chunks of zeros. Together, the zeros may be at most as
-    /// long as a block.
+    /// Returns `crc` shifted over `count` chunks of zeros. The zeros may take up at most one block
+    /// in total.
     #[inline]
     pub(super) fn shift(&self, crc: u32, count: usize) -> u32 {
         // The product has 63 bits. With a zero bit added at the bottom, the high word contains the
@@ -87,8 +87,8 @@ const fn back_word_tables(poly: u32) -> WordTables {
         let mut bit = 0;
         while bit < 32 {
             // A step forward shifts to the right, and adds the polynomial if it shifts out a one.
-            // The polynomial has the highest bit set, and the shift clears that bit. So that bit
-            // shows whether the polynomial was added.
+            // The polynomial has the highest bit set, and the shift clears that bit. So the highest
+            // bit shows whether the polynomial was added.
             let added = state >> 31;
             state = ((state ^ if added != 0 { poly } else { 0 }) << 1) | added;
             bit += 1;

@@ -7,7 +7,7 @@ use crate::format::{HEADER_LEN, Header, KIND_AT, LENGTH_AT};
 use crate::names::{named, shows_name};
 
 named! {
-    /// The part of a fragment in which a byte lies, or the file header.
+    /// The part of a fragment that contains a byte, or the file header.
     pub enum FragmentPart {
         /// The checksum, bytes 0 to 3 of the header.
         Checksum = "checksum",
@@ -15,7 +15,7 @@ named! {
         Length = "length",
         /// The type, byte 6.
         Kind = "kind",
-        /// The log number, bytes 7 to 10, in headers that have one.
+        /// The log number, bytes 7 to 10, in headers that have this field.
         LogNumber = "log_number",
         /// The offset up to which the file had been synced, bytes 11 to 18, in headers that have
         /// this field.
@@ -29,7 +29,8 @@ named! {
 
 shows_name!(FragmentPart);
 
-/// The single bit that explains damage. Flipping this bit back makes the fragment's checksum valid.
+/// A single flipped bit that explains damage. Flipping this bit back makes the fragment's checksum
+/// valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BitFlip {
@@ -37,21 +38,22 @@ pub struct BitFlip {
     pub offset: u64,
     /// The number of the bit within the byte, from 0 (lowest) to 7 (highest).
     pub bit: u8,
-    /// The part of the fragment in which the byte lies, or the file header.
+    /// The part of the fragment that contains the byte, or the file header.
     pub part: FragmentPart,
 }
 
 /// Locates the single flipped bit that explains why there is no valid fragment at an offset.
 ///
 /// `bytes` starts with the damaged header and extends to the end of its block or of the file.
-/// `offset` is the file offset of the first byte, and `dialect` is the dialect of the file. Returns
-/// `None` if no single bit explains the damage, or if several bits explain it equally well.
+/// `offset` is the file offset of the first of these bytes, and `dialect` is the dialect of the
+/// file. Returns `None` if no single bit explains the damage, or if several bits explain it equally
+/// well.
 ///
-/// The search first tries lengths of up to twice the length in the header, then the checksum and
-/// the bytes that the checksum covers, and finally all other lengths and the types whose headers
-/// have another length. The search stops at the first step that explains the damage. This function
-/// only locates the bit: [`salvage`](crate::ops::salvage) flips it back on request.
-/// `docs/format/damage.md` states how often other damage looks like one flipped bit.
+/// The search first tries lengths of up to twice the length in the header, and then the checksum
+/// and the bytes that the checksum covers. Finally, it tries all other lengths, and the types whose
+/// headers have a different length. The search stops at the first step that explains the damage.
+/// This function only locates the bit: [`salvage`](crate::ops::salvage) flips it back on request.
+/// `docs/format/damage.md` says how often other damage looks like one flipped bit.
 ///
 /// The search takes time linear in the length of the fragment, or in the length of `bytes` if
 /// longer fragments are tried. For a whole block, the search takes at most about 0.03 ms.
@@ -66,9 +68,9 @@ pub struct BitFlip {
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
-    // With a wrong length, the checksum is computed over the wrong bytes. In 1 of 16,000 cases,
-    // flipping one bit of the wrong bytes then explains the damage by chance. A flipped bit of the
-    // length explains other damage by chance in only 1 of 2^28 cases.
+    // With a wrong length, the checksum is computed over the wrong bytes, and in 1 of 16,000 cases,
+    // flipping one bit of these bytes explains the damage by chance. A flipped bit of the length
+    // explains other damage by chance in only 1 of 2^28 cases.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {
@@ -76,9 +78,9 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         if in_checksum.or(in_data).is_some() {
             return one_of(in_checksum.into_iter().chain(in_data));
         }
-        // With a much longer length, or with a type whose header has another length, the checksum
-        // covers up to 32 KiB of other bytes. Computing such checksums is not worthwhile if the
-        // damage is already explained.
+        // With a much longer length, or with a type whose header has a different length, the
+        // checksum covers up to 32 KiB of other bytes. Computing such checksums is not worthwhile
+        // if the damage is already explained.
         let in_far_length = (near_len < bytes.len()).then(|| damaged.in_length(bytes)).flatten();
         one_of(in_far_length.into_iter().chain(damaged.in_kind()))
     });
@@ -97,8 +99,8 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     in_header.chain(in_data).chain(damaged.in_kind()).collect()
 }
 
-/// Returns the true length of a payload if the only wrong bit of the fragment is a bit of the
-/// length in `header`.
+/// If the only wrong bit of the fragment is in the length in `header`, returns the true length of
+/// the payload.
 ///
 /// `rest` starts with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
@@ -149,7 +151,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns a copy of `bytes` in which this bit is flipped, if `bytes` contains the bit.
+    /// Returns a copy of `bytes` with this bit flipped, if `bytes` contains the bit.
     pub(super) fn flipped_in(self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         if let Some(byte) = bytes.get_mut(self.at) {
@@ -179,7 +181,7 @@ struct Damaged<'a> {
     bytes: &'a [u8],
     dialect: Dialect,
     header: Header,
-    /// The length that headers of this type have.
+    /// The header's length, which depends on its type.
     header_len: usize,
 }
 
@@ -205,7 +207,7 @@ impl<'a> Damaged<'a> {
     /// explain the damage.
     fn in_checksum_and_data(&self) -> (Option<Place>, Option<Place>) {
         let checksum = self.dialect.checksum();
-        // The checksum covers the bytes from the type byte on.
+        // The checksum covers the type byte and all bytes after it.
         let end = self.header_len + usize::from(self.header.len);
         let Some(covered) = self.bytes.get(KIND_AT..end) else {
             return (None, None);
@@ -215,15 +217,14 @@ impl<'a> Damaged<'a> {
         let in_checksum = (difference.count_ones() == 1).then(|| place(0, difference.trailing_zeros()));
         let syndrome = checksum.load(self.header.masked_crc) ^ computed;
         let in_data = flipped_bit(checksum, syndrome, covered.len()).map(|(at, bit)| place(KIND_AT + at, bit));
-        // If flipping a bit of the type changes the header's length, the checksum covers other
+        // If flipping a bit of the type changes the header's length, the checksum covers different
         // bytes.
         let in_data =
             in_data.filter(|place| place.at != KIND_AT || !self.changes_form(self.header.kind ^ 1 << place.bit));
         (in_checksum, in_data)
     }
 
-    /// Returns the bits of the type that explain the damage, among those that change the length of
-    /// the header.
+    /// Returns the bits of the type that change the header's length and explain the damage.
     fn in_kind(&self) -> impl Iterator<Item = Place> {
         let checksum = self.dialect.checksum();
         (0..8).filter_map(move |bit| {
@@ -236,7 +237,7 @@ impl<'a> Damaged<'a> {
         })
     }
 
-    /// Checks whether a header of the type `kind` has a different length than the damaged header.
+    /// Checks whether a header of type `kind` differs in length from the damaged header.
     fn changes_form(&self, kind: u8) -> bool {
         self.dialect.meaning(kind).form.header_len() != self.header_len
     }
@@ -255,7 +256,7 @@ pub(super) fn one_of<T>(mut explanations: impl Iterator<Item = T>) -> Option<T> 
     explanations.next().filter(|_| explanations.next().is_none())
 }
 
-/// Returns the part of a fragment in which byte `at` lies. The fragment's header is `header_len`
+/// Returns the part of a fragment that contains byte `at`. The fragment's header is `header_len`
 /// bytes long.
 fn part_of(at: usize, header_len: usize) -> FragmentPart {
     match at {
@@ -323,7 +324,7 @@ mod tests {
         }
     }
 
-    /// This covers every form of header and both checksums.
+    /// The cases cover every form of header and both checksums.
     #[test]
     fn a_flipped_bit_in_a_fragment_of_any_dialect_is_located() {
         let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
@@ -356,8 +357,8 @@ mod tests {
         }
     }
 
-    /// Bit 4 of the length was flipped in a fragment of eight bytes. By chance, the bytes after the
-    /// fragment make the checksum valid for all 24 bytes too, if bit 2 of byte 10 is flipped.
+    /// Bit 4 of the length was flipped in a fragment of eight bytes. By chance, flipping bit 2 of
+    /// byte 10 also makes the checksum valid, for all 24 bytes.
     #[test]
     fn a_flipped_length_bit_has_priority_over_a_payload_bit() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";

@@ -10,15 +10,15 @@ use crate::names::{named, shows_name};
 
 /// Why a region of a file was not returned.
 ///
-/// `docs/format/reading.md` states the rule for each reason. [`as_str`](Reason::as_str) returns the
+/// `docs/format/reading.md` gives the rule for each reason. [`as_str`](Reason::as_str) returns the
 /// stable name of a reason. Later releases may add reasons, but will not add fields to existing
 /// reasons. The fields of a reason contain all the details that its rule establishes, so a program
 /// can construct a reason and compare it with another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The length in the header extends past the end of the block, or is provably wrong at the end
-    /// of the file.
+    /// According to its header, the fragment extends past the end of the block, or the length in
+    /// the header is provably wrong at the end of the file.
     BadLength {
         /// The length in the header, in bytes.
         len: u16,
@@ -28,8 +28,7 @@ pub enum Reason {
     ChecksumMismatch {
         /// The checksum in the header, unmasked.
         stored: u32,
-        /// The checksum computed from the bytes that the checksum in the header covers, which start
-        /// at the type byte.
+        /// The checksum computed from the fragment's bytes, starting at the type byte.
         computed: u32,
     },
     /// The fragment has a valid checksum, but its type is unknown in this dialect.
@@ -54,10 +53,10 @@ pub enum Reason {
     /// Zeros up to the end of the block or of the file. The zeros are padding, space that was never
     /// written, or lost data.
     ZeroFill,
-    /// A block trailer that is not all zero. No engine checks the bytes of a trailer.
+    /// A block trailer that is not all zeros. No engine checks the bytes of a trailer.
     NonzeroTrailer,
-    /// A FIRST fragment without a payload that no other fragment continues. Old versions of LevelDB
-    /// wrote such fragments at the end of a block. No data is missing.
+    /// A FIRST fragment that has no payload and is not continued by another fragment. Old versions
+    /// of LevelDB wrote such fragments at the end of a block. No data is missing.
     EmptyFirst,
     /// The incomplete end that a crash leaves in a file.
     TornTail,
@@ -77,18 +76,18 @@ pub enum Reason {
         /// The type byte.
         kind: u8,
     },
-    /// Metadata with contents that no engine writes, or in a place where no engine writes it. The
-    /// reader applies the parts that it can interpret.
+    /// Metadata with contents or in a place that no engine uses. The reader applies the parts that
+    /// it can interpret.
     BadMetadata {
         /// The type byte.
         kind: u8,
     },
-    /// A fragment with a valid checksum whose type is unknown, but marked as safe to ignore.
+    /// A fragment with a valid checksum and an unknown type that is marked as safe to ignore.
     IgnoredKind {
         /// The type byte.
         kind: u8,
     },
-    /// The end-of-log trailer. The log ends here, even if bytes follow.
+    /// The end-of-log trailer. The log ends here, even if more bytes follow.
     EndTrailer,
     /// The rest of an older log, after the end of this log in a recycled file.
     Stale,
@@ -103,15 +102,15 @@ pub enum Reason {
     /// A container of records that has valid checksums, but is built in a way that no writer would
     /// use. None of the container's records are returned.
     BadContainer,
-    /// A part of a segmented log that none of its files contain. A file was removed or truncated,
-    /// or the end of a file was never written.
+    /// A part of a segmented log that is missing from all of the log's files. A file was removed or
+    /// truncated, or the end of a file was never written.
     MissingSegment,
-    /// The end of a file of a segmented log, after the offset at which the next file starts. The
-    /// reader reports an empty region at the start of the next file, because the offsets from there
-    /// on belong to that file.
+    /// The end of a segmented log's file, past the offset at which the next file starts. The reader
+    /// reports an empty region at the start of the next file, because the offsets from there on
+    /// belong to that file.
     GrownSegment,
-    /// The bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop) ended
-    /// reading. These bytes were not read.
+    /// The bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
+    /// stopped reading. These bytes were not read.
     NotRead,
 }
 
@@ -122,10 +121,10 @@ named! {
     pub enum Severity {
         /// The region is not damage. Such a region is padding, engine metadata, or bytes that the
         /// options exclude. Zeros ([`Reason::ZeroFill`]) may be space that was never written or
-        /// data that was lost, and the file does not show which.
+        /// data that was lost. The file alone does not distinguish these two cases.
         Info = "info",
-        /// The incomplete end of the file that a killed writer leaves. A torn tail contains no
-        /// synced bytes.
+        /// The incomplete end that a killed writer leaves in a file. A torn tail contains no synced
+        /// bytes.
         TornTail = "torn_tail",
         /// Bytes that no complete write could have left, or a limit that was exceeded. The policy
         /// ([`OnCorruption`](crate::OnCorruption)) decides how the reader proceeds.
@@ -139,7 +138,7 @@ shows_name!(Severity);
 macro_rules! reasons {
     ($($reason:ident $({ $($field:ident: $detail:literal),* })? = $name:literal, $severity:ident, $words:literal;)*) => {
         impl Reason {
-            /// All reasons. The fields of each reason are 0.
+            /// All reasons. The fields of each reason are set to 0.
             pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
 
             /// Returns the stable name, such as `"checksum_mismatch"`. The name is part of the
@@ -157,8 +156,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns the detail with this name. The attribute in Python has the same name.
-            /// Returns `None` if the reason has no such detail.
+            /// Returns the detail with this name. The Python attribute has the same name. Returns
+            /// `None` if the reason has no such detail.
             ///
             /// ```
             /// use cordwood_log::damage::Reason;
@@ -176,8 +175,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns this reason with new details. `get` returns each detail, given the detail's
-            /// name. A number that is too large for its detail becomes 0.
+            /// Returns this reason with new details. `get` takes the name of a detail and returns
+            /// its value. A number that is too large for its detail becomes 0.
             ///
             /// # Errors
             ///
@@ -264,9 +263,9 @@ pub struct SkippedRegion {
     pub end: u64,
     /// Why these bytes were not returned.
     pub reason: Reason,
-    /// The number of bytes that LevelDB's own reader reports for this region, or `None` if that
-    /// reader does not report the region. If the reason concerns records, LevelDB's reader does not
-    /// count headers. LevelDB's reader has no limit on the length of a record.
+    /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
+    /// not report the region. If the reason concerns records, LevelDB's reader does not count
+    /// headers. LevelDB's reader has no limit on the length of a record.
     pub leveldb_len: Option<u64>,
 }
 

@@ -7,17 +7,17 @@ use super::resync::can_resume;
 use crate::dialect::{Form, LogFormat, Metadata, Role};
 use crate::format::{Header, Kind};
 
-/// The known properties of the log to which a damaged fragment belongs.
+/// What is known about the log that contains a damaged fragment.
 #[derive(Clone, Copy)]
 pub(crate) struct Log<'a> {
     pub(crate) format: &'a LogFormat,
     /// The offset of the first byte of the file.
     pub(crate) origin: u64,
-    /// Whether the end-of-log trailer of the log may be here.
+    /// Whether the log's end-of-log trailer may be at this position.
     pub(crate) may_end: bool,
     /// The form of the log's other fragments, if it is known.
     pub(crate) form: Option<Form>,
-    /// Whether the log's records are compressed. If so, a fragment may end anywhere.
+    /// Whether the log's records are compressed. In a compressed log, a fragment may end anywhere.
     pub(crate) is_compressed: bool,
 }
 
@@ -32,16 +32,16 @@ pub(crate) struct Repaired {
 /// Flips back one bit to turn the damaged bytes at the start of `rest` into a fragment that the
 /// log's writer could have written there.
 ///
-/// `rest` is at the file offset `offset` and extends to the end of its block or of the file. `left`
-/// is the number of bytes to the end of the block.
+/// `rest` starts at the file offset `offset` and extends to the end of its block or of the file.
+/// `left` is the number of bytes to the end of the block.
 #[cold]
 pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Option<Repaired> {
     let candidates: Vec<Repaired> = explanations(rest, log.format.dialect)
         .into_iter()
         .filter_map(|place| log.repaired(place, offset, rest, left))
         .collect();
-    // If the length is wrong, a bit of the payload may explain the damage by chance, but then no
-    // other fragment follows.
+    // If the length is wrong, a bit of the payload may explain the damage by chance, but the result
+    // is not followed by another fragment.
     let is_followed = |repaired: &Repaired| can_resume(log.format.dialect, rest, left, repaired.fragment.len());
     if candidates.len() > 1 {
         return one_of(candidates.into_iter().filter(is_followed));

@@ -6,20 +6,20 @@ use std::ops::Range;
 use crate::damage::BitFlip;
 use crate::damage::{Reason, Severity, SkippedRegion};
 
-/// A region that was not returned or was repaired, with the flipped bit that explains it.
+/// A region that was not returned or was repaired, and the flipped bit that explains the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The flipped bit that explains the region. This is set only if a flipped bit can cause damage
-    /// of this kind and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds such a bit.
+    /// The flipped bit that explains the region. The bit is set only if a flipped bit can cause
+    /// this kind of damage and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds such a
+    /// bit.
     pub bit_flip: Option<BitFlip>,
 }
 
 impl Finding {
-    /// Creates a finding without a flipped bit, either because none was searched for or because
-    /// none was found.
+    /// Creates a finding for which no flipped bit was found or searched for.
     pub const fn new(region: SkippedRegion) -> Self {
         Finding { region, bit_flip: None }
     }
@@ -28,8 +28,8 @@ impl Finding {
 /// The regions of a log that were not returned. Only the first [`LISTED_MAX`](Findings::LISTED_MAX)
 /// regions are listed, but the bytes of all regions are counted.
 ///
-/// In a crafted file, every second record may be damaged. A list of all regions would then take
-/// more memory than the file.
+/// In a crafted file, every second record may be damaged, so a list of all regions could take more
+/// memory than the file.
 ///
 /// ```
 /// use cordwood_log::{Event, ReadOptions, Reader};
@@ -48,8 +48,7 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
     listed: Vec<Finding>,
-    /// The number of bytes for each reason, by the reason's name. Regions that are not listed count
-    /// too.
+    /// The number of bytes for each reason, by the reason's name. Unlisted regions are included.
     lens: BTreeMap<&'static str, (Severity, u64)>,
     last_zeros: LastZeros,
 }
@@ -75,8 +74,8 @@ impl Findings {
             *len += next_len;
         }
         self.last_zeros.append(next.last_zeros);
-        // If some of these findings are not listed, the list is full, and none of the next findings
-        // is adjacent to the last finding in the list.
+        // If some of these findings are not listed, the list is full, and no later finding can be
+        // adjacent to the last finding in the list.
         for finding in next.listed {
             self.list(finding);
         }
@@ -105,7 +104,7 @@ impl Findings {
         &self.listed
     }
 
-    /// Checks whether the list is full. Further regions are then not listed.
+    /// Checks whether the list is full. Once the list is full, further regions are not listed.
     pub fn is_full(&self) -> bool {
         self.listed.len() >= Self::LISTED_MAX
     }
@@ -138,9 +137,9 @@ impl Findings {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }
 
-    /// Returns the file offset at which the zeros ([`Reason::ZeroFill`]) that end at `end` start.
-    /// Returns `None` if no zeros end at `end`. If a file was read to its end, pass the length of
-    /// the file to get the start of the zeros at the end.
+    /// Returns the start offset of the zeros ([`Reason::ZeroFill`]) that end at `end`. Returns
+    /// `None` if no zeros end at `end`. If a file was read to its end, pass the file's length to
+    /// get the start of the zeros at the end.
     pub fn zeros_before(&self, end: u64) -> Option<u64> {
         self.last_zeros.before(end)
     }
@@ -152,8 +151,9 @@ impl Findings {
     }
 }
 
-/// The file offsets of the last run of adjacent regions of zeros. Any bytes between two regions are
-/// a record or a trailer, so a run that reaches the end of the file contains all zeros there.
+/// The file offsets of the last run of adjacent zero regions. Any bytes between two regions are a
+/// record or a trailer, so a run that reaches the end of the file contains all the zeros at the
+/// end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LastZeros(Range<u64>);
 
@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(findings.zeros_before(region.1), Some(since), "{region:?}");
             assert_eq!(findings.zeros_before(region.1 + 1), None, "{region:?}");
         }
-        // The zeros of the next range may continue these zeros.
+        // Zeros at the start of the next range may continue these zeros.
         let mut next = Findings::default();
         findings.append(next.clone());
         assert_eq!(findings.zeros_before(50), Some(40));

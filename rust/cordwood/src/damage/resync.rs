@@ -20,7 +20,7 @@ pub(crate) struct Resume {
 ///
 /// `rest` extends to the end of the block or of the file, and `left` is the number of bytes to the
 /// end of the block. `form` is the form of the log's fragments, if it is known. `may_scan` is true
-/// if the bytes of the block have not been tried yet.
+/// if the block's bytes have not yet been tried as fragment starts.
 #[cold]
 pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: usize, may_scan: bool) -> Resume {
     let dialect = format.dialect;
@@ -34,10 +34,10 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     };
     let ends = Ends::new(rest, left);
     // 1. One bit of the length was flipped, so the checksum is valid for the true length. This is
-    //    proof. The later checks are guesses: by chance, a wrong length may lead to another
-    //    fragment if all fragments have about the same length, or to a fragment of a log inside the
-    //    payload. Bytes after the last possible end are not checksummed, because up to 16 KiB may
-    //    follow each short record.
+    //    proof. The later checks are guesses, because a wrong length may happen to lead to another
+    //    fragment (if all fragments have about the same length) or to a fragment of a log inside
+    //    the payload. Bytes after the last position where the fragment could end are not
+    //    checksummed, because up to 16 KiB may follow each short record.
     let header_len = dialect.meaning(header.kind).form.header_len();
     let may_end = |end| ends.is_end(end) || stated_end(dialect, rest, end).is_some();
     let longest = one_bit_off(header.len)
@@ -52,8 +52,8 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
             return found(end);
         }
     }
-    // A damaged fragment that carries this log's number and was written whole also proves where it
-    // ends, even if bytes of an older log follow.
+    // The end of the fragment is also proved if the fragment carries this log's number and was
+    // written whole, even if bytes of an older log follow.
     if let Some(end) = written_len(format, None, rest) {
         return found(end);
     }
@@ -64,14 +64,14 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     {
         return found(end);
     }
-    // 3. The length is right, no fragment can follow, and the type is consistent with that.
+    // 3. The length is right, no fragment can follow, and the type is consistent with this.
     if let Some(end) = stated_end
         && matches!(dialect.meaning(header.kind).role, Role::Fragment(_))
         && ends.is_hard_end(end)
     {
         return found(end);
     }
-    // 4. From some position, consecutive valid fragments lead to the end.
+    // 4. Starting at some position, consecutive valid fragments lead to the end.
     let scanned = if may_scan {
         scan(format, form, rest, &ends)
     } else {
@@ -125,13 +125,13 @@ fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize)
 }
 
 /// Checks whether reading can resume at `at`, because a valid fragment starts there or because a
-/// writer may have stopped there. `rest` and `left` are as for [`resume`].
+/// writer may have stopped there. `rest` and `left` have the same meaning as in [`resume`].
 #[cold]
 pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
-/// The log to which the fragments after damage belong. The file may contain the rest of an older
+/// The log that the fragments after damage belong to. The file may contain the rest of an older
 /// log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
@@ -167,13 +167,13 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
     }
 }
 
-/// Returns the length of the damaged fragment at the start of `rest`, if the fragment carries the
-/// number of this log and was written whole. Any one of three facts proves this: the checksum is
-/// valid with one bit flipped back, the checksum is valid for another length, or this log's
-/// end-of-log trailer follows. An older log cannot have left this trailer. `form` is the form of
-/// the log's fragments, if it is known.
+/// Returns the length of the damaged fragment at the start of `rest`, if the fragment carries this
+/// log's number and was written whole. Any one of three facts proves that a fragment was written
+/// whole: the checksum is valid with one bit flipped back, the checksum is valid for another
+/// length, or this log's end-of-log trailer follows. An older log cannot have left this trailer.
+/// `form` is the form of the log's fragments, if it is known.
 ///
-/// In a log with synced offsets, only the trailer or a later fragment is proof, because only these
+/// In a log with synced offsets, only the trailer or a later fragment is proof, because only they
 /// show that this fragment was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
@@ -195,8 +195,8 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
     let header = header_at(rest, 0)?;
     let meaning = dialect.meaning(header.kind);
     let stated_end = meaning.form.header_len() + usize::from(header.len);
-    // The log number is in the same place in both forms that have one, with or without a synced
-    // offset.
+    // The log number is in the same place in both forms that have a log number, with or without a
+    // synced offset.
     let is_closed = Dialect::log_number_at(rest, meaning.form) == Some(number)
         && form.is_none_or(|own| own == meaning.form)
         && rest.get(stated_end..).is_some_and(|after| format.is_end_trailer(after));
@@ -246,7 +246,7 @@ fn contains_number(number: u32, bytes: &[u8]) -> bool {
 struct Ends {
     rest_len: usize,
     left: usize,
-    /// The position from which on all bytes, if any, are zero.
+    /// The position where the zeros at the end start, or the end itself if there are no zeros.
     zeros: usize,
 }
 
@@ -272,7 +272,7 @@ impl Ends {
     }
 
     /// Returns the first position for which [`is_end`](Self::is_end) is true. All later positions
-    /// are ends too.
+    /// are also ends.
     fn first(&self) -> usize {
         let trailer = (self.left + 1).saturating_sub(HEADER_LEN);
         self.zeros.min(trailer)
@@ -283,25 +283,25 @@ impl Ends {
 mod place {
     /// A chain starts here, or a writer may have stopped here.
     pub(super) const VALID: u8 = 1;
-    /// The position is `VALID`, or a torn write starts here, or a damaged fragment whose length
-    /// leads to a `VALID` position starts here.
+    /// The position is `VALID`, or it is the start of a torn write, or of a damaged fragment whose
+    /// length leads to a `VALID` position.
     pub(super) const PASSABLE: u8 = 2;
-    /// The position is after the end of the file, and an interrupted write may have been meant to
-    /// end here.
+    /// The position is after the end of the file, where an interrupted write may have been intended
+    /// to end.
     pub(super) const TORN: u8 = 4;
 }
 
-/// Returns the first position after the first byte at which a chain starts. A chain is a series of
-/// consecutive valid fragments that leads to an end, or to a fragment that carries the number of
-/// the log.
+/// Returns the first position, other than that of the first byte, at which a chain starts. A chain
+/// is a series of consecutive valid fragments that leads to an end, or to a fragment that carries
+/// the number of the log.
 ///
 /// In a dialect with log numbers, all fragments of the log have the same form. If `form` is `None`,
 /// the last fragment that carries the number of the log determines the form of the fragments before
 /// it.
 ///
 /// The search works from back to front, so that each position is visited once and the positions
-/// after it are already known. Most bytes of a block lead to neither a fragment nor an end. Each of
-/// these bytes costs one table lookup, without a branch that depends on the byte.
+/// after it are already known. Most bytes of a block lead to neither a fragment nor an end. Such a
+/// byte costs one table lookup, without a branch that depends on the byte.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
@@ -444,7 +444,7 @@ mod tests {
         fragment
     }
 
-    /// The fragments follow a header that seems destroyed, in a Pebble log with the number 5.
+    /// In a Pebble log with the number 5, the fragments follow a header that seems destroyed.
     #[test]
     fn valid_fragments_identify_the_log_whose_number_they_contain() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
@@ -461,7 +461,8 @@ mod tests {
             assert_eq!(evidence_of(form, &[&damaged(other.clone(), 0, 1)]), Evidence::None);
             assert_eq!(evidence_of(form, &[&unknown]), Evidence::None);
         }
-        // All fragments of a log have the same form. Fragments of another log count in any form.
+        // All fragments of a log have the same form. Another log's fragments count, whatever their
+        // form.
         assert_eq!(evidence_of(None, &[&plain]), Evidence::OfThisLog);
         assert_eq!(evidence_of(Some(Form::Recyclable), &[&plain]), Evidence::None);
         assert_eq!(evidence_of(Some(Form::Synced), &[&own]), Evidence::None);

@@ -18,7 +18,7 @@ pub(crate) struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Creates a scanner. `bytes` is a block or a part of one.
+    /// Creates a scanner. `bytes` is a block or part of a block.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         debug_assert!(bytes.len() <= BLOCK_LEN);
         Scanner {
@@ -28,7 +28,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the fragment of any type that starts at `at`, if its checksum is valid. The result
-    /// is that of [`Dialect::valid`] for the bytes from `at` on.
+    /// is the same as that of [`Dialect::valid`] for the bytes starting at `at`.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
@@ -38,7 +38,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Returns [`valid`](Self::valid) if the fragment is part of a record of this log.
+    /// Like [`valid`](Self::valid), but only returns fragments that are part of this log's records.
     #[inline]
     pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// Checks all dialects, with and without a log number, with one scanner.
+    /// Checks all dialects with one scanner, both with and without a log number.
     fn assert_agrees(bytes: &[u8]) -> usize {
         let scanner = Scanner::new(bytes);
         let formats = Dialect::ALL.iter().map(|&dialect| LogFormat::new(dialect)).chain([
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Tries lengths up to a whole block, which has the longest checksums.
+    /// Tries lengths of up to a whole block, for which the checksum covers the most bytes.
     #[test]
     fn the_scanner_matches_its_definition_for_a_fragment_as_long_as_a_block() {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {

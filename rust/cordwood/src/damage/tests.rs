@@ -1,6 +1,6 @@
 //! Tests that `repair` flips back the bit that was flipped. Also measures how often other damage
-//! looks like one flipped bit, in which case `repair` makes a fragment that was never written.
-//! `docs/format/damage.md`, "Flipping a bit back", states these figures.
+//! looks like one flipped bit, in which case `repair` produces a fragment that was never written.
+//! The figures are in `docs/format/damage.md`, "Flipping a bit back".
 //!
 //! ```text
 //! cargo test --release --package cordwood-log --lib odds -- --ignored --nocapture
@@ -14,7 +14,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT};
 
 const TRIALS: u64 = 1_000_000;
 
-/// The lengths of payloads to test.
+/// The payload lengths to test.
 const LENS: [usize; 6] = [20, 100, 600, 1000, 4000, 32_761];
 
 /// A generator of pseudo-random numbers, which are the same in each run.
@@ -100,8 +100,8 @@ impl Block {
         self.low_bits[(syndrome & LOW_BITS) as usize] && self.sorted.binary_search(&syndrome).is_ok()
     }
 
-    /// Checks whether damage to the fragment is repaired wrongly. `damage` lists the changed bytes,
-    /// and the flipped bits in each.
+    /// Checks whether damage to the fragment is repaired incorrectly. `damage` lists the changed
+    /// bytes, and the flipped bits in each.
     fn is_repaired(&self, damage: &[(usize, u8)]) -> bool {
         let checksum = self.format.dialect.checksum();
         if damage.iter().all(|&(at, _)| at >= HEADER_LEN) {
@@ -182,8 +182,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     let bits = 8.0 * (len + 1) as f64;
     let all = 8.0 * (len + HEADER_LEN) as f64;
     let by_chance = (bits + 32.0) / 2_f64.powi(32);
-    // If a bit of the length is flipped, the checksum covers other bytes. The covered bytes are
-    // then those of a fragment whose length differs in one bit and fits in the block.
+    // If a bit of the length is flipped, the checksum covers the bytes of a fragment whose length
+    // differs in one bit and fits in the block.
     let lens = (0..16)
         .map(|bit| len ^ 1 << bit)
         .filter(|len| len + HEADER_LEN <= BLOCK_LEN);
@@ -214,7 +214,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     ]
 }
 
-/// This covers every form of header and both checksums. The next fragment is valid.
+/// The cases cover every form of header and both checksums. The next fragment is valid.
 #[test]
 fn each_flipped_bit_is_undone() {
     let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
@@ -255,7 +255,7 @@ fn each_flipped_bit_is_undone() {
             let at = bit_flip.offset as usize - 1000;
             assert_eq!(8 * at + usize::from(bit_flip.bit), bit);
         }
-        // The fragments belong to another log, or to a log with another form of fragments.
+        // The fragments belong to another log, or to a log with a different form of fragments.
         let mut bytes = fragment.repeat(2);
         bytes[fragment.len() - 1] ^= 1;
         let other = LogFormat::from(dialect).numbered(Some(8));
@@ -299,7 +299,7 @@ fn other_damage_rarely_looks_like_a_single_flipped_bit() {
     }
 }
 
-/// Two flipped bits need more trials, because they are repaired wrongly only about 20 times in a
+/// Two flipped bits need more trials, because a wrong repair occurs only about 20 times in a
 /// billion.
 #[test]
 #[ignore = "minutes, in a release build"]

@@ -1,4 +1,4 @@
-//! The state and the interface of the decoder. `look.rs` decides what the bytes mean.
+//! The decoder's state and interface. `look.rs` decides what the bytes mean.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -17,12 +17,12 @@ use crate::error::{Error, Refused, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
 use crate::wal_metadata::LogInfo;
 
-/// Finds the records in the bytes of a file. Each call to [`step`](Self::step) returns one event.
-/// The decoder does no I/O.
+/// Finds the records in a file's bytes. Each call to [`step`](Self::step) returns one event. The
+/// decoder does no I/O.
 ///
 /// The decoder does not detect the dialect of a log. Pass the result of
-/// [`detect`](crate::ops::detect) to [`ReadOptions::with_format`]. The decoder has no errors:
-/// damage is always returned as [`Step::Skipped`], even under [`OnCorruption::Fail`].
+/// [`detect`](crate::ops::detect) to [`ReadOptions::with_format`]. The decoder never returns an
+/// error: it returns damage as [`Step::Skipped`], even under [`OnCorruption::Fail`].
 ///
 /// A window may have any length, but some events can only be returned once the window contains the
 /// rest of the block. Windows of 256 KiB work well. The decoder holds the bytes of one fragmented
@@ -43,7 +43,7 @@ use crate::wal_metadata::LogInfo;
 #[derive(Debug)]
 pub struct Decoder {
     pub(super) format: LogFormat,
-    /// The offset of the first byte of the file.
+    /// The offset of the file's first byte.
     pub(super) origin: u64,
     pub(super) info: LogInfo,
     pub(super) policy: Policy,
@@ -57,10 +57,10 @@ pub struct Decoder {
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
     pub(super) opened: Opened,
-    /// The space that the last record or container takes up in the file. Not updated for records of
+    /// The space that the last record or container takes up in the file. Not updated for records in
     /// a run.
     pub(super) stored: Stored,
-    /// The form of the last header of the last record. Not updated for records of a run.
+    /// The form of the last header in the last record. Not updated for records in a run.
     pub(super) record_form: Form,
     pub(super) retry: Retry,
     pub(super) salvaged: Salvaged,
@@ -74,11 +74,11 @@ pub struct Decoder {
 pub(super) struct Policy {
     pub(super) on_corruption: OnCorruption,
     pub(super) verify_checksums: bool,
-    /// Whether the bytes of records are kept. If the bytes are not kept, only [`Decoder::data_len`]
+    /// Whether to keep the bytes of records. If the bytes are not kept, only [`Decoder::data_len`]
     /// and [`Decoder::stored`] may be called.
     pub(super) keeps_data: bool,
-    /// Whether a record of several fragments is left in the window, for [`Decoder::pieces`],
-    /// instead of being joined, if the window contains all of its fragments.
+    /// Whether to leave a multi-fragment record in the window for [`Decoder::pieces`], instead of
+    /// joining it, if the window contains all of its fragments.
     pub(super) leaves_in_window: bool,
     pub(super) growth: Growth,
 }
@@ -91,7 +91,8 @@ pub(crate) enum Growth {
     Ended,
     /// Bytes that are not a valid fragment may still become a fragment, so the decoder returns
     /// [`Step::NeedMore`] for them, even if the whole block is in the window. Damage in a recycled
-    /// log is reported at once, although later bytes might show that the log ends there.
+    /// log is reported immediately, although later bytes might show that the log ended before the
+    /// damage.
     WaitAtFaults,
     /// Like `WaitAtFaults`, but the bytes at the decoder's offset are final and are classified.
     SkipFaults,
@@ -105,9 +106,9 @@ pub(super) struct Bounds {
     /// Whether the decoder is at the start of the range, where MIDDLE and LAST fragments belong to
     /// the previous range.
     pub(super) is_before_first: bool,
-    /// Whether a seek set the start of the range to the start or end of a record. After such a
-    /// seek, the bytes before the range are read only to find the container that the record may be
-    /// in.
+    /// Whether a seek to the start or end of a record made the decoder start before the sought
+    /// offset. The bytes before the range are then read only to find a container that may hold the
+    /// record, or damage before the record.
     pub(super) is_sought: bool,
 }
 
@@ -123,11 +124,11 @@ impl Bounds {
 pub(super) struct Retry {
     /// A joined record or container that could not be unpacked.
     pub(super) joined: Option<RecordSpan>,
-    /// Why the last call did not return a record that it found.
+    /// Why the last call found a record but did not return it.
     pub(super) refused: Option<Refused>,
 }
 
-/// The state of [`OnCorruption::Salvage`] for a damaged block.
+/// What [`OnCorruption::Salvage`] keeps track of in damaged blocks.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
     /// The file offsets of the salvaged part of the last damaged block.
@@ -137,7 +138,7 @@ pub(super) struct Salvaged {
     pub(super) scanned: Option<u64>,
 }
 
-/// How the events end.
+/// How reading ends.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     /// The offset where the torn tail starts, if the events so far end with a torn tail.
@@ -147,7 +148,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Ends the events at `offset`. There are no further events.
+    /// Ends reading at `offset`. No further events follow.
     pub(super) fn finish(&mut self, offset: u64) -> End {
         let end = match self.torn_since {
             Some(offset) => End::TornTail { offset },
@@ -163,7 +164,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Returns the error of [`ReadOptions::check`], if there is one.
+    /// Returns the error from [`ReadOptions::check`], if any.
     pub fn new(options: &ReadOptions) -> Result<Self, Error> {
         unsupported(options.named().or_leveldb().check(), None)?;
         Ok(Decoder::unchecked(options))
@@ -208,8 +209,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the format of the log, including the log number and the compression once they are
-    /// known.
+    /// Returns the log's format, including the log number and compression once known.
     pub fn format(&self) -> LogFormat {
         LogFormat {
             compression: if self.format.dialect.is_packed() {
@@ -233,8 +233,8 @@ impl Decoder {
     }
 
     /// Returns the file offset of the next byte to read. The decoder no longer needs the bytes
-    /// before this offset. The offset may be after the end of the window, for example when a range
-    /// starts there.
+    /// before this offset. The offset may be past the end of the window, for example when a range
+    /// starts later in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -242,19 +242,20 @@ impl Decoder {
     /// Moves to `offset`. A record must start or end at `offset`, so pass a [`RecordSpan::offset`]
     /// or [`RecordSpan::end_offset`]. At any other offset, the bytes are reported as damage.
     ///
-    /// The range then starts at `offset`, so the decoder returns only events that start at or after
+    /// The range then starts at `offset`, so the decoder returns no event that starts before
     /// `offset`. In a packed log, the record may be in a container, so the next window must start
     /// no later than the block that contains `offset`. See [`offset`](Self::offset).
     ///
-    /// Under [`OnCorruption::Salvage`], records after damage in the block of `offset` are not
-    /// marked as salvaged, because the decoder does not see the damage.
-    /// [`Reader::seek`](crate::Reader::seek) reads the block from its start to mark them.
+    /// Under [`OnCorruption::Salvage`], records after damage in the block that contains `offset`
+    /// are not marked as salvaged, because the decoder does not see the damage.
+    /// [`Reader::seek`](crate::Reader::seek) reads the block from its start, so that salvaged
+    /// records are marked.
     pub fn seek(&mut self, offset: u64) {
         self.seek_from(self.start_of(offset), offset);
     }
 
-    /// Like [`seek`](Self::seek), but starts reading at `start`, which is `offset` itself, or the
-    /// start of the block or the container that contains `offset`.
+    /// Like [`seek`](Self::seek), but starts reading at `start`, which is either `offset` itself or
+    /// the start of the block or container that contains `offset`.
     pub(crate) fn seek_from(&mut self, start: u64, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(start);
@@ -281,8 +282,8 @@ impl Decoder {
         self.bounds.end = end;
     }
 
-    /// Like [`seek`](Self::seek), but for an offset at which a record was refused as too large. The
-    /// decoder expects the rest of that record at `offset`.
+    /// Like [`seek`](Self::seek), but for an offset where a record was refused because it was too
+    /// large. The decoder expects the rest of the refused record at `offset`.
     pub(crate) fn seek_to_rest(&mut self, offset: u64) {
         self.seek(offset);
         self.offset = offset;
@@ -290,8 +291,8 @@ impl Decoder {
         self.is_inside = true;
     }
 
-    /// Returns the file offset at which reading was meant to start, which is the start of the range
-    /// or the offset of the last seek.
+    /// Returns the file offset where reading was supposed to start: the start of the range, or the
+    /// offset of the last seek.
     pub(crate) fn start(&self) -> u64 {
         self.bounds.start
     }
@@ -307,7 +308,7 @@ impl Decoder {
         self.salvaged.part.clone()
     }
 
-    /// Ends the events with `region`, which starts after the end of the file.
+    /// Ends reading at `region`, which starts after the end of the file.
     pub(crate) fn stop(&mut self, region: SkippedRegion) {
         self.offset = region.end;
         self.ending.end = Some(End::Stopped { offset: region.start });
@@ -338,18 +339,17 @@ impl Decoder {
         self.policy.keeps_data
     }
 
-    /// Makes the decoder leave a record of several fragments in the window if the window contains
-    /// all of them. This is for callers that copy each record elsewhere. [`pieces`](Self::pieces)
-    /// returns the bytes of such a record. [`data`](Self::data) returns them only after
-    /// [`join`](Self::join).
+    /// Makes the decoder leave a multi-fragment record in the window if the window contains all of
+    /// its fragments. Intended for callers that copy each record elsewhere.
+    /// [`pieces`](Self::pieces) returns the bytes of such a record. [`data`](Self::data) returns
+    /// the bytes only after a call to [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
         self.policy.leaves_in_window = true;
         self.update_assembler();
         self
     }
 
-    /// Joins the record that the last step returned, if the record was left in the window of that
-    /// step.
+    /// Joins the record that the last step returned, if that step left the record in its window.
     ///
     /// # Errors
     ///
@@ -384,7 +384,7 @@ impl Decoder {
         self.assembler.leaves = self.policy.leaves_in_window && !self.info.is_compressed() && !self.repairs.is_on;
     }
 
-    /// Returns the form of the last record fragment that was read, if any.
+    /// Returns the form of the most recently read record fragment, if any.
     pub(crate) fn form(&self) -> Option<Form> {
         self.recycled.form
     }
@@ -402,11 +402,12 @@ impl Decoder {
     }
 
     /// Returns the bytes of the record that the last call to [`step`](Self::step) returned.
-    /// `window` must be the window that was passed to that call.
+    /// `window` must be the window that was passed to `step`.
     ///
     /// # Panics
     ///
-    /// Panics if the bytes were in the window of that call but are not in `window`.
+    /// Panics if the last [`step`](Self::step) found the record's bytes in its window, but `window`
+    /// does not contain them.
     #[inline]
     pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
         match span.data_at {
@@ -464,7 +465,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the space that the record from the last call to [`step`](Self::step) takes up in the
+    /// Returns how much space the record from the last call to [`step`](Self::step) takes up in the
     /// file.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         match span.data_at {
@@ -479,7 +480,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the form of the last header of the record that the last call to [`step`](Self::step)
+    /// Returns the form of the last header in the record that the last call to [`step`](Self::step)
     /// returned.
     pub(crate) fn record_form(&self, span: RecordSpan) -> Form {
         match span.data_at {
@@ -493,8 +494,8 @@ impl Decoder {
     /// The window must contain the bytes from [`offset`](Self::offset) on. The window must not end
     /// before the previous window did, because records that were found in the previous window are
     /// returned without being read again. If the window starts after the decoder's offset, the
-    /// result is [`Step::NeedMore`], even if the window is the last one. Such a window does not end
-    /// the log, because the bytes before the window were never read.
+    /// result is [`Step::NeedMore`], even if the window is the last one. A window that leaves a gap
+    /// does not end the log, because the bytes in the gap were never read.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         if let Some(span) = self.next_of_several() {
@@ -505,7 +506,7 @@ impl Decoder {
         step
     }
 
-    /// Returns the next of several records that were found at once in a run or a container.
+    /// Returns the next record in a run or container whose records were found all at once.
     #[inline]
     pub(crate) fn next_of_several(&mut self) -> Option<RecordSpan> {
         self.next_of_run().or_else(|| self.next_of_container())
@@ -518,8 +519,8 @@ impl Decoder {
         self.peek_of_run().or_else(|| self.peek_of_container())
     }
 
-    /// If the record in `step`, which [`look`](Self::look) returned, is the first of several, takes
-    /// it.
+    /// Takes the record in `step`, which [`look`](Self::look) returned, if the record is the first
+    /// of several.
     #[inline]
     pub(crate) fn take_first(&mut self, step: Step) {
         if matches!(step, Step::Record(_)) {

@@ -13,8 +13,8 @@ use crate::fragment::Found;
 
 impl Decoder {
     /// Handles a log that may be followed by the rest of an older log. Learns the log's number, and
-    /// examines the bytes after apparent damage to decide whether the log ended there. Returns
-    /// whether the decoder must look again.
+    /// examines the bytes after apparent damage to decide whether the log ended at the damage.
+    /// Returns whether the decoder must look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
@@ -47,8 +47,8 @@ impl Decoder {
         self.look_further(ambiguity, found, bytes)
     }
 
-    /// Updates an ambiguity from the salvaged part of a block, once the decoder has read past the
-    /// block. The ambiguity is kept only if it would also exist without salvaging.
+    /// Updates an ambiguity that started in the salvaged part of a block, once the decoder has read
+    /// past the block. The ambiguity is kept only if it would also exist without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -63,8 +63,8 @@ impl Decoder {
         }
     }
 
-    /// Updates or resolves an ambiguity, depending on `found`, which follows it. Returns whether
-    /// the decoder must look again.
+    /// Updates or resolves an ambiguity, depending on `found`, which describes the bytes after the
+    /// ambiguity. Returns whether the decoder must look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
         let is_after_range = self.offset >= self.bounds.end;
         let is_stale = self.is_older(found, bytes);
@@ -93,11 +93,11 @@ impl Decoder {
             ambiguity.seen = ambiguity.seen.max(Seen::Room);
         }
         let may_end = ambiguity.seen == Seen::Stale || !has_room(bytes);
-        // If only part of the block is lost, the decoder reads the other part.
+        // If only part of the block is lost, the decoder reads the rest of the block.
         let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
 
         // These are the rules D7b to D7h of `docs/format/numbered.md`. The first matching rule
-        // decides how the ambiguity is resolved, and whether it includes this block.
+        // decides how the ambiguity is resolved, and whether the ambiguity includes this block.
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
             Found::Nothing => (Some(Resolution::EndOfFile), false),
@@ -131,8 +131,8 @@ impl Decoder {
     }
 
     /// Corrects `found` in a log that may have a number. After a possible end of the log, a
-    /// fragment of another form belongs to an older log. A fragment that appears torn at the end of
-    /// the file is damage if it was once written completely.
+    /// fragment of a different form belongs to an older log. A fragment that appears torn at the
+    /// end of the file is damage if it was once written completely.
     pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
             Found::Fragment { form, .. }
@@ -157,7 +157,7 @@ impl Decoder {
 
     /// Checks whether `found`, at the start of `bytes`, is a fragment of an older log. All
     /// fragments of a log have the same form. While it is uncertain whether the log continues, a
-    /// fragment of another form is attributed to an older log.
+    /// fragment of a different form is attributed to an older log.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
             Found::Stale => true,
@@ -266,9 +266,9 @@ impl Decoder {
         }
     }
 
-    /// If it is unclear whether `found` is damage, returns the reason to report in case it is, the
-    /// length that LevelDB reports, and the evidence in the rest of the block. Returns `None` if
-    /// there is no ambiguity.
+    /// If it is unclear whether `found` is damage, returns the reason to report if `found` turns
+    /// out to be damage, the length that LevelDB would report, and the evidence in the rest of the
+    /// block. Returns `None` if there is no ambiguity.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -287,15 +287,15 @@ impl Decoder {
     }
 
     /// Checks whether the log may have ended where `ambiguity` starts, although no fragment of an
-    /// older log was found in the rest of the file. This is possible only if the rest of the file
-    /// has no room for a fragment, and if this log's fragments carry its number, so that the file
-    /// may have been recycled.
+    /// older log was found in the rest of the file. The log may have ended there only if the rest
+    /// of the file has no room for a fragment, and if this log's fragments carry its number, so
+    /// that the file may have been recycled.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,
             None => ambiguity.own_end.is_some(),
         };
-        // If a fragment of this log extends to the end of the file, it was not written over older
+        // A fragment of this log that extends to the end of the file was not written over older
         // bytes.
         let is_last = ambiguity.own_end == Some(self.offset);
         has_number && !is_last && ambiguity.seen == Seen::NoRoom
@@ -340,7 +340,7 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// Returns the step that follows the end of the log at `start`, and skips the rest of the file.
+    /// Skips the rest of the file, and returns the step that follows the end of the log at `start`.
     #[cold]
     pub(super) fn after_log_end(&mut self, start: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {
@@ -359,9 +359,10 @@ impl Decoder {
     }
 }
 
-/// Checks whether `bytes` has room for a fragment that carries a log number and has data. `bytes`
-/// is a whole block, or the part of a block up to the end of the file. If there is no room, the
-/// bytes may be left from an older log, because the end trailer of Pebble is as long as a header.
+/// Checks whether `bytes` has room for a fragment that carries a log number and contains data.
+/// `bytes` is a whole block, or the part of a block up to the end of the file. If there is no room,
+/// the bytes may be left over from an older log, because Pebble's end trailer is as long as a
+/// header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

@@ -17,7 +17,7 @@ use crate::trace::trace;
 
 impl Decoder {
     /// Does the work of [`step`](Self::step) once all records of the current run or container have
-    /// been returned. If several records are found at once, returns the first one without taking
+    /// been returned. If several records are found together, returns the first one without taking
     /// it.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
@@ -136,7 +136,7 @@ impl Decoder {
         }
     }
 
-    /// Returns true if no byte of the file has been read.
+    /// Returns true if no bytes of the file have been read.
     fn is_at_origin(&self) -> bool {
         self.offset == self.origin
     }
@@ -149,8 +149,8 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
-        // If the whole first block is zero, a header of zeros was preallocated. Otherwise, the
-        // header was destroyed.
+        // If the whole first block is zero, the zeros of the header were preallocated. If the first
+        // block contains any other byte, the header was destroyed.
         let block_end = self.grid().first_block_len();
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
@@ -207,7 +207,7 @@ impl Decoder {
         (self.policy.growth == Growth::SkipFaults).then_some(Step::NeedMore)
     }
 
-    /// Checks whether a fragment with this header cannot be at the decoder's offset. The first
+    /// Returns true if a fragment with this header cannot be at the decoder's offset. The first
     /// fragment of a file cannot continue a record.
     pub(crate) fn is_misplaced(&self, header: Header) -> bool {
         let LogFormat {
@@ -217,16 +217,16 @@ impl Decoder {
             dialect.meaning(header.kind).role,
             Role::Fragment(Kind::Middle | Kind::Last)
         );
-        // If the log has a number, the header may be left from an older log.
+        // If the log has a number, the header may be left over from an older log.
         continues && self.offset == self.origin + dialect.prefix().len() as u64 && log_number.is_none()
     }
 
     /// Corrects `found`, which was determined without regard to the preceding bytes.
     ///
-    /// Zeros at the end of the file that are too few for a header are normally padding. After a
-    /// FIRST or MIDDLE fragment in the same block, such zeros are the torn rest of that record. A
-    /// fragment in the previous block is ignored, so that a range that starts with this block
-    /// reports the same region.
+    /// If the zeros at the end of the file are too few to be a header, they are normally padding.
+    /// If such zeros follow a FIRST or MIDDLE fragment in the same block, however, they are the
+    /// torn rest of that record. A fragment in the previous block is ignored, so that a range that
+    /// starts with this block reports the same region.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -245,7 +245,7 @@ impl Decoder {
     }
 
     /// Checks whether the fragment belongs to a container that starts before the range but may
-    /// contain records of the range.
+    /// contain records in the range.
     fn is_of_early_container(&self, kind: Kind) -> bool {
         match kind {
             Kind::Full | Kind::First => self.offset < self.bounds.start,
@@ -256,15 +256,17 @@ impl Decoder {
         }
     }
 
-    /// Checks whether the decoder is still before the sought record. The bytes there are read only
-    /// to find the container that may hold the record, or damage before the record.
+    /// Checks whether the decoder is still before the sought record. The bytes before the sought
+    /// record are read only to find a container that may hold the record, or damage before the
+    /// record.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
     /// Reads up to a sought record to determine whether the record is salvaged, in a log that may
-    /// contain the rest of an older log. The bytes before the record are not evidence of the end of
-    /// the log or of the form of its fragments. Returns whether the window contains enough bytes.
+    /// contain the rest of an older log. The bytes before the record are not used as evidence of
+    /// where the log ends or which form its fragments have. Returns whether the window contains
+    /// enough bytes.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
         while self.is_before_sought() {
@@ -285,7 +287,7 @@ impl Decoder {
     }
 
     /// Processes a fragment that is in the range, or that belongs to a container that may contain
-    /// records of the range.
+    /// records in the range.
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         let is_container = form == Form::Packed;
         let starts = matches!(kind, Kind::Full | Kind::First);
@@ -502,8 +504,8 @@ impl Decoder {
     }
 
     /// If a log with this mark cannot be read, returns the reason. `bytes` starts with the mark,
-    /// whose payload is `payload`. A mark after damage may be part of another record's payload, so
-    /// it is ignored.
+    /// whose payload is `payload`. A mark after damage is ignored, because it may be part of
+    /// another record's payload.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
         let mark = Mark::decode(payload).filter(|_| self.is_evidence(bytes))?;
@@ -514,8 +516,8 @@ impl Decoder {
     /// `start`. Returns whether the record is in the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
         // Metadata after damage, or with a wrong checksum that was not verified, must not change
-        // how the following blocks are read. The compression of a log is stored in its first
-        // fragment, where ranges that start later look for it.
+        // how the following blocks are read. A log's compression is stored in the first fragment of
+        // the file, where a reader of a later range looks for it.
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&start);
         let is_believed = match metadata {
@@ -537,8 +539,8 @@ impl Decoder {
         is_canonical
     }
 
-    /// Returns how many of the `len` bytes of a fault are lost. `bytes` is the rest of the block,
-    /// and starts with the fault.
+    /// Returns how many of a fault's `len` bytes are lost. `bytes` is the rest of the block, and
+    /// starts with the fault.
     #[cold]
     fn lost_len(&mut self, reason: Reason, bytes: &[u8], len: usize) -> usize {
         if !matches!(
@@ -581,9 +583,9 @@ impl Decoder {
     }
 
     /// Checks whether the decoder's offset is after damage in the same block. Bytes after damage
-    /// may be part of a payload, so they must not change how the rest of the log is read. Such
-    /// bytes are not evidence of the log's number, the form of its fragments, its compression or
-    /// its end.
+    /// may be part of a payload, so they must not change how the rest of the log is read. Bytes
+    /// after damage are not evidence of the log's number, the form of its fragments, its
+    /// compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
     }
@@ -615,13 +617,13 @@ impl Decoder {
         self.skip_own(region)
     }
 
-    /// Reports `region`, unless it starts before the range. Such a region comes from a container
-    /// that belongs to the previous range.
+    /// Reports `region`, unless the region starts before the range. A region before the range comes
+    /// from a container that belongs to the previous range.
     pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
         (region.start >= self.bounds.start).then(|| self.skip(region))
     }
 
-    /// Abandons the pending record and ends the events at `offset`, where `next` was found.
+    /// Abandons the pending record, and ends reading at `offset`, where `next` was found.
     fn finish(&mut self, next: Found, offset: u64) -> Option<Step> {
         if let Some(step) = self.abandon(next) {
             return Some(step);
@@ -630,7 +632,7 @@ impl Decoder {
         None
     }
 
-    /// Reports `region`. If the policy is to stop at damage and `region` is damage, ends reading.
+    /// Reports `region`. Ends reading if `region` is damage and the policy is to stop at damage.
     pub(super) fn skip(&mut self, mut region: SkippedRegion) -> Step {
         if self.salvaged.part.contains(&region.start) {
             // LevelDB has already abandoned this block.
@@ -638,7 +640,7 @@ impl Decoder {
         }
         match region.reason.severity() {
             Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.start)),
-            // These regions follow the end of the log, and do not affect how the log ended.
+            // These regions come after the end of the log, and do not affect how the log ended.
             _ if matches!(region.reason, Reason::Stale | Reason::EndTrailer) => {}
             _ => self.ending.torn_since = None,
         }

@@ -22,8 +22,7 @@ pub(super) struct Opened {
     offsets: Vec<usize>,
     /// The index of the next record.
     next: usize,
-    /// The index after the last record that was found. Records from this index on have not been
-    /// examined yet.
+    /// The index of the first record that has not been examined yet.
     found: usize,
     /// The index after the last record in the range.
     limit: usize,
@@ -36,7 +35,7 @@ pub(super) struct Opened {
     record_len_max: u64,
 }
 
-/// Where the data of the records starts, after the lengths of the records.
+/// Where the records' data starts, after the lengths of the records.
 #[derive(Debug, Clone, Copy)]
 enum Data {
     /// The data is in the window, at this file offset, because the container is stored in one
@@ -56,14 +55,15 @@ thread_local! {
 }
 
 /// The records of an opened container that have not been returned yet, for a caller that copies
-/// many records at once.
+/// many records together.
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
     /// The position in the container's data at which each record starts, followed by the end of the
     /// last record.
     pub(crate) offsets: &'a [usize],
-    /// The file offset of the first record. The offset increases by one with each further record.
+    /// The file offset of the first record. The offset of each following record is one greater than
+    /// the previous offset.
     pub(crate) offset: u64,
     /// The file offset after the last record.
     pub(crate) end_offset: u64,
@@ -86,8 +86,7 @@ impl Opened {
         }
     }
 
-    /// Checks whether `offset` is the offset of a record in the container, but not of its first
-    /// record.
+    /// Checks whether `offset` is the offset of a record in the container other than the first.
     pub(super) fn is_divided_at(&self, offset: u64) -> bool {
         let records = self.start + 1..self.end.min(self.start + self.offsets.len().saturating_sub(1) as u64);
         records.contains(&offset)
@@ -111,7 +110,7 @@ impl Opened {
     /// Returns the position of a record in the data.
     #[inline]
     fn place(&self, index: usize) -> Range<usize> {
-        // If the later entry is read first, the compiler needs a single bounds check for both
+        // Reading the later entry first lets the compiler use a single bounds check for both
         // entries.
         let end = self.offsets[index + 1];
         self.offsets[index]..end
@@ -128,7 +127,7 @@ impl Opened {
         }
     }
 
-    /// Finds the next records, up to a record that is too long.
+    /// Finds the next records, and stops at a record that is too long.
     fn find(&mut self) {
         self.found = match self.has_long {
             true => (self.next..self.limit)
@@ -165,7 +164,7 @@ impl Opened {
 }
 
 impl Decoder {
-    /// Returns the next record of the opened container without taking it, if one is left.
+    /// Returns the opened container's next record, if any, without taking it.
     #[inline]
     pub(crate) fn peek_of_container(&self) -> Option<RecordSpan> {
         self.opened.peek()
@@ -177,7 +176,7 @@ impl Decoder {
         self.offset = self.opened.take(count);
     }
 
-    /// Takes the next record of the opened container and returns it, if one is left.
+    /// Takes and returns the opened container's next record, if any.
     #[inline]
     pub(crate) fn next_of_container(&mut self) -> Option<RecordSpan> {
         let span = self.opened.peek()?;
@@ -192,7 +191,7 @@ impl Decoder {
     }
 
     /// Returns the records of the opened container that were found but not taken. Returns `None` if
-    /// no such record is left, or if the container is salvaged.
+    /// no such records are left, or if the container is salvaged.
     pub(crate) fn rest_of_container<'a>(&'a self, window: Window<'a>) -> Option<Rest<'a>> {
         let opened = &self.opened;
         if opened.next >= opened.found || opened.is_salvaged {
@@ -207,7 +206,8 @@ impl Decoder {
         })
     }
 
-    /// Returns how many records the opened container still returns, including the record at `span`.
+    /// Returns how many records of the opened container are yet to be returned, including the
+    /// record at `span`.
     pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { index } => {
@@ -218,7 +218,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the file offset of the first header of a record that was just found. For a record in
+    /// Returns the file offset of the first header in a record that was just found. For a record in
     /// a container, returns the offset of the container's header.
     pub(crate) fn start_of_record(&self, span: RecordSpan) -> u64 {
         match span.data_at {
@@ -227,7 +227,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the file offset of the first header of a region that was just found. For a record in
+    /// Returns the file offset of the first header in a region that was just found. For a record in
     /// a container, returns the offset of the container's header. A record in a container can be
     /// too long even though the container is not.
     pub(crate) fn start_of_region(&self, region: SkippedRegion) -> u64 {
@@ -242,7 +242,7 @@ impl Decoder {
         range.contains(&offset).then_some(range)
     }
 
-    /// Returns the bytes of a record of the opened container.
+    /// Returns the bytes of a record in the opened container.
     // Not inlined, because inlining makes loops over short records outside containers slower.
     #[inline(never)]
     pub(super) fn data_in_container<'a>(&'a self, window: Window<'a>, index: u16) -> &'a [u8] {
@@ -266,7 +266,7 @@ impl Decoder {
     }
 
     /// Returns the space that a record takes up in the file. The space of the whole container is
-    /// attributed to the first record that is returned, and none to the others.
+    /// attributed to the first record that is returned, and none to the other records.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -276,7 +276,7 @@ impl Decoder {
     }
 
     /// Returns the next event in the opened container, if there is one. The event is either a
-    /// record, which is not taken, or a region that contains a record that is too long.
+    /// record, which is not taken, or a region that takes the place of a record that is too long.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {
         if !self.opened.is_left() {
@@ -298,8 +298,8 @@ impl Decoder {
     /// Opens the container at `span`. `payload` is the payload of the container's last fragment.
     /// Returns the container's first event in the range, or `None` if the caller must look again.
     ///
-    /// A container that starts before the range may contain records of the range, but faults in
-    /// such a container belong to the previous range.
+    /// A container that starts before the range may contain records in the range, but faults in the
+    /// container belong to the previous range.
     pub(super) fn open(&mut self, span: RecordSpan, payload: &[u8]) -> Option<Step> {
         let is_joined = span.data_at == DataAt::Joined;
         let container = if is_joined { self.assembler.joined() } else { payload };
@@ -320,8 +320,8 @@ impl Decoder {
             if is_early && end <= self.bounds.start {
                 return None;
             }
-            // A container after damage may be part of another record's payload. If checksums are
-            // not verified, the codec byte may be damaged.
+            // What looks like a container after damage may be part of another record's payload. If
+            // checksums are not verified, the codec byte may be damaged.
             if span.is_salvaged || !self.policy.verify_checksums {
                 return bad(Reason::UnsupportedCompression).map(|region| self.skip(region));
             }
@@ -339,7 +339,7 @@ impl Decoder {
         let Some(head) = head else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
         };
-        // The container is not opened if it contains no part of the range.
+        // A container that has no records in the range is not opened.
         if before >= head.count as u64 {
             return None;
         }
@@ -387,7 +387,8 @@ impl Decoder {
         self.look_in_container()
     }
 
-    /// Refuses the record or the container at `span`. The next call tries to unpack it again.
+    /// Refuses the record or the container at `span`. The next call tries again to unpack the
+    /// record or container.
     #[cold]
     pub(super) fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
         if span.data_at == DataAt::Joined {

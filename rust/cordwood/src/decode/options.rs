@@ -19,10 +19,10 @@ named! {
         /// next call continues after the damage.
         #[default]
         Fail = "raise",
-        /// Damage is returned as an ordinary event. LevelDB also continues after damage.
+        /// Damage is returned as an ordinary event, and reading continues after it, as in LevelDB.
         Skip = "skip",
         /// Reading ends at damage, with the result [`End::Stopped`](super::End::Stopped). RocksDB
-        /// calls this "point in time".
+        /// calls this policy "point in time".
         Stop = "stop",
         /// Like [`Skip`](Self::Skip), but valid records that follow damage in the same block are
         /// also returned, marked with [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged).
@@ -60,8 +60,8 @@ options! {
         /// 200 times the number of bytes read since the reader started or last sought. A record
         /// that would exceed this total causes
         /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A container of a packed log
-        /// causes the same error if it decompresses to more than 256 MiB. If this option is above
-        /// its default, its value replaces the 256 MiB in both limits.
+        /// causes the same error if it decompresses to more than 256 MiB. If this option is set
+        /// above its default, its value replaces the 256 MiB in both limits.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Whether to verify each fragment's checksum. If `false`, damaged data is returned as if
         /// it were intact. Default: `true`.
@@ -83,10 +83,10 @@ options! {
         /// Whether to flip bits back under [`OnCorruption::Salvage`]. See
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
         pub(crate) repairs_bit_flips: bool = false;
-        /// A position in the log to be read. When a [`Reader`](crate::Reader) opens a file or a
-        /// directory, it checks that the position belongs to that log. Default: `None`.
+        /// A position in the log that will be read. When a [`Reader`](crate::Reader) opens a file
+        /// or a directory, it checks that the position belongs to that log. Default: `None`.
         pub position: Option<Position> = None;
-        /// The offset of the first byte of the file in a log of several files. The decoder counts
+        /// The log offset of the file's first byte, in a log of several files. The decoder counts
         /// blocks from this offset. Only readers set this option.
         pub(crate) origin: u64 = 0;
         /// Whether to accept ordinary records of any length. Only a reader that keeps no data may
@@ -101,9 +101,9 @@ impl ReadOptions {
     /// Reads only the events that start in a range of file offsets. Sets [`start`](Self::start) and
     /// [`end`](Self::end).
     ///
-    /// A record belongs to the range in which its first fragment's header starts. So if a file is
-    /// read in adjacent ranges, each record is returned exactly once, no matter where the ranges
-    /// meet.
+    /// A record belongs to the range in which its first fragment's header starts. If a file is read
+    /// in adjacent ranges, each record is therefore returned exactly once, no matter where the
+    /// ranges meet.
     ///
     /// ```
     /// use cordwood_log::ReadOptions;
@@ -148,8 +148,8 @@ impl ReadOptions {
         }
     }
 
-    /// Returns the maximum total length of the records of a compressed log after `read_len` bytes
-    /// of the file have been read.
+    /// Returns the maximum total length of a compressed log's records once `read_len` bytes of the
+    /// file have been read.
     pub(crate) fn budget(record_len_max: u64, read_len: u64) -> u64 {
         let base = if record_len_max > RECORD_LEN_MAX {
             record_len_max
@@ -160,17 +160,17 @@ impl ReadOptions {
     }
 
     /// Checks whether a reader must inspect the start of the file, to detect the dialect or, if
-    /// only the dialect is given, the log number and the compression. The source of such a reader
+    /// only the dialect is given, the log number and the compression. If so, the reader's source
     /// must start at the first byte of the file, even if only a range is read.
-    // Hidden: for the Python binding, which opens sources itself, in the same way as
-    // `Reader::open_with` opens files.
+    // Hidden because, outside this crate, only the Python binding uses this function, to open
+    // sources in the same way as `Reader::open_with` opens files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().may_be_completed() || self.named().check().is_err()
     }
 
     /// Checks that logs in the given dialect can have the given number and compression. If no
-    /// dialect is given, the reader does this check after detecting the dialect.
+    /// dialect is given, the reader makes this check after it has detected the dialect.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Error, ErrorKind, ReadOptions, Reader};
@@ -181,9 +181,8 @@ impl ReadOptions {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a number is given but
-    /// logs in the dialect have none, or if a compression is given that logs in the dialect cannot
-    /// have.
+    /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect
+    /// cannot have the given number or the given compression.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
     }

@@ -39,15 +39,15 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The payloads of the fragments of one record, all of which have been read and are in the window.
-/// Only block trailers can be between the fragments, because any other bytes make the decoder
-/// abandon the record.
+/// The payloads of one record's fragments, all of which have been read and are in the window. Only
+/// block trailers can be between the fragments, because any other bytes make the decoder abandon
+/// the record.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {
     grid: Grid,
     window: Window<'a>,
-    /// The remaining file offsets, which start at the next fragment, or at a block trailer before
-    /// that fragment.
+    /// The file offsets of the remaining bytes, which start at the next fragment, or at a block
+    /// trailer before that fragment.
     left: Range<u64>,
 }
 

@@ -5,29 +5,29 @@ use std::ops::Range;
 use crate::damage::Reason;
 use crate::dialect::Form;
 
-/// The facts known about the end of a log whose file may contain the rest of an older log.
+/// What is known about the end of a log whose file may contain the rest of an older log.
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
-    /// The form of the header of the last fragment of this log.
+    /// The header form of this log's last fragment.
     pub(super) form: Option<Form>,
     /// Whether any fragment of this log has been found, including salvaged fragments.
     pub(super) has_own: bool,
     /// Damage after which it is not yet known whether the log continues.
     pub(super) ambiguity: Option<Ambiguity>,
-    /// Whether damage was reported at once although an older log may follow it. Damage is reported
-    /// at once if it is before the range, or if the log is still being written. Only a fragment of
-    /// the same form as the earlier fragments shows that this log continues.
+    /// Whether damage was reported immediately, although an older log may follow it. Damage is
+    /// reported immediately if it is before the range, or if the log is still being written. Only a
+    /// fragment of the same form as the earlier fragments shows that this log continues.
     pub(super) is_doubtful: bool,
-    /// The file offsets of a part of a block that is salvaged although it follows a fragment of an
-    /// older log, and may therefore not belong to this log. The next block is read as if no record
-    /// in this part had been salvaged.
+    /// The file offsets of a salvaged part of a block that may not belong to this log, because it
+    /// follows a fragment of an older log. The next block is read as if no record in this part had
+    /// been salvaged.
     pub(super) doubtful_part: Range<u64>,
     /// The offset at which an end trailer ended the log, if the file continues after the trailer.
     pub(super) log_end: Option<u64>,
 }
 
 impl Recycled {
-    /// Discards the facts about how the log ends, but keeps the facts about its fragments.
+    /// Discards what is known about how the log ends, but keeps what is known about its fragments.
     pub(super) fn forget_end(&mut self) {
         self.ambiguity = None;
         self.log_end = None;
@@ -35,8 +35,8 @@ impl Recycled {
 }
 
 /// Apparent damage in a log whose file may contain the rest of an older log. If valid fragments of
-/// this log follow, the bytes are damaged. If only fragments of another log follow, this log ended
-/// before these bytes.
+/// this log follow, the damage is real. If only fragments of another log follow, this log ended
+/// before the apparent damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
     pub(super) start: u64,
@@ -50,7 +50,7 @@ pub(super) struct Ambiguity {
     pub(super) own_end: Option<u64>,
     pub(super) seen: Seen,
     /// Whether the ambiguity started after damage in the same block. A reader that does not salvage
-    /// skips such an ambiguity.
+    /// skips the bytes of such an ambiguity.
     pub(super) is_salvaged: bool,
     pub(super) resolution: Option<Resolution>,
 }
@@ -61,7 +61,7 @@ pub(super) enum Seen {
     /// No block so far has had room for a fragment.
     NoRoom,
     /// A later block has room for a fragment but does not start with a fragment of any log. An
-    /// older log would have left a fragment at the start of that block.
+    /// older log would have left a fragment at the start of such a block.
     Room,
     /// A fragment of another log was found.
     Stale,

@@ -8,7 +8,7 @@ use crate::format::Header;
 /// The fragments that were repaired by flipping a bit back.
 #[derive(Debug)]
 pub(super) struct Repairs {
-    /// Whether fragments are repaired at all.
+    /// Whether the decoder repairs fragments at all.
     pub(super) is_on: bool,
     /// The findings about the fragments repaired since the last call to `take_repairs`, except for
     /// the last fragment.
@@ -54,8 +54,8 @@ impl Repairs {
 }
 
 impl Decoder {
-    /// Returns the fragment at the start of `bytes` with one bit flipped back, if that bit explains
-    /// the fault.
+    /// Returns the fragment at the start of `bytes` with one bit flipped back, if this flipped bit
+    /// explains the fault.
     #[cold]
     pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
         let reason = match reason {
@@ -112,7 +112,7 @@ impl Decoder {
     }
 
     /// Returns the findings about the fragments repaired since the last call, if any. This function
-    /// is called for each record, and nearly always returns `None`, because few decoders repair
+    /// is called for each record. The result is nearly always `None`, because few decoders repair
     /// fragments.
     #[inline]
     pub(crate) fn take_repairs(&mut self) -> Option<Findings> {

@@ -1,5 +1,5 @@
-//! Finds a run of consecutive single-fragment records in one loop, and returns the records one by
-//! one.
+//! Finds a run of consecutive single-fragment records in a single loop, and then returns the
+//! records one by one.
 
 use super::{DataAt, Decoder, RecordSpan};
 use crate::checksum;
@@ -50,7 +50,7 @@ impl Run {
         }
     }
 
-    /// Returns the file offset after the next record, if a record is left.
+    /// Returns the file offset after the run's next record, if any.
     #[inline]
     fn next_end(&self) -> Option<u64> {
         match self.ends[self.next] {
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Run {
 }
 
 impl Decoder {
-    /// Takes the next record of the run and returns it, if one is left. This is the fast path of
+    /// Takes and returns the run's next record, if any. This is the fast path of
     /// [`step`](Self::step).
     #[inline]
     pub(crate) fn next_of_run(&mut self) -> Option<RecordSpan> {
@@ -87,7 +87,7 @@ impl Decoder {
         self.offset = span.end_offset;
     }
 
-    /// Returns the next record of the run without taking it, if one is left.
+    /// Returns the run's next record, if any, without taking it.
     #[inline]
     pub(crate) fn peek_of_run(&self) -> Option<RecordSpan> {
         Some(RecordSpan {
@@ -113,8 +113,8 @@ impl Decoder {
             && !self.recycled.is_doubtful
             && !self.recycled.doubtful_part.contains(&self.offset)
             && !self.info.is_compressed()
-            // If checksums are not verified, the type of a fragment does not prove that it belongs
-            // to this log.
+            // If checksums are not verified, a fragment's type does not prove that the fragment
+            // belongs to this log.
             && (self.policy.verify_checksums
                 || !self.format.dialect.has_log_numbers()
                 || self.recycled.form == Some(Form::Plain));

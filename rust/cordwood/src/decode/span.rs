@@ -3,9 +3,9 @@
 /// The position of a record in the file. [`Decoder::data`](super::Decoder::data) returns the bytes
 /// of the record.
 ///
-/// If a record is in a container, its span is a single byte of the container, or extends to the end
-/// of the container for the last record. Such a span only identifies the record, and is not where
-/// the record is stored.
+/// If a record is in a container, its span is a single byte of the container, except that the last
+/// record's span extends to the end of the container. The span of a record in a container only
+/// identifies the record, and does not show where the record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {
@@ -22,8 +22,8 @@ pub struct RecordSpan {
     pub is_salvaged: bool,
 }
 
-/// Where the bytes of a record are. If the decoder holds the data, it is valid until the decoder's
-/// next step.
+/// Where a record's bytes are stored in memory. If the decoder holds the data, it is valid until
+/// the decoder's next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataAt {
@@ -38,7 +38,8 @@ pub enum DataAt {
     Joined,
     /// The data is in the decoder, which decompressed it.
     Unpacked,
-    /// The data is in a container of several records, which is in the window or in the decoder.
+    /// The data is in a container, which holds several records and is in the window or in the
+    /// decoder.
     #[non_exhaustive]
     Container {
         /// The index of the record in the container, counted from 0.
@@ -52,8 +53,8 @@ pub(crate) struct Stored {
     pub(crate) fragment_count: u64,
     /// The length of all headers, in bytes.
     pub(crate) header_len: u64,
-    /// The length of all payloads, in bytes. For an uncompressed record, this is also the length of
-    /// the data.
+    /// The length of all payloads, in bytes. The length of the payloads is also the length of the
+    /// record's data, unless the record is compressed or in a container.
     pub(crate) payload_len: u64,
     /// The length of the trailers between the fragments, in bytes.
     pub(crate) trailer_len: u64,

@@ -9,8 +9,8 @@ use crate::damage::SkippedRegion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum End {
-    /// Reading ended after a complete record, at the end of the file or of the range. If the log
-    /// ends before the file does, the remaining bytes are reported as
+    /// Reading ended at the end of the file or range, and not inside a record. Damage may precede
+    /// the end. If the log ends before the file does, the remaining bytes are reported as
     /// [`Reason::Stale`](crate::damage::Reason::Stale).
     Clean {
         /// File offset at which reading ended.
@@ -66,7 +66,7 @@ impl fmt::Display for End {
     }
 }
 
-/// A result of the [`Decoder`](super::Decoder).
+/// The result of a step of the [`Decoder`](super::Decoder).
 ///
 /// This enum is exhaustive, because the caller of a decoder must handle every variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -101,7 +101,8 @@ fn a_decoder_waits_for_the_rest_of_a_partial_file_header() {
     }
 }
 
-/// LevelDB reports a record that is interrupted by zeros, if there are enough zeros for a header.
+/// If a record is interrupted by zeros, LevelDB reports the record if there are enough zeros for a
+/// header.
 #[test]
 fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
@@ -116,7 +117,8 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     );
 }
 
-/// If the caller skips bytes, these bytes may contain records, so the log must not end before them.
+/// If the caller skips bytes, the log must not end before the skipped bytes, because they may
+/// contain records.
 #[test]
 fn a_gap_between_two_windows_does_not_end_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
@@ -183,7 +185,7 @@ fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     damaged
 }
 
-/// Returns formats of each dialect, with and without a number and a compression.
+/// Returns formats for each dialect, with and without a number and a compression.
 fn formats() -> Vec<LogFormat> {
     let mut formats = vec![
         LogFormat::new(Dialect::LEVELDB),
@@ -236,7 +238,7 @@ fn a_decoder_that_does_not_keep_bytes_returns_the_same_record_lengths() {
             };
             let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
             let mut options = ReadOptions::default().with_format(format);
-            // The decoder must learn from the log itself that it is compressed.
+            // The decoder must learn from the contents of the log that the log is compressed.
             options.compression = None;
             let options = options
                 .with_on_corruption(policies[random(3)])
@@ -319,9 +321,9 @@ fn the_span_locates_the_data_in_the_window_or_the_joined_buffer() {
     }
 }
 
-/// Reads the same files in windows of random lengths, none of which is kept. The pieces of a record
+/// Reads the same files in windows of random lengths, and keeps no window. The pieces of a record
 /// must have the same bytes as the joined record, even if part of the record is in an earlier
-/// window, or if the record is joined only after it was found.
+/// window, or if the record is joined only after it has been found.
 #[test]
 fn the_pieces_contain_the_bytes_of_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
@@ -353,8 +355,8 @@ fn the_pieces_contain_the_bytes_of_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // As after a seek, the facts from the start of the log are only known from the
-                // options.
+                // As after a seek, facts that the start of the log would reveal are known only from
+                // the options.
                 options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;

@@ -45,7 +45,7 @@ impl Unpacker {
         self.decompressor.reset();
     }
 
-    /// Returns the bytes of the last record that was unpacked.
+    /// Returns the bytes of the last unpacked record.
     pub(super) fn data(&self) -> &[u8] {
         self.decompressor.data()
     }
@@ -66,8 +66,8 @@ impl Unpacker {
         self.contents(span, decompressed)
     }
 
-    /// Returns the maximum total length that all frames up to and including the frame at `span` may
-    /// decompress to.
+    /// Returns the maximum total length to which all frames up to and including the frame at `span`
+    /// may decompress.
     fn budget(&self, span: RecordSpan) -> u64 {
         ReadOptions::budget(self.record_len_max, span.end_offset.saturating_sub(self.read_start))
     }

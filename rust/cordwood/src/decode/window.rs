@@ -13,7 +13,7 @@ pub struct Window<'a> {
 
 impl<'a> Window<'a> {
     /// Returns the file offset after the last byte. The addition saturates, because a window may
-    /// claim to end after the largest possible offset, although no file does.
+    /// claim to end after the largest possible offset, although no file can.
     pub(crate) fn end_offset(self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }

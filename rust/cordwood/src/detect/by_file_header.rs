@@ -1,5 +1,5 @@
-//! Detects logs with a file header. Determines the dialect of such a log, even if part of its
-//! header is damaged, and where its blocks start.
+//! Detects logs with a file header. Determines the dialect of such a log and where its blocks
+//! start, even if part of the header is damaged.
 
 use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Grid, Role, Valid};
@@ -26,17 +26,17 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     all_near.min_by_key(|(count, _)| *count).map(|(_, dialect)| dialect)
 }
 
-/// Returns in how many bits the start of `head` differs from `expected`. Returns `None` if more than
-/// eight bits differ, or if `head` is shorter.
+/// Returns the number of bits in which the start of `head` differs from `expected`. Returns `None`
+/// if more than eight bits differ, or if `head` is shorter.
 pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
     let pairs = head.get(..expected.len())?.iter().zip(expected);
     let count = pairs.map(|(byte, right)| (byte ^ right).count_ones()).sum();
     (count <= 8).then_some(count)
 }
 
-/// Returns the dialect of a log with a damaged file header. If the file header of a dialect differs
-/// from `head` in only a few bits, this is that dialect. Otherwise, among the dialects with the
-/// same fragments as `found`, this is the dialect whose file header has the most intact bytes.
+/// Returns the dialect of a log with a damaged file header. If `head` differs from a dialect's file
+/// header in only a few bits, returns that dialect. Otherwise, of the dialects with the same
+/// fragments as `found`, returns the one whose file header has the most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
@@ -47,12 +47,12 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
     with_grid(dialect.unwrap_or(found), head, is_all)
 }
 
-/// The number of bytes that show where the blocks of a log start. These bytes include the second
-/// block, wherever it starts.
+/// The number of bytes that are needed to determine where a log's blocks start. These bytes include
+/// the second block, wherever it starts.
 const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
-/// Returns `dialect`, or the dialect with the same file header whose blocks are counted from
-/// another offset.
+/// Returns `dialect`, or the dialect that has the same file header but counts blocks from another
+/// offset.
 pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let is_other =
         |other: &&Dialect| other.prefix() == dialect.prefix() && other.grid_offset() != dialect.grid_offset();
@@ -68,9 +68,9 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 }
 
 /// Decides between two dialects that differ only in where their blocks start. In the correct
-/// dialect, the second block starts with a valid fragment. If neither dialect has such a fragment,
-/// the first fragment may be too long for the first block in `first`, which is the shorter of the
-/// two first blocks.
+/// dialect, the second block starts with a valid fragment. If neither dialect has a valid fragment
+/// there, the first fragment may decide, because it may not fit in the first block of `first`,
+/// which is shorter than the first block of `second`.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let (start, end, second_end) = (
         first.dialect.prefix().len(),

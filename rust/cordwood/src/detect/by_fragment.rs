@@ -1,4 +1,4 @@
-//! Determines the dialect to which a fragment belongs, and searches for fragments after damage.
+//! Determines which dialect a fragment belongs to, and searches for fragments after damage.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, NO_COMPRES
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind, without_zeros};
 use crate::fragment::is_written;
 
-/// Returns the format of the log to which the valid fragment at the start of `block` belongs.
-/// `find` returns the fragment if it is valid in a given dialect. For a recyclable fragment, the
-/// dialect is [`Dialect::RECYCLABLE`].
+/// Returns the format of the log that the valid fragment at the start of `block` belongs to. `find`
+/// returns the fragment if it is valid in a given dialect. For a recyclable fragment, the dialect
+/// is [`Dialect::RECYCLABLE`].
 ///
 /// A type byte has different meanings in different dialects, but the checksums for two different
 /// meanings never cover the same bytes.
@@ -27,8 +27,8 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
             Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::Mark) => return Some(of_mark(format, payload)),
             Role::Metadata(Metadata::SetCompression) => {
-                // Without a valid payload, this fragment cannot be distinguished from a fragment
-                // that has the same type in another dialect.
+                // Unless its payload is valid, this fragment cannot be distinguished from a
+                // fragment that has the same type in another dialect.
                 let is_zstd = block[HEADER_LEN..valid.end] == ZSTD;
                 return Some(if is_zstd {
                     format.with_compression(Compression::Zstd)
@@ -43,7 +43,7 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
     None
 }
 
-/// Returns the format of a packed log that starts with a mark with this payload.
+/// Returns the format of a packed log whose mark has this payload.
 fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
     LogFormat {
         compression: Mark::decode(payload).and_then(Mark::compression),
@@ -52,7 +52,7 @@ fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
 }
 
 /// Checks that this release can read a log that has this format and starts with `head`. The first
-/// fragment of a packed log or of a compressed log states the codec. A release that does not know
+/// fragment of a packed log or of a compressed log names the codec. A release that does not know
 /// the codec cannot read any range of the log.
 pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
@@ -63,7 +63,7 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
     let unsupported = match valid.role {
         Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(0)),
         // A compression given by the caller takes precedence over the compression that the log
-        // states.
+        // declares.
         Role::Metadata(Metadata::SetCompression) if !format.is_zstd() && payload != NO_COMPRESSION => {
             let codec = payload.try_into().map(u32::from_le_bytes);
             codec.ok().map(|codec| Unsupported::Codec { codec, offset: 0 })
@@ -141,7 +141,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     plain.map(|(_, found)| found)
 }
 
-/// Returns the format of a log that was closed without records. Such a log starts with the
+/// Returns the format of a log that was closed without any records. Such a log starts with the
 /// end-of-log trailer.
 pub(super) fn of_empty_log(head: &[u8]) -> Option<LogFormat> {
     Dialect::ALL.iter().find_map(|&dialect| {
@@ -166,9 +166,8 @@ pub(super) fn is_written_kind(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// Returns the dialects in which this header can be the first in a file, with the form and the
-/// length that the fragment has in each dialect. `left` is the number of bytes left in the header's
-/// block.
+/// Returns the dialects in which this header can be the first in a file, with the form and length
+/// of the fragment in each dialect. `left` is the number of bytes left in the header's block.
 pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Dialect, Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
@@ -200,8 +199,8 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     }
 }
 
-/// Returns `head` from the first record on. RocksDB's metadata comes before all records and has no
-/// log number.
+/// Returns the part of `head` that starts at the first record. RocksDB's metadata comes before all
+/// records and has no log number.
 fn after_metadata(mut head: &[u8]) -> &[u8] {
     while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
         && matches!(valid.role, Role::Metadata(_))
@@ -212,8 +211,8 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
 }
 
 /// Returns the dialect that `head` identifies by its metadata or file header. Fragments are not
-/// examined. Neither metadata nor a file header shows where blocks start or which number the log
-/// has.
+/// examined. Neither metadata nor a file header shows where blocks start or what the log's number
+/// is.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);

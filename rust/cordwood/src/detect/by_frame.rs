@@ -1,4 +1,4 @@
-//! Determines whether a RocksDB log is compressed when its start or another block is damaged.
+//! Determines whether a RocksDB log is compressed, even if its start or another block is damaged.
 
 use super::by_file_header::damaged_bits;
 use super::by_fragment::after_damage;
@@ -17,7 +17,7 @@ pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> 
     }
 }
 
-/// Returns the format of a compressed RocksDB log with the number of `format`.
+/// Returns the format of a compressed RocksDB log that has the log number of `format`.
 pub(super) fn compressed(format: LogFormat) -> LogFormat {
     LogFormat {
         dialect: Dialect::ROCKSDB,
@@ -26,8 +26,8 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
     }
 }
 
-/// Checks whether a log is a compressed RocksDB log although it does not start with the record that
-/// declares compression. Without this check, a zstd frame could be mistaken for a record. The
+/// Checks whether a log is a compressed RocksDB log even though it does not start with the record
+/// that declares compression. Without this check, a zstd frame could be mistaken for a record. The
 /// record that declares compression consists of the same eleven bytes in all logs. The log counts
 /// as compressed in any of these cases:
 ///
@@ -38,8 +38,8 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 ///   another length and leads to a valid fragment. In addition, the first readable records are zstd
 ///   frames.
 ///
-/// Returns `None` if the decision needs bytes after `head`. The first block must be complete unless
-/// `is_all` is true.
+/// Returns `None` if the decision depends on bytes after `head`. The first block must be complete
+/// unless `is_all` is true.
 pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
     if !may_be {
@@ -80,9 +80,9 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     starts_with_frames(format, head, is_all)
 }
 
-/// Checks whether the records in `head` that can be found from the starts of blocks are zstd
-/// frames. A single record that is not a frame is enough to decide. If there is no such record, the
-/// decision needs all records.
+/// Checks whether the records that can be found from the block starts in `head` are zstd frames. A
+/// single record that is not a frame is enough to decide. If there is no such record, the decision
+/// requires all records.
 fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {

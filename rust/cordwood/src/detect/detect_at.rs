@@ -57,8 +57,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         {
             return PartialDetection::Log(format);
         }
-        // The file starts like a compressed RocksDB log, apart from a few wrong bits. A log without
-        // compression does not start in this way.
+        // The file starts like a compressed RocksDB log, apart from a few wrong bits. An
+        // uncompressed log does not start like this.
         if offset == 0 && start == 0 && is_near_first_compressed(block) {
             return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
         }
@@ -87,7 +87,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
 }
 
 /// Determines the dialect of a log that starts with recyclable fragments at `start`. A log that
-/// ends with the end-of-log trailer is from Pebble. No byte proves that a log is from RocksDB.
+/// ends with the end-of-log trailer is from Pebble. No byte of such a log proves that it is from
+/// RocksDB.
 fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;

@@ -4,9 +4,8 @@ use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// The number of bytes at the start of a file that [`detect`](crate::ops::detect) inspects. The
-/// length is three blocks, which includes the whole second block even if a file header comes before
-/// the first.
+/// The number of bytes at the start of a file that [`detect`](crate::ops::detect) inspects. Three
+/// blocks always include the whole second block, even if a file header comes before the first.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The kind of a file.
@@ -31,8 +30,8 @@ pub(crate) enum PartialDetection {
     Foreign(Foreign),
     /// The kind cannot be determined.
     Unclear,
-    /// These bytes do not show that the file is a log, but the file continues after them. The rest
-    /// of the file determines the kind. See [`of_rest`](super::of_rest).
+    /// These bytes do not show that the file is a log, and more bytes follow. The rest of the file
+    /// determines the kind. See [`of_rest`](super::of_rest).
     Longer(Option<Foreign>),
     /// More bytes are needed.
     NeedMore,

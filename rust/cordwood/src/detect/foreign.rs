@@ -61,7 +61,8 @@ named! {
         RocksDbTable = "RocksDB table", "a RocksDB table, which `sst_dump` of RocksDB reads";
         /// A table (`.sst`) of Pebble.
         PebbleTable = "Pebble table", "a Pebble table, which `pebble sstable` of Pebble reads";
-        /// A blob file (`.blob`) of RocksDB or Pebble, which stores values apart from their keys.
+        /// A blob file (`.blob`) of RocksDB or Pebble, which stores values separately from their
+        /// keys.
         BlobFile = "blob file", "a blob file, which RocksDB or Pebble reads together with its tables";
         /// UTF-8 text.
         Text = "text", "text";
@@ -145,14 +146,16 @@ fn is_info_log(head: &[u8]) -> bool {
 }
 
 /// Checks whether this is a record of a Prometheus log. Such a record starts with the type, the
-/// length and the checksum of the payload, in big endian. Source: prometheus `tsdb/wlog/wlog.go`.
+/// length and the checksum of the payload, in big-endian order. Source: prometheus
+/// `tsdb/wlog/wlog.go`.
 fn prometheus(head: &[u8]) -> bool {
     let Some((&[flags, l0, l1, c0, c1, c2, c3], after)) = head.split_first_chunk() else {
         return false;
     };
     let len = usize::from(l0) << 8 | usize::from(l1);
     let stored = [c3, c2, c1, c0];
-    // The low three bits state the position in the record, and the next two bits the compression.
+    // The low three bits give the position in the record, and the next two bits give the
+    // compression.
     let is_kind = matches!(flags & 7, 1..=4) && flags < 32 && (1..=FRAGMENT_LEN_MAX).contains(&len);
     is_kind
         && after

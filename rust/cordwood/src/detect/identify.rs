@@ -142,7 +142,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
         return PartialDetection::NeedMore;
     }
     // A fragment after damage may belong to a log inside a record, so a fragment at the start of a
-    // block takes precedence. But a block after the damage may be left from an older log. Log
+    // block takes precedence. But a block after the damage may be left over from an older log. Log
     // numbers increase, so the higher number is used.
     let is_unnumbered = is_found && number.is_none();
     if known.log_number.is_none() && !is_unnumbered {

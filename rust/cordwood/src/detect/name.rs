@@ -5,7 +5,7 @@ use std::path::Path;
 /// Words that occur in the names of logs.
 const WORDS: &[&str] = &["log", "wal", "manifest", "wandb", "swanlab"];
 
-/// The suffix of the name of a log that describes a Datastore or Firestore export.
+/// The file name suffix of a log that describes a Datastore or Firestore export.
 const OVERALL_METADATA: &str = "overall_export_metadata";
 
 /// Checks whether a file has the name of a log or of a copy of a log: `000123.log`, `app.log.1`,

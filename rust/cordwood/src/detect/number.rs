@@ -18,11 +18,11 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
     // segments, do not come from an engine.
     let is_theirs = number.len() == 6 || number.len() > 6 && !number.starts_with('0');
     let number = (is_theirs && is_digits(number)).then(|| number.parse::<u64>().ok())??;
-    // A header has room only for the lower half of the number.
+    // A header has room for only the low half of the number.
     Some(number as u32)
 }
 
-/// Checks that the records to be written have the log number that is in the name of their file. If
+/// Checks that the log number of the records to be written matches the number in the file name. If
 /// the two numbers differed, every reader would treat the records as stale. `named` is the number
 /// in the file name.
 pub(crate) fn check_number(named: Option<u32>, number: u32) -> io::Result<()> {

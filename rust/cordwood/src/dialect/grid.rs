@@ -5,7 +5,7 @@ use crate::format::BLOCK_LEN;
 
 /// Where the blocks of a file start and end.
 ///
-/// A [`Dialect`] only states where the first block of a file starts. In a [segmented
+/// A [`Dialect`] only says where the first block of a file starts. In a [segmented
 /// log](crate::segments), offsets are counted from the start of the log, but blocks are counted
 /// from the start of each segment. So only a grid, which also knows the origin of its file, can
 /// compute where a block starts.

@@ -34,24 +34,24 @@ parses_name!(Compression, "compression", [Zstd]);
 pub struct LogFormat {
     /// The layout of the bytes.
     pub dialect: Dialect,
-    /// The low 32 bits of the number in the name of the log's file. Fragments that carry another
-    /// number are stale: they are left over from the log that the file contained before. This is
-    /// `None` if the dialect has no log numbers or the number is not known.
+    /// The low 32 bits of the number in the log's file name. Fragments that carry another number
+    /// are stale: they are left over from the log that the file contained before. This is `None` if
+    /// the dialect has no log numbers or the number is not known.
     ///
     /// A number is recognised only in the names that engines give their logs. Such a name has at
     /// least six digits, such as `000123.log` or `20240131.log`. After a failover in Pebble, the
     /// name may be `000123-001.log`.
     ///
-    /// If there is a number, a writer writes it into each fragment, in types 5 to 8. Otherwise, a
-    /// writer writes types 1 to 4.
+    /// If there is a number, a writer stores it in each fragment, and uses types 5 to 8. Without a
+    /// number, a writer uses types 1 to 4.
     pub log_number: Option<u32>,
     /// The compression of each record or, in a [packed](Dialect::PACKED) log, of each container.
     /// This is `None` if the log is not compressed or the compression is not known.
     pub compression: Option<Compression>,
 }
 
-/// Creates the format of a log in this dialect that has no number and no compression, or whose
-/// number and compression are not known.
+/// Creates a format that has only a dialect. The log number and the compression are absent or
+/// unknown.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -59,8 +59,8 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// Creates the format of a log in this dialect that has no number and no compression, or whose
-    /// number and compression are not known.
+    /// Creates a format that has only a dialect. The log number and the compression are absent or
+    /// unknown.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,
@@ -166,7 +166,7 @@ pub(crate) struct GivenFormat {
     pub(crate) compression: Option<Compression>,
 }
 
-/// Uses the known dialect, number and compression of a log as the given format.
+/// Treats the known format of a log as if the caller had given it.
 impl From<LogFormat> for GivenFormat {
     fn from(format: LogFormat) -> Self {
         GivenFormat {
@@ -213,7 +213,7 @@ impl GivenFormat {
     }
 }
 
-/// A property that the dialect of a log, or this build, does not support.
+/// A property that a log's dialect or this build does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unsupported {
@@ -242,7 +242,7 @@ pub enum Unsupported {
     Codec {
         /// The number of the codec.
         codec: u32,
-        /// The file offset of the container, or of the fragment that states the codec.
+        /// The file offset of the container, or of the fragment that declares the codec.
         offset: u64,
     },
 }

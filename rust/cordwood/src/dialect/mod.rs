@@ -4,7 +4,7 @@
 //! FIRST, MIDDLE and LAST fragments. They differ in the meaning of the type bytes, the length of a
 //! header, the checksum, and how a file starts and ends.
 //!
-//! Each dialect is a constant in the file of its engine and is also listed in [`Dialect::ALL`].
+//! Each dialect is a constant in its engine's source file and is also listed in [`Dialect::ALL`].
 //! Names, detection and the choices on the command line are derived from that list.
 
 mod grid;
@@ -94,7 +94,7 @@ impl Dialect {
     /// The dialects that fragments identify, in the order in which they are tried on a fragment of
     /// an unknown log. Every other dialect has the same fragments as one of these, and is
     /// identified only by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`,
-    /// because a fragment of a recyclable type does not show which of the two engines wrote it.
+    /// because either engine may have written a fragment of a recyclable type.
     pub(crate) const BY_RANK: &'static [Dialect] = &[
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -138,14 +138,15 @@ impl Dialect {
         std::ptr::eq(self.0.kinds, other.0.kinds) && self.checksum() == other.checksum()
     }
 
-    /// Checks whether fragments may carry the number of their log, by which stale fragments are
-    /// recognised. Where a log with a number ends depends on all bytes before the end, so such a
-    /// log is not read in parallel.
+    /// Checks whether fragments may carry their log's number, which distinguishes them from stale
+    /// fragments. The end of a log with a number depends on all earlier bytes, so such a log is not
+    /// read in parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
     }
 
-    /// Checks whether logs may be compressed. A compressed log states its compression at the start.
+    /// Checks whether logs may be compressed. A compressed log declares its compression at the
+    /// start.
     pub(crate) fn has_compression(self) -> bool {
         self.compresses_records() || self.is_packed()
     }
@@ -227,9 +228,9 @@ impl Dialect {
         by_checksum.or_else(|| self.valid_if(bytes, |_, _| true))
     }
 
-    /// Returns the end of the fragment at the start of `bytes`, according to `header`, its header.
-    /// If the type has two forms, the form with a valid checksum decides. If neither form has a
-    /// valid checksum, the first form decides.
+    /// Uses `header` to find the end of the fragment at the start of `bytes`. If the type has two
+    /// forms, the form with a valid checksum decides. If neither form has a valid checksum, the
+    /// first form decides.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(
@@ -398,16 +399,16 @@ impl Form {
 /// A metadata record that an engine writes for its own use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metadata {
-    /// States that all records are compressed.
+    /// Declares that all records are compressed.
     SetCompression,
     /// A `SetCompression` record in a log that cannot start with such a record. This record does
     /// not mean that other records are compressed.
     LateSetCompression,
-    /// States the lengths of the timestamps in the keys of some column families.
+    /// Gives the lengths of the timestamps in the keys of some column families.
     TimestampSizes,
     /// Identifies the previous log.
     Predecessor,
-    /// The mark with which a packed log starts.
+    /// The mark at the start of a packed log.
     Mark,
 }
 
@@ -485,7 +486,7 @@ impl Kinds {
     }
 }
 
-/// A complete fragment of any type with a valid checksum.
+/// A complete fragment of any type that has a valid checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Valid {
     pub(crate) role: Role,

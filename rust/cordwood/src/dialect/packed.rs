@@ -3,7 +3,7 @@
 use super::leveldb::LEVELDB;
 use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 
-/// The type of the mark with which a packed log starts. See
+/// The type of the mark at the start of a packed log. See
 /// [`container::Mark`](crate::container::Mark). The mark is metadata and contains no record.
 ///
 /// No engine uses types 0x40 to 0x48. Bits 0, 5 and 7 are clear in the types that cordwood uses, so

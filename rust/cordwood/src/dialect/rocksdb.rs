@@ -69,7 +69,7 @@ impl Kinds {
 }
 
 impl Dialect {
-    /// Returns the dialect for reading a log in which this dialect was detected, not named by the
+    /// Returns the dialect for reading a log if this dialect was detected, and not named by the
     /// caller.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
@@ -104,7 +104,7 @@ impl Dialect {
 /// `db/log_reader.cc`.
 pub(crate) const ZSTD: [u8; 4] = [7, 0, 0, 0];
 
-/// The payload of the record that declares compression, if records are not compressed.
+/// The payload of the record that declares that records are not compressed.
 pub(crate) const NO_COMPRESSION: [u8; 4] = [0; 4];
 
 /// The type and payload of the record that declares zstd.

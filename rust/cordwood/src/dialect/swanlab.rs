@@ -28,7 +28,7 @@ static HEADERS: [[u8; HEADER_LEN]; 256] = {
     headers
 };
 
-/// The dialect in each version.
+/// The dialect for each version of the file header.
 static VERSIONS: [Spec; 256] = {
     let newest = Spec {
         name: "swanlab",
@@ -47,7 +47,7 @@ static VERSIONS: [Spec; 256] = {
 };
 
 impl Dialect {
-    /// A run file of SwanLab. The dialect is like [`WANDB`](Self::WANDB), but with another file
+    /// A run file of SwanLab. The dialect is like [`WANDB`](Self::WANDB), but with a different file
     /// header, whose last byte is a version. All versions can be read. A new file has the newest
     /// known version, 2.
     pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
@@ -74,8 +74,8 @@ impl Dialect {
         self.version().is_none_or(is_known)
     }
 
-    /// Returns the same dialect in the version of the log that starts with `first_block`. The file
-    /// header states the version, unless the first record cannot have that version.
+    /// Returns the same dialect in the version of the log that starts with `first_block`. The
+    /// version is taken from the file header, unless the first record cannot have that version.
     pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
         let Some((file_header, block)) = first_block.split_at_checked(self.prefix().len()) else {
             return self;

@@ -15,13 +15,13 @@ pub(super) struct Fragments {
     /// The form of the fragments of records.
     pub(super) form: Form,
     has_leveldb_headers: bool,
-    /// The file offset at which the start of the file is written. The offset is 0, or the end of
-    /// the padding if the mark must be written again after padding.
+    /// The file offset at which a file header or the mark of a packed log is written. The offset is
+    /// 0, or the end of the padding if the mark must be written again after padding.
     pub(super) start_at: u64,
 }
 
 /// Returns the maximum number of bytes that a record of `record_len` bytes takes, including the
-/// start of the file.
+/// bytes at the start of a file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
     // Each block that the record may touch gets a header. If compression makes the record longer,
     // the extra bytes are fewer than the bytes of these headers.
@@ -71,7 +71,7 @@ impl Fragments {
         self.offset = self.offset.wrapping_add(len as u64);
     }
 
-    /// Writes the bytes with which a file starts. See [`Encoder::start`](super::Encoder::start).
+    /// Writes the bytes at the start of a file. See [`Encoder::start`](super::Encoder::start).
     #[inline]
     pub(super) fn start(&mut self, out: &mut Vec<u8>) {
         if self.offset == self.start_at {

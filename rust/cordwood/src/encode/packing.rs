@@ -12,9 +12,9 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// The position at which the data of a container starts in `bytes`. There is enough room before the
-/// data for any lengths. A container has at most one record for each byte of a block, and only a
-/// few records can have a length that takes two bytes.
+/// The position in `bytes` at which a container's data starts. The space before the data has room
+/// for any lengths. A container has at most one record for each byte of a block, and only a few
+/// records can have a length that takes two bytes.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
 /// The greatest length whose varint takes one byte.
@@ -32,11 +32,11 @@ pub(super) struct Packing {
     /// The number of bytes from the start of the container to the end of the block in which it
     /// starts.
     room: usize,
-    /// An upper limit for the total size of the lengths and the data. If the total size stays below
+    /// An upper limit on the total size of the lengths and the data. If the total size stays below
     /// the limit when a record's data is added (without the record's length), the record goes into
     /// the open container, and the container stays open. The limit is 0 if no container is open.
     limit: usize,
-    /// The body of the last container with a single long record.
+    /// The body of the last container that consisted of a single long record.
     long_body: Vec<u8>,
     frames: Frames,
 }
@@ -49,8 +49,9 @@ struct Frames {
     compressed: Vec<u8>,
     /// The file offset after the last frame.
     end: u64,
-    /// The budget that a reader has used at `end` in the worst case. This is the sum of the lengths
-    /// stated by all frames since the reader started, minus 200 times the number of bytes read.
+    /// The budget that a reader has used up by `end` in the worst case. This is the sum of the
+    /// lengths stated by all frames since the reader started, minus 200 times the number of bytes
+    /// read.
     used: u64,
 }
 
@@ -168,9 +169,9 @@ impl Packing {
         }
     }
 
-    /// Sets the limit of the open container, based on its lengths so far. As lengths are added, the
-    /// limit becomes lower than necessary. A record that exceeds the limit is therefore checked
-    /// against the exact rules.
+    /// Sets the limit of the open container, based on the lengths of the records that it contains
+    /// so far. As lengths are added, the limit becomes lower than necessary. A record that exceeds
+    /// the limit is therefore checked against the exact rules.
     fn set_limit(&mut self) {
         let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {

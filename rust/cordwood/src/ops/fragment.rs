@@ -10,7 +10,7 @@ pub struct Fragment {
     /// The file offset of the first byte.
     pub offset: u64,
     /// The file offset after the last byte. After damage, this is the start of the next fragment
-    /// found, not the end according to the header.
+    /// found, not the end that the header gives.
     pub end_offset: u64,
     /// The index of the block, counted from 0.
     pub block: u64,
@@ -22,8 +22,8 @@ pub struct Fragment {
     pub payload_len: Option<u16>,
     /// The CRC in the header, unmasked.
     pub stored_crc: Option<u32>,
-    /// The CRC computed from the bytes that the header covers. `None` if the covered bytes extend
-    /// past the end of the block or of the file.
+    /// The CRC computed from the bytes that the header's CRC covers. `None` if the covered bytes
+    /// extend past the end of the block or of the file.
     pub computed_crc: Option<u32>,
     /// The log number, if headers of this type have one.
     pub log_number: Option<u32>,

@@ -140,7 +140,7 @@ fn salvaging(options: &ReadOptions) -> ReadOptions {
 /// * A record of a compressed log decompresses to too many bytes
 ///   ([`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget)).
 ///
-/// After an error other than a failed read, each call returns the same error.
+/// After an error other than a failed read, every later call returns the same error.
 impl<S: Source> Iterator for Fragments<S> {
     type Item = Result<Fragment, Error>;
 
@@ -159,8 +159,8 @@ impl<S: Source> Fragments<S> {
         self.ahead.format()
     }
 
-    /// Returns the facts about the log that are known from the fragments returned so far, and from
-    /// some fragments after them.
+    /// Returns what is known about the log from the fragments returned so far, and from some
+    /// fragments after them.
     pub fn info(&self) -> &LogInfo {
         self.ahead.info()
     }

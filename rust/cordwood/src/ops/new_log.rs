@@ -15,8 +15,8 @@ use crate::segments::{name_of, offset_of};
 /// [published](Self::publish).
 pub(super) struct NewLog<'a> {
     destination: &'a Path,
-    /// Whether the source is a segmented log. If so, the new log is also a directory, with one
-    /// segment.
+    /// Whether the source is a segmented log. The copy of a segmented log is also a directory,
+    /// which contains one segment.
     has_segments: bool,
     // This field comes before `temporary`, so that the file is closed before its name is removed.
     pub(super) output: Output<'a, File>,
@@ -24,7 +24,7 @@ pub(super) struct NewLog<'a> {
 }
 
 impl<'a> NewLog<'a> {
-    /// Checks that a new log can have the name `destination`, before the source is read.
+    /// Before the source is read, checks that a new log can have the name `destination`.
     /// `destination` must not be the name of a segment, and no file with that name may exist.
     /// [`publish`](Self::publish) checks again that no such file exists.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
@@ -87,8 +87,8 @@ fn refuse_existing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a new log inside the directory that is copied, because a directory of segments must not
-/// contain other files.
+/// Refuses a new log inside the directory that is being copied, because a directory of segments
+/// must not contain other files.
 fn refuse_inside(path: &Path, directory: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new(".")).canonicalize()?;
@@ -108,9 +108,9 @@ struct Temporary {
 
 impl Temporary {
     /// Creates a file in the directory of `destination`, with the permissions of `source`. The name
-    /// of the file is random. The name is not derived from the process id, because in a container
-    /// the id may be the same each time. The name does not contain the destination's name, which
-    /// may already have the maximum length.
+    /// of the file is random. The name is not derived from the process id, because inside a system
+    /// container, the id may be the same on every run. The name does not contain the destination's
+    /// name, which may already have the maximum length.
     fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -133,8 +133,8 @@ impl Temporary {
     /// Gives the file its final name, which must not exist yet.
     fn publish(self, destination: &Path) -> io::Result<()> {
         // A link fails if the name exists, but a rename would replace the existing file. Not every
-        // file system has links. Without links, a file that is created between the check and the
-        // rename is replaced.
+        // file system supports links. Without links, a file that is created between the check and
+        // the rename is replaced.
         match fs::hard_link(&self.path, destination) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -169,10 +169,10 @@ impl Drop for Temporary {
     }
 }
 
-/// Makes the new file readable to everyone who can read `source`, as `cp` does. A copy of a private
-/// log is private from the start. The system clears the bits of the umask. The setuid, setgid and
-/// sticky bits are left out, because the new file may have another owner and must not run with that
-/// owner's rights.
+/// Makes the new file readable by everyone who can read `source`, as `cp` does. A copy of a private
+/// log is private from the start. The system applies the umask. The setuid, setgid and sticky bits
+/// are left out, because the new file may have another owner and must not run with that owner's
+/// rights.
 #[cfg(unix)]
 fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

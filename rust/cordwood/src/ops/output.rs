@@ -37,7 +37,7 @@ impl<'a, W: Write> Output<'a, W> {
             .try_reserve_frame(data.len())
             .map_err(|_| reader.out_of_memory())?;
         encoder.encode_in_pieces(data, out, |out| write(to, out, WRITE_LEN, *path))?;
-        // A record that is added to a container produces no piece, so `out` is checked here.
+        // Adding a record to a container produces no piece, so `out` is checked here.
         self.write()
     }
 
@@ -55,7 +55,7 @@ impl<'a, W: Write> Output<'a, W> {
     }
 }
 
-/// Writes `out` and clears it, if it is longer than `len_min` bytes.
+/// If `out` is longer than `len_min` bytes, writes and clears it.
 fn write(to: &mut impl Write, out: &mut Vec<u8>, len_min: usize, path: Option<&Path>) -> Result<(), Error> {
     if out.len() > len_min {
         to.write_all(out).map_err(|source| Error::io(source, path))?;

@@ -37,7 +37,7 @@ options! {
 
 impl PackOptions {
     /// Returns the options for reading the log. With these options, the reader reports only the
-    /// damage itself, not the remainder of its block.
+    /// damage itself, not the rest of the block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {
             on_corruption: OnCorruption::Salvage,
@@ -50,15 +50,15 @@ impl PackOptions {
 /// Copies all records of the log `source` to a new log, `destination`. The new log is
 /// [packed](Dialect::PACKED) unless the options name another format. The report describes `source`.
 ///
-/// The copy is strict: it contains all records, or it is not made. Damage, an incomplete record at
-/// the end, and zeros are errors, because any of them may have been a record. The only exception is
-/// padding. In a file of whole blocks, zeros that fill the block of the last record count as
-/// padding and are left out.
+/// The copy is strict: either it contains all records, or no log is written. Damage, an incomplete
+/// record at the end, and zeros are errors, because any of them may have been a record. The only
+/// exception is padding. In a file of whole blocks, zeros that fill up the last record's block
+/// count as padding and are left out.
 ///
-/// Before the new log gets its name, the whole log is read once, in ranges, as a check.
+/// As a check, the whole new log is read once, in ranges, before it gets its name.
 ///
-/// This function also converts a packed log back. If you copy a packed log back to the dialect of
-/// the original log, the copy has the same records as the original. The copy is identical to the
+/// This function can also convert a packed log back. If you copy a packed log back to the dialect
+/// of the original log, the copy has the same records as the original. The copy is identical to the
 /// original, byte for byte, if the original contained only complete records.
 ///
 /// A log is refused if it could not be restored from the copy. Such logs have a log number,
@@ -135,7 +135,7 @@ pub fn pack<S: Source>(source: S, destination: impl AsRef<Path>, options: &PackO
     copy(&mut reader, destination.as_ref(), options)
 }
 
-/// The dialects from which, and to which, a log can be copied.
+/// The dialects that a log can be copied from and to.
 const DIALECTS: [Dialect; 4] = [Dialect::PACKED, Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB];
 
 fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOptions) -> Result<Report, Error> {
@@ -148,7 +148,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
     let mut new = NewLog::create(destination, format, reader)?;
-    // The last zeros, if no record has followed them so far.
+    // The most recent zeros, if no record has followed them so far.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {
         let region = match step {
@@ -184,8 +184,8 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     Ok(report)
 }
 
-/// Reads the new log at `path` in splits, as readers of the log will do. The new log must contain
-/// all records of `report`.
+/// Reads the new log at `path` in splits, as readers of the log do. The new log must contain all
+/// records of `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;
     let file_len = std::fs::metadata(path)

@@ -81,7 +81,7 @@ impl Parts {
 
     /// Returns parts for this many threads. The length of each part is in the range `lens`. Both
     /// ends of `lens` must be multiples of the block length. Each thread gets several parts, so
-    /// that all threads end at about the same time. `options` must name the dialect.
+    /// that all threads finish at about the same time. `options` must name the dialect.
     pub fn for_threads(
         options: &ReadOptions,
         file_len: Option<u64>,
@@ -110,15 +110,15 @@ impl Parts {
         self.count
     }
 
-    /// Returns whether this many threads are faster than one thread. Several threads are not faster
-    /// on one processor, or with few parts.
+    /// Returns whether this many threads are faster than one thread. Several threads are no faster
+    /// on a single processor or with few parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
     }
 
-    /// Returns the options with the range of a part. Bytes that are appended to the file in the
-    /// meantime belong to the last part.
+    /// Returns the options with their range set to that of a part. Bytes that are appended to the
+    /// file in the meantime belong to the last part.
     pub fn options(&self, part: u64) -> ReadOptions {
         let mut options = self.options.clone();
         if part > 0 {
@@ -174,7 +174,7 @@ pub(super) fn in_parts_of_file<T: Send>(
     join: impl Fn(T, T) -> T,
 ) -> Result<T, Error> {
     let mut whole = Reader::open_with(path, options.clone())?;
-    // If the dialect cannot be detected, options that name a dialect would wrongly state that the
+    // If the dialect cannot be detected, options that name a dialect would wrongly imply that the
     // dialect is known.
     let format = whole.detect()?;
     // The threads read the same file. The parts of a segmented log do not start at block
@@ -211,7 +211,7 @@ impl Events {
     }
 }
 
-/// Returns the end of two consecutive ranges that are joined.
+/// Returns how reading ended for two consecutive ranges that are joined.
 ///
 /// No event starts in an empty range. The reader of the previous range has read past an empty
 /// range, so the end of the previous range is used. The end of the previous range is also used if

@@ -27,11 +27,11 @@ options! {
     /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
     /// ```
     pub struct SalvageOptions {
-        /// Whether to also return records whose damage is explained by one flipped bit, with this
-        /// bit flipped back. [`Report::repaired_count`] and [`Report::repaired`] report these
-        /// records. If exactly one bit was flipped, the repaired record has its original contents,
-        /// as its checksum confirms. `docs/format/damage.md` explains how likely other damage is to
-        /// look like one flipped bit. Default: `false`.
+        /// Whether to also return records whose damage one flipped bit explains, after flipping
+        /// this bit back. [`Report::repaired_count`] and [`Report::repaired`] report these records.
+        /// If exactly one bit was flipped, the repaired record has its original contents, as its
+        /// checksum confirms. `docs/format/damage.md` explains how likely other damage is to look
+        /// like one flipped bit. Default: `false`.
         pub repair_bit_flips: bool = false, set with_repair_bit_flips;
         /// The maximum length of a record, like [`ReadOptions::record_len_max`]. Longer records are
         /// refused. Default: 1 GiB.
@@ -75,7 +75,7 @@ impl SalvageOptions {
 /// `source` is not changed, and `destination` must not exist. The new log is written under a
 /// temporary name in the directory of `destination`, synced, and renamed last, so a file with the
 /// final name is complete. On Unix, the new log has the permissions of `source` from the start,
-/// without the bits of the umask, as with `cp`. After a failure, the unfinished log is removed. The
+/// minus the bits of the umask, as with `cp`. After a failure, the unfinished log is removed. The
 /// last sync makes the name durable. If only the last sync fails, the new log is kept.
 ///
 /// ```
@@ -231,20 +231,20 @@ fn copy<S: Source, W: Write>(
     Ok(report)
 }
 
-/// The new log, and facts about the old one.
+/// The new log, and what is known about the old log.
 struct Copy<'a, 'b, W> {
     output: &'a mut Output<'b, W>,
     format: LogFormat,
     /// The form of the log's own fragments, if known. A salvaged record may have another form.
     form: Option<Form>,
-    /// The number of the log, if any fragment carries this number.
+    /// The log number, if any fragment carries it.
     number: Option<u32>,
     has_end_trailer: bool,
     not_kept: Vec<NotKept>,
 }
 
 impl<W: Write> Copy<'_, '_, W> {
-    /// Prepares for a record that was read from fragments with headers of this form.
+    /// Prepares to copy a record that was read from fragments with headers of this form.
     fn start_record(&mut self, form: Form, is_salvaged: bool, number: Option<u32>) {
         if form == Form::Synced {
             self.lose(NotKept::SyncedOffsets);
@@ -253,8 +253,8 @@ impl<W: Write> Copy<'_, '_, W> {
             self.form = Some(form);
         }
         // Without a log number, stale fragments could not be distinguished from the log's own
-        // fragments. If a log had fragments of two forms, readers would mistake one of the forms
-        // for an older log.
+        // fragments. If a log had fragments of two forms, readers would mistake the fragments of
+        // one form for an older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
         self.output.encoder.set_number(number);

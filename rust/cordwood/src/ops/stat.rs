@@ -30,8 +30,8 @@ pub struct Stat {
     pub salvaged_count: u64,
     /// The number of data bytes in the records.
     pub payload_len: u64,
-    /// The number of payload bytes in all fragments of the records. This differs from `payload_len`
-    /// only in a compressed or a packed log.
+    /// The number of payload bytes in all fragments of the records. This number differs from
+    /// `payload_len` only in a compressed or packed log.
     pub stored_len: u64,
     /// The number of header bytes in all fragments of the records.
     pub header_len: u64,
@@ -200,7 +200,7 @@ impl Stat {
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`Reader::next_event`], but never
+/// Returns the same errors as [`Reader::next_event`], except
 /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
 pub fn stat<S: Source>(source: S, options: &ReadOptions) -> Result<Stat, Error> {
     stat_from(&mut Reader::with_source(source, options.clone()))
@@ -306,7 +306,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`Reader::open`] and [`Reader::next_event`], but never
+/// Returns the same errors as [`Reader::open`] and [`Reader::next_event`], except
 /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also returns
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
 #[cfg(feature = "fs")]

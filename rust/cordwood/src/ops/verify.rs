@@ -25,7 +25,7 @@ pub struct Report {
     /// The number of records that were returned.
     pub record_count: u64,
     /// The number of returned records that start after damage in the same block. LevelDB's reader
-    /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop these records, and return the
+    /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop these records and return all
     /// others.
     pub salvaged_count: u64,
     /// The number of records in the new log that were repaired by flipping back one bit of a
@@ -40,9 +40,9 @@ pub struct Report {
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
-    /// The repairs. Each repair states the location of a fragment, the reason why a reader skips
-    /// this fragment, and the bit that was flipped back. The fragments belong to records, engine
-    /// metadata, the file header, or the trailer of a closed log.
+    /// The repairs. Each repair gives the location of a fragment, the reason why a reader skips
+    /// this fragment, and the bit that was flipped back. A repaired fragment is part of a record,
+    /// engine metadata, the file header, or the trailer of a closed log.
     pub repaired: Findings,
     /// How reading ended.
     pub end: End,
@@ -98,19 +98,19 @@ impl Report {
 named! {
     /// A property that [`salvage`](super::salvage) could not keep in the new log.
     pub enum NotKept {
-        /// The offset up to which the file had been synced, which some Pebble records state. Such
-        /// records are written without this offset, in types 5 to 8 instead of 9 to 12.
+        /// The offset up to which the file had been synced, which some Pebble records contain. Such
+        /// records are written without this offset, with the types 5 to 8 instead of 9 to 12.
         SyncedOffsets = "synced_offsets",
-        /// Metadata records in a form or place in which no engine writes them.
+        /// Metadata records in a form or place that no engine uses.
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A RocksDB record with the lengths of timestamps. The record is damaged in a way that one
-        /// flipped bit explains, or it was found only after damage in the same block. Without the
-        /// record, RocksDB treats the keys that follow as keys without timestamps.
+        /// A RocksDB record that contains the lengths of timestamps. The record is damaged in a way
+        /// that one flipped bit explains, or it was found only after damage in the same block.
+        /// Without the record, RocksDB treats the keys that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
         /// A RocksDB record that identifies the previous log. Such a record is lost for the same
-        /// reasons as a record with the lengths of timestamps.
+        /// reasons as a record that contains the lengths of timestamps.
         Predecessor = "predecessor",
     }
 }
@@ -119,8 +119,8 @@ shows_name!(NotKept);
 
 /// Reads a log to its end and reports the findings.
 ///
-/// Records are not held in memory, however long they are. The exception is a compressed log, for
-/// which one record at a time is held in memory.
+/// Records are not held in memory, however long they are. Reading a compressed log, however, holds
+/// one record at a time in memory.
 ///
 /// Damage is not an error here. [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
 /// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report
@@ -147,7 +147,7 @@ shows_name!(NotKept);
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`Reader::next_event`], but never
+/// Returns the same errors as [`Reader::next_event`], except
 /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption).
 pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Error> {
     verify_from(&mut Reader::with_source(source, options.clone()))
@@ -217,8 +217,8 @@ pub(super) fn report<S: Source>(
 /// the result depends on all earlier bytes.
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
-/// second reading. An engine may be writing such a log over an older one. A reader may then see
-/// bytes of the older log in a place where the engine writes a record just afterwards.
+/// second reading. An engine may be writing such a log over an older log. A reader may see bytes of
+/// the older log in a place where the engine is about to write a record.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -234,7 +234,7 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`Reader::open`] and [`Reader::next_event`], but never
+/// Returns the same errors as [`Reader::open`] and [`Reader::next_event`], except
 /// [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). Also returns
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a thread cannot be started.
 #[cfg(feature = "fs")]
@@ -263,12 +263,13 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 }
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
-/// options of `reader`. If a log with a number seems damaged, it is read again. Such a log may be
-/// written over an older log. The first reading may have reached the end of the new log, where
-/// bytes of the older log followed, just before more of the new log was written. A source that
-/// cannot seek is read only once.
+/// options of `reader`. If a log with a number seems damaged, the log is read again, because
+/// another program may be writing it over an older log. The first reading may have reached the end
+/// of the new log, and then bytes of the older log, just before more of the new log was written. A
+/// source that cannot seek is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // This is the format at the start of the log. Later findings apply only from their offset on.
+    // This is the format at the start of the log. A format found later would apply only to the
+    // bytes after it.
     let format = reader.format()?;
     let report = verify_from(reader)?;
     let may_be_live = !report.is_ok() && format.log_number.is_some();

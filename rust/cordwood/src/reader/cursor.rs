@@ -1,5 +1,5 @@
 //! Access to findings that a reader has not returned yet. The caller decides when to take a record,
-//! so no record is lost if the caller cannot use it, for example because memory runs out.
+//! so a record that the caller cannot use yet, for example because memory ran out, is not lost.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum Found<'a> {
     End(End),
 }
 
-/// A record that was found but not taken yet. The record's bytes are in the window, or in the
+/// A record that has been found but not taken yet. The record's bytes are in the window, or in the
 /// decoder if they had to be joined or decompressed.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
@@ -80,8 +80,8 @@ impl<'a> FoundRecord<'a> {
     }
 
     /// Returns the bytes of the record as slices, in order. Most records are a single slice. If a
-    /// record has several fragments and all of them are in memory, there is one slice per fragment.
-    /// A caller that copies the bytes can thus avoid joining the fragments first.
+    /// record has several fragments, and all fragments are in memory, there is one slice per
+    /// fragment. A caller that copies the bytes therefore need not join the fragments first.
     #[inline]
     pub fn pieces(&self) -> Pieces<'a> {
         self.decoder.pieces(self.window, self.span())
@@ -94,9 +94,9 @@ impl<S: Source> Reader<S> {
     /// finding. Until `advance` is called, this function returns the same finding.
     ///
     /// Use this function if your program waits for the source in its own way, or if using a record
-    /// may fail. Otherwise, [`next_event`](Self::next_event) is simpler. You can mix calls to this
-    /// function with calls to `next_event`. A record is found as soon as the source has returned
-    /// its last byte. No further bytes are read.
+    /// may fail. For other programs, [`next_event`](Self::next_event) is simpler. You can mix calls
+    /// to this function with calls to `next_event`. A record is found as soon as the source has
+    /// returned its last byte. No further bytes are read.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -155,9 +155,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Passes the next record to `make` if the record [has been found](Self::found), and returns
-    /// the result. If `make` returns `None`, the record is not taken and remains the next record.
-    /// Use this function if you look at each record only once.
+    /// If the next record [has been found](Self::found), passes the record to `make`, and returns
+    /// the value that `make` returns. If `make` returns `None`, the record is not taken and remains
+    /// the next record. Use this function if you look at each record only once.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -168,8 +168,8 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
     /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // Records of a run are handled separately, because most records are in a run, and the compiler
-    // then knows where their bytes are.
+    // Records in a run are handled separately, because most records are in a run, and separate code
+    // lets the compiler know where their bytes are.
     #[inline(always)]
     pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
         let Some(span) = self.decoder.peek_of_run() else {
@@ -210,9 +210,9 @@ impl<S: Source> Reader<S> {
 
     /// Looks for the next finding in the bytes that have been read, unless a finding [already
     /// exists](Self::found). Returns whether there is a finding now. If the result is `false`, more
-    /// bytes must be read. This function does not read the next bytes from the source. Other I/O is
-    /// done only to inspect the rest of a long file that does not start like a log, and to open the
-    /// next file of a segmented log.
+    /// bytes must be read. This function does not read the next bytes from the source. The function
+    /// does I/O only to inspect the rest of a long file that does not start like a log, and to open
+    /// the next file of a segmented log.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;
@@ -230,7 +230,7 @@ impl<S: Source> Reader<S> {
         self.has_several() || self.last.is_some()
     }
 
-    /// Whether the next record is one of several that the decoder found at once.
+    /// Whether the next record is one of several that the decoder found together.
     #[inline]
     fn has_several(&self) -> bool {
         self.decoder.peek_of_several().is_some()
@@ -238,7 +238,7 @@ impl<S: Source> Reader<S> {
 
     /// Reads once from the source. Call this function after [`find`](Self::find) has returned
     /// `false`. If the read fails, the error becomes the next [finding](Self::found), and a later
-    /// call tries again. Does not read if there already is a finding.
+    /// call retries the read. Does not read if there is already a finding.
     pub fn read_more(&mut self) {
         if !self.has_found()
             && let Err(error) = self.fill()
@@ -267,7 +267,7 @@ impl<S: Source> Reader<S> {
         }
         loop {
             if let Some(span) = self.decoder.peek_of_run() {
-                // Reserves room for all records of a run at once, because they are in one block.
+                // Reserves room for all records of a run together, because they are in one block.
                 if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
                     return Err(self.out_of_memory());
                 }
@@ -371,8 +371,8 @@ mod tests {
     use crate::dialect::Dialect;
     use crate::writer::{Writer, WriterOptions};
 
-    /// Even a reader that does not keep the bytes of records moves the same offsets and lengths to
-    /// a batch.
+    /// A reader that does not keep the bytes of records must move the same offsets and lengths to a
+    /// batch.
     #[test]
     fn a_batch_without_record_bytes_has_the_same_offsets() {
         for dialect in [Dialect::LEVELDB, Dialect::PACKED] {

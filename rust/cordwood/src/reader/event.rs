@@ -40,7 +40,7 @@ impl fmt::Debug for Record<'_> {
     }
 }
 
-/// Formats a record as a struct with the given `name`.
+/// Formats a record as a struct called `name`.
 pub(super) fn show(name: &str, record: Record<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.debug_struct(name)
         .field("offset", &record.offset)

@@ -8,8 +8,8 @@ use crate::error::{Error, ErrorKind, unsupported};
 
 impl<S: Source> Reader<S> {
     /// Returns the format of the log. The format consists of the dialect and, if they are known,
-    /// the log number and the compression. Parts that the options do not give are detected from the
-    /// contents. See [`detect`](crate::ops::detect).
+    /// the log number and the compression. Any part that is not given in the options is detected
+    /// from the contents of the log. See [`detect`](crate::ops::detect).
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -33,13 +33,12 @@ impl<S: Source> Reader<S> {
         Ok(self.decoder.format())
     }
 
-    /// Returns the format that was detected from the bytes of the log or given in the options.
-    /// Returns `None` if no format can be detected, in which case the file is read as a LevelDB
-    /// log.
+    /// Returns the format that was detected from the log's bytes or given in the options. Returns
+    /// `None` if no format can be detected, in which case the file is read as a LevelDB log.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`format`](Self::format).
+    /// Returns the same errors as [`format`](Self::format).
     pub fn detect(&mut self) -> Result<Option<LogFormat>, Error> {
         let format = self.format()?;
         let is_known = self.detected.is_some() || !self.options.must_look();

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use crate::damage::{Reason, SkippedRegion};
 
-/// The facts known about the end of a file that is followed by another file.
+/// What is known about the end of a file that is followed by another file.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Joint {
     /// Where an incomplete record or zeros start at the end of the file. Only the newest file may
-    /// end with an incomplete record or zeros. In any other file, such bytes are part of the break
-    /// before the next file.
+    /// end with an incomplete record or zeros. In any file but the newest, an incomplete record or
+    /// zeros at the end are part of the break before the next file.
     torn_since: Option<u64>,
     /// Whether the break has been reported.
     is_reported: bool,
@@ -30,7 +30,7 @@ impl Joint {
         is_taken
     }
 
-    /// Returns the break between `file_end`, where the file ends, and `next`, where the next file
+    /// Returns the break from `file_end`, where the file ends, to `next`, where the next file
     /// starts. `has_grown` is true if the file has bytes after `next`. If a break extends over
     /// several ranges, each range reports only its own part, so that every missing byte is reported
     /// exactly once.

@@ -27,7 +27,7 @@ use crate::wal_metadata::LogInfo;
 /// bytes that are borrowed from the reader. [`records`](Reader::records) returns an iterator over
 /// records that own their bytes. A reader never writes to its source.
 ///
-/// `S` is the type of the source. If you omit it, `Reader` is the type that [`open`](Reader::open)
+/// `S` is the type of the source. If you omit `S`, `Reader` is the type that [`open`](Reader::open)
 /// returns.
 ///
 /// ```
@@ -61,13 +61,13 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) detected: Option<LogFormat>,
     /// The state of the break between this file and the next file, if there is one.
     joint: Joint,
-    /// The number of salvaged records that were left out, or `None` if salvaged records are
+    /// The number of salvaged records that have been left out, or `None` if salvaged records are
     /// returned.
     left_out_count: Option<u64>,
     fails: bool,
     end: Option<End>,
-    /// The finding that follows the records of the decoder's current run, if the finding has not
-    /// been taken yet. The finding is a single record, a region, an error or the end.
+    /// The finding after the records of the decoder's current run, if that finding has not been
+    /// taken yet. The finding is a single record, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
@@ -82,8 +82,8 @@ impl<'a> Reader<SliceSource<'a>> {
 
 impl<R: Read> Reader<StreamSource<R>> {
     /// Creates a reader that reads from `read`, about 256 KiB at a time. `read` must be at file
-    /// offset 0. If the range starts later, the bytes before the range are read and discarded. Only
-    /// a read that returns no bytes is taken as the end of the file, so short reads are allowed.
+    /// offset 0. If the range starts later, the bytes before the range are read and discarded.
+    /// Short reads are allowed: only a read that returns no bytes is taken as the end of the file.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
     }
@@ -97,7 +97,7 @@ impl Reader<StreamSource<FileReader>> {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Io`] with the path if the log cannot be opened. The first read may also
-    /// fail with an error of [`format`](Reader::format), such as [`ErrorKind::Foreign`].
+    /// fail with an error from [`format`](Reader::format), such as [`ErrorKind::Foreign`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Reader::open_with(path, ReadOptions::default())
     }
@@ -106,8 +106,8 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// A segmented log is a directory. The reader reads all files that exist when the log is
     /// opened. To make the reader find newer files as well, [`seek`](Self::seek) to the end of the
-    /// log or past it. All offsets are log offsets. If bytes are missing between the end of one
-    /// file and the start of the next, the reader reports them as a skipped region with the reason
+    /// log or beyond. All offsets are log offsets. If bytes are missing between the end of one file
+    /// and the start of the next, the reader reports them as a skipped region with the reason
     /// [`Reason::MissingSegment`]. If the range starts at 0, reading starts at the first offset of
     /// the log, even if older files were pruned.
     ///
@@ -136,7 +136,7 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// If the dialect must be detected and the range does not start at the start of the file, this
     /// function also returns the errors of [`format`](Reader::format), such as
-    /// [`ErrorKind::Foreign`]. In all other cases, the first read returns these errors.
+    /// [`ErrorKind::Foreign`]. In all other cases, the first read returns the errors of `format`.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -148,12 +148,12 @@ impl Reader<StreamSource<FileReader>> {
         Ok(reader)
     }
 
-    /// Seeks to the block in which the range starts. Earlier bytes are only read if they are needed
-    /// to detect the log's format.
+    /// Seeks to the block in which the range starts. Earlier bytes are read only if detecting the
+    /// log's format requires them.
     fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
-        // A pipe cannot seek, so it must be read from its first byte. No byte is read here, because
-        // opening a pipe must not wait for data.
+        // A pipe does not support seeking, so it must be read from its first byte. No byte is read
+        // here, because opening a pipe must not wait for data.
         if start == 0 || self.source.file_len().is_none() {
             return Ok(());
         }
@@ -201,7 +201,7 @@ impl Reader<StreamSource<FileReader>> {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Io`] if the length of the file cannot be read. For a segmented log,
-    /// returns the errors of [`open_with`](Self::open_with).
+    /// returns the same errors as [`open_with`](Self::open_with).
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
         if self.source.is_segmented()
             && let Some(path) = &self.path
@@ -276,13 +276,13 @@ impl<S: SeekSource> Reader<S> {
     }
 
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
-    /// end of the range. The decoder does not stop at the end of the range, because it only looks
-    /// for runs of records if it may read the whole block. The caller must therefore stop at the
-    /// end of the range. If `stays` is true, and the open container includes `range.start`, the
+    /// end of the range. The decoder itself does not stop at the end of the range, because it looks
+    /// for runs of records only if it may read the whole block. The caller must therefore stop at
+    /// the end of the range. If `stays` is true, and the open container includes `range.start`, the
     /// reader only seeks if it is already past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
-        // A decoder that was created for a range stops at the end of that range, so the reader must
+        // A decoder that was created for a range stops at the end of its range, so the reader must
         // seek.
         if stays
             && self.decoder.has_no_end()
@@ -298,15 +298,15 @@ impl<S: SeekSource> Reader<S> {
             self.options.end = before;
             return Err(error);
         }
-        // The user did not choose this offset, so damage here cannot be explained by a wrong
-        // offset.
+        // The user did not choose this offset, so a wrong offset cannot be the cause of damage
+        // here.
         self.sought = None;
         self.decoder.set_end(u64::MAX);
         Ok(())
     }
 
-    /// Restarts on the same source with `options`, which must name the dialect. With this function,
-    /// a reader can read many ranges without allocating a new window for each.
+    /// Restarts on the same source with `options`, which must name the dialect. A reader can use
+    /// this function to read many ranges without allocating a new window for each range.
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -352,7 +352,7 @@ impl<S: Source> Reader<S> {
         Reader {
             path: source.path().map(Path::to_owned),
             source,
-            // Errors in the options are only reported once the format of the log is known.
+            // Errors in the options are reported only once the format of the log is known.
             decoder: Decoder::unchecked(&options).leaving_in_window(),
             fails: options.on_corruption == OnCorruption::Fail,
             end: None,
@@ -384,8 +384,8 @@ impl<S: Source> Reader<S> {
         before
     }
 
-    /// Handles the end of a segment other than the last. If there is an unreported break before the
-    /// next segment, returns the break. Otherwise, opens the next segment and returns its first
+    /// Handles the end of a segment that is not the last. If there is an unreported break before
+    /// the next segment, returns the break. Otherwise, opens the next segment and returns its first
     /// step.
     ///
     /// Writers only append to the newest segment, so any bytes of this segment after the start of
@@ -405,8 +405,8 @@ impl<S: Source> Reader<S> {
         self.reported(region)
     }
 
-    /// Returns the step for a region, or an error if the region is damage and the options ask for
-    /// an error.
+    /// Returns the step for a region, or an error if the region is damage and the options say to
+    /// return damage as an error.
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
         if self.fails && region.reason.severity() == Severity::Corruption {
@@ -421,21 +421,20 @@ impl<S: Source> Reader<S> {
         Ok(Step::Skipped(region))
     }
 
-    /// Checks whether `region` is at the end of a segment. Such a region is reported as part of the
-    /// break before the next segment.
+    /// Checks whether `region` is at the end of a segment. If so, the region is reported as part of
+    /// the break before the next segment.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let place = self.place().filter(|place| place.next.is_some());
         place.is_some_and(|place| self.joint.takes(region, place.end))
     }
 
     /// Returns a reference to the source. The source of a reader from [`open`](Self::open) or
-    /// [`new`](Self::new) is a [`StreamSource`], which has a `get_ref` method of its own.
+    /// [`new`](Self::new) is a [`StreamSource`], which has its own `get_ref` method.
     pub fn get_ref(&self) -> &S {
         &self.source
     }
 
-    /// Returns the source. The reader may have read past the end of the last record that it
-    /// returned.
+    /// Returns the source. The reader may already have read past the last record that it returned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -454,7 +453,7 @@ impl<S: Source> Reader<S> {
         self.path.as_deref()
     }
 
-    /// Converts an I/O error of the source.
+    /// Converts an I/O error from the source.
     pub(super) fn io(&self, source: io::Error) -> Error {
         Error::io(source, self.path.as_deref())
     }
@@ -495,11 +494,11 @@ impl<S: Source> Reader<S> {
     }
 
     /// Returns the next record, or `None` at the end. Regions before the record are skipped. To get
-    /// these regions too, use [`next_event`](Self::next_event).
+    /// the skipped regions as well, use [`next_event`](Self::next_event).
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`next_event`](Self::next_event).
+    /// Returns the same errors as [`next_event`](Self::next_event).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         match self.decoder.next_of_run() {
@@ -510,8 +509,8 @@ impl<S: Source> Reader<S> {
 
     /// Does the work of [`next_record`](Self::next_record) once all records of a run have been
     /// returned.
-    // Not inlined, for the same reason as `look`. The loop is in a function of its own because it
-    // needs more registers.
+    // Not inlined, for the same reason as `look`. The loop is in its own function because it needs
+    // more registers.
     #[inline(never)]
     fn next_in_container(&mut self) -> Result<Option<Record<'_>>, Error> {
         let Some(span) = self.decoder.next_of_container() else {
@@ -594,8 +593,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the decoder's next step. Leaves out salvaged records if the caller has asked for
-    /// this.
+    /// Returns the decoder's next step. Leaves out salvaged records if `leave_out_salvaged` has
+    /// been called.
     #[inline]
     fn next_not_left_out(&mut self) -> Step {
         loop {
@@ -611,8 +610,8 @@ impl<S: Source> Reader<S> {
 
     /// Leaves out and counts the records that [`OnCorruption::Salvage`] marks as salvaged. The
     /// reader then returns the same records as under [`OnCorruption::Skip`].
-    // Hidden: for the command-line tool, which reports how many more records `salvage` would
-    // return.
+    // Hidden because only the command-line tool uses this function, to report how many more records
+    // `salvage` would return.
     #[doc(hidden)]
     pub fn leave_out_salvaged(&mut self) {
         self.left_out_count.get_or_insert(0);
@@ -658,7 +657,7 @@ impl<S: Source> Reader<S> {
         ))
     }
 
-    /// Reads more bytes from the source. If the read fails, a later call tries again.
+    /// Reads more bytes from the source. If the read fails, a later call retries it.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.is_undetected {
             // Detection needs the whole start of the file in one window.
@@ -675,8 +674,8 @@ impl<S: Source> Reader<S> {
         self.decoder.data(self.source.window(), span)
     }
 
-    /// Runs `work` without keeping the bytes of records, which `work` must not access. This way, a
-    /// fragmented record takes no memory, no matter how long it is.
+    /// Runs `work` without keeping the bytes of records, which `work` must not access. A fragmented
+    /// record then takes no memory, no matter how long the record is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.set_keeps_data(false);
         let done = work(self);
@@ -687,15 +686,15 @@ impl<S: Source> Reader<S> {
     /// Sets whether the bytes of fragmented records are kept. If these bytes are not kept, only the
     /// length of a [found](Self::found) record is available, and [`move_found`](Self::move_found)
     /// only moves the offsets and lengths of records.
-    // Hidden: for the Python binding, which can create tables without the column that contains the
-    // records.
+    // Hidden because, outside this crate, only the Python binding uses this function, to create
+    // tables without the column that contains the records.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }
 
-    /// Returns the form of the log's fragments, according to the first block in memory that starts
-    /// with a valid fragment.
+    /// Returns the form of the log's fragments, as determined from the first block in memory that
+    /// starts with a valid fragment.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
         let (format, grid, window) = (self.decoder.format(), self.decoder.grid(), self.source.window());
         let mut start = grid.block_start(window.offset);
@@ -743,12 +742,12 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the flipped bit that explains `region`, if a single flipped bit does. `region` must
-    /// be the last region that was returned, either in an event or in an error.
+    /// If a single flipped bit explains `region`, returns that bit. `region` must be the last
+    /// region that was returned, either in an event or in an error.
     ///
     /// Returns `None` if a flipped bit cannot cause damage with this reason, or if
-    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call searches
-    /// again, and so takes as long as [`locate_bit_flip`](crate::damage::locate_bit_flip) does.
+    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call repeats the
+    /// search, so it takes as long as [`locate_bit_flip`](crate::damage::locate_bit_flip).
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, ReadOptions, Reader};
@@ -788,8 +787,8 @@ impl<S: Source> Reader<S> {
         Some(if is_in_kind { kind ^ 1 << flip.bit } else { kind })
     }
 
-    /// If the reader stopped at damage and the length of the file is known, returns the part of the
-    /// range that was not read.
+    /// If the reader stopped at damage, and the length of the file is known, returns the part of
+    /// the range that was not read.
     fn not_read(&self, end: End) -> Option<SkippedRegion> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
             return None;

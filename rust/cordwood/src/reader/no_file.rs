@@ -1,4 +1,4 @@
-//! Substitutes for open files in builds without the feature `fs`.
+//! Replacements for open files in builds without the feature `fs`.
 
 use std::io;
 use std::marker::PhantomData;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::source::Place;
 use crate::error::Error;
 
-/// The source of [`Reader::open`](super::Reader), which needs the feature `fs`. This type has no
-/// values.
+/// The source type for [`Reader::open`](super::Reader), which needs the feature `fs`. This type has
+/// no values.
 #[derive(Debug, Clone)]
 pub enum FileReader {}
 

@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and the end offset of each record that is not directly followed by the next
-    /// record, because a block trailer or a skipped region is between the two.
+    /// The index and the end offset of each record that is separated from the next record by a
+    /// block trailer or a skipped region.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -68,7 +68,7 @@ impl RecordBatch {
     }
 
     /// Returns the file offset after the record with the given index, counted from 0. The next
-    /// record starts at this offset, or after a block trailer or a skipped region.
+    /// record starts at this offset, unless a block trailer or a skipped region comes first.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
         if next == self.len() {
@@ -133,8 +133,8 @@ impl RecordBatch {
     }
 
     /// Checks whether the batch is full. A batch is full once it contains `target_len` bytes of
-    /// data. A batch of at least 65,536 records is also full once the offsets of the records alone
-    /// take `target_len` bytes of memory.
+    /// data. A batch of at least 65,536 records is also full once the offsets of its records and of
+    /// their data take `target_len` bytes of memory.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
         self.data.len() >= target_len || self.len() >= count_max(target_len)
@@ -186,7 +186,7 @@ impl RecordBatch {
     }
 
     /// Releases unused memory. Even a batch of a single record has room for a whole block, so call
-    /// this function if you keep thousands of batches of short logs.
+    /// this function if you keep thousands of batches from short logs.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -241,8 +241,8 @@ impl RecordBatch {
         Ok(count)
     }
 
-    /// Stores the end of the last record, unless the next record starts at this end. `offset` is
-    /// the start of the next record. The caller must have reserved room for this entry.
+    /// Stores where the last record ends, unless the next record starts at the same offset.
+    /// `offset` is the start of the next record. The caller must have reserved room for this entry.
     #[inline]
     pub(super) fn keep_end(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1)
@@ -281,9 +281,9 @@ impl RecordBatch {
     }
 
     /// Reserves memory for a batch that has no records yet and will contain `target_len` bytes.
-    /// `log_len` is the length of the rest of the log. Without this call, the batch would grow
-    /// several times, and would copy its records each time. If there is not enough memory to
-    /// reserve, the batch grows in this way.
+    /// `log_len` is the length of the rest of the log. Without this call, the batch would grow step
+    /// by step, and would copy its records at each step. If there is not enough memory to reserve,
+    /// the batch grows step by step.
     pub(super) fn start(&mut self, target_len: usize, log_len: u64) {
         let len = log_len.min(target_len.min(START_LEN_MAX) as u64) as usize;
         let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
@@ -293,7 +293,7 @@ impl RecordBatch {
     }
 
     /// Makes room for `count` more records of `len` bytes in total. There may be a gap between the
-    /// last record of the batch and the first new one.
+    /// last record of the batch and the first new record.
     pub(super) fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;
@@ -303,8 +303,8 @@ impl RecordBatch {
     }
 }
 
-/// The limit on the number of records in a batch is at least this high, however small `target_len`
-/// is. Each record takes 16 bytes of memory in addition to its data.
+/// The limit on the number of records in a batch is never lower than this, however small
+/// `target_len` is. Each record takes 16 bytes of memory in addition to its data.
 const COUNT_MAX: usize = 1 << 16;
 
 /// An empty batch reserves memory for at most this many bytes of data, plus one block. The file may
@@ -317,8 +317,8 @@ fn count_max(target_len: usize) -> usize {
 }
 
 impl<S: Source> Reader<S> {
-    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends. With the
-    /// last record, the batch may exceed `target_len`. Returns whether any records were added.
+    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends. The last
+    /// record may make the batch exceed `target_len`. Returns whether any records were added.
     /// Regions between the records are skipped.
     ///
     /// ```
@@ -336,8 +336,8 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`next_event`](Reader::next_event). The records before the error have
-    /// already been added to `batch`. If there is not enough memory for a record, a later call
+    /// Returns the same errors as [`next_event`](Reader::next_event). The records before the error
+    /// have already been added to `batch`. If there is not enough memory for a record, a later call
     /// starts with that record.
     pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
         let len_before = batch.len();

@@ -1,4 +1,5 @@
-//! Iterators over records that own their bytes, for loops, iterator adapters and collections.
+//! Iterators over records that own their bytes, for use with loops, iterator adapters and
+//! collections.
 
 use std::fmt;
 use std::iter::FusedIterator;

@@ -10,18 +10,18 @@ use super::source::Place;
 use crate::error::{Error, ErrorKind};
 use crate::segments::{Segment, list_again, list_log, name_of};
 
-/// The files of a segmented log, and the index of the file that is open. The directory is listed
-/// when the log is opened, and again at each seek to the end of the log or past it. `R` is the type
-/// that reads the open file.
+/// The files of a segmented log, and the index of the open file. The directory is listed when the
+/// log is opened, and again at each seek to the end of the log or beyond. `R` is the type that
+/// reads the open file.
 pub(super) struct Segments<R> {
     directory: PathBuf,
-    /// The files in the order of their offsets. The list is never empty.
+    /// The files in order of their offsets. The list is never empty.
     segments: Vec<Segment>,
-    /// The index of the file that is open.
+    /// The index of the open file.
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
-    /// The list of files and the index before the last [`open_at`](Self::open_at), so that the call
-    /// can be undone. The list is stored only if the directory was listed again.
+    /// The list of files and the index as they were before the last [`open_at`](Self::open_at), so
+    /// that the call can be undone. The list is stored only if the directory was listed again.
     before: Option<(Option<Vec<Segment>>, usize)>,
 }
 
@@ -50,8 +50,7 @@ impl Segments<FileReader> {
 }
 
 impl<R> Segments<R> {
-    /// Returns the same files, but with a function `wrap` that is applied to each file when the
-    /// file is opened.
+    /// Returns the same files, with `wrap` applied to each file when the file is opened.
     pub(super) fn map<T>(self, wrap: Arc<impl Fn(R) -> T + Send + Sync + 'static>) -> Segments<T>
     where
         R: 'static,
@@ -125,7 +124,7 @@ impl<R> Segments<R> {
         self.segments.partition_point(|segment| segment.offset <= offset)
     }
 
-    /// Opens the next file. Returns `None` if the file that is open is the last.
+    /// Opens the next file. Returns `None` if the open file is the last one.
     pub(super) fn open_next(&mut self) -> Result<Option<(R, FileReader)>, Error> {
         if self.current + 1 == self.segments.len() {
             return Ok(None);

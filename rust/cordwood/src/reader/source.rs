@@ -1,4 +1,4 @@
-//! Sources provide a reader with windows of a file.
+//! Sources, which provide readers with windows of a file.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use crate::decode::Window;
 use crate::error::{Cut, Error};
 use crate::format::BLOCK_LEN;
 
-/// The number of bytes to request per read. The bytes and the results created from them should fit
-/// in the processor's cache. On Sapphire Rapids, reading record batches takes 1.05 to 1.15 times as
-/// long with windows of 1 MiB, and no other measurement changes.
+/// The number of bytes to request per read. The bytes that are read, and the results created from
+/// them, should fit in the processor's cache. On Sapphire Rapids, reading record batches takes 1.05
+/// to 1.15 times as long with windows of 1 MiB, and no other measurement changes.
 const WINDOW_LEN: usize = 1 << 18;
 
 /// In the buffer, the address of each byte is congruent to its file offset modulo this page size.
@@ -19,7 +19,7 @@ const WINDOW_LEN: usize = 1 << 18;
 /// The kernel copies from its pages with `rep movsb`. If the destination is 1 to 31 bytes further
 /// into its page than the source, processors mistake the copy for an overlapping one and copy byte
 /// by byte. On Zen 3, copying byte by byte is five times slower. Large allocations start 16 bytes
-/// into a page, so without the alignment nearly every read would be this slow.
+/// into a page, so nearly every read would be this slow if the buffer were not aligned.
 const PAGE_LEN: usize = 4096;
 
 /// Provides windows of a file.
@@ -36,34 +36,34 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// Returns the error from the read. The window still contains its old bytes from `from` on, and
-    /// a later call tries again.
+    /// Returns an error if the read fails. After an error, the window still contains its old bytes
+    /// from `from` on, and a later call retries the read.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
     /// Returns the length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
 
     /// Returns the path of the file, if it is known. Errors include this path. If no log number is
-    /// given, the number is taken from the file name in this path.
+    /// given, the number is taken from the file name at the end of this path.
     fn path(&self) -> Option<&Path> {
         None
     }
 
     /// Reads bytes into `buffer`, starting at the file offset `offset`, and returns the number of
-    /// bytes read. At the end of the file, fewer bytes are read than `buffer` can hold. If the
-    /// source can only be read sequentially, no bytes are read. The window is not changed. A reader
-    /// uses this function to inspect the rest of a long file that does not start like a log.
+    /// bytes read. Fewer bytes than `buffer` can hold are read only at the end of the file. If the
+    /// source supports only sequential reads, no bytes are read. The window is not changed. A
+    /// reader uses this function to inspect the rest of a long file that does not start like a log.
     ///
     /// # Errors
     ///
-    /// Returns the error from the read.
+    /// Returns an error if the read fails.
     fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let _ = (offset, buffer);
         Ok(0)
     }
 
     /// Returns the files of the log, if the log may have several.
-    // Hidden: only a `StreamSource` reads several files.
+    // Hidden because only a `StreamSource` reads several files.
     #[doc(hidden)]
     fn files(&mut self) -> Option<&mut dyn Files> {
         None
@@ -79,8 +79,7 @@ pub trait Files {
     /// the current file.
     fn open_next(&mut self) -> Result<(), Error>;
 
-    /// Opens the file that contains `offset`, and returns whether this is a different file than
-    /// before.
+    /// Opens the file that contains `offset`, and returns whether a different file was open before.
     fn open_at(&mut self, offset: u64) -> Result<bool, Error>;
 
     /// Must be called after [`open_at`](Self::open_at) has opened a different file. If `is_kept` is
@@ -241,7 +240,7 @@ impl StreamSource<FileReader> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Reader::open`](crate::Reader::open).
+    /// Returns the same errors as [`Reader::open`](crate::Reader::open).
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         let source = match FileReader::open(path) {
@@ -365,9 +364,10 @@ impl<R: Read> StreamSource<R> {
         self.place().map_or(0, |place| place.origin)
     }
 
-    /// Returns the number of bytes to read at once. Within the range, this is the rest of the
-    /// range. The last record may extend far past the end of the range, so reading continues there:
-    /// first one block, and then each time as many bytes as have already been read after the end.
+    /// Returns the number of bytes to request in the next read. Within the range, this is the
+    /// length of the rest of the range. The last record may extend far past the end of the range,
+    /// so reading continues past the end: first one block, and then each time as many bytes as have
+    /// already been read past the end.
     fn len_to_read(&self) -> usize {
         let offset = self.open.bytes.end();
         let len = match self.range_end.checked_sub(offset) {
@@ -378,7 +378,7 @@ impl<R: Read> StreamSource<R> {
     }
 
     /// Fails if the file has become shorter since it was opened. Without this check, the records
-    /// that were cut off would be lost silently.
+    /// that were cut off would be silently lost.
     fn check_end(&self) -> io::Result<()> {
         let end = self.open.bytes.end();
         match self.place().map_or(self.file_len, |place| Some(place.end)) {
@@ -390,7 +390,7 @@ impl<R: Read> StreamSource<R> {
     }
 
     /// Reads once into the free space of the buffer. A read that is interrupted by a signal is
-    /// repeated.
+    /// retried.
     fn read_on(&mut self) -> io::Result<()> {
         let filled = self.open.bytes.filled;
         if filled == WINDOW_LEN {
@@ -407,8 +407,8 @@ impl<R: Read> StreamSource<R> {
             let Opened { read, bytes, .. } = &mut self.open;
             match read.read(&mut bytes.buffer[bytes.start..][filled..][..len]) {
                 Ok(len) => {
-                    // A faulty `Read` may claim to have read more bytes than fit, which must not
-                    // cause a panic later.
+                    // A faulty `Read` may claim to have read more bytes than fit in the slice,
+                    // which must not cause a panic later.
                     bytes.filled = WINDOW_LEN.min(filled + len);
                     if len == 0 {
                         self.check_end()?;
@@ -526,7 +526,7 @@ impl<R: Read> Source for StreamSource<R> {
     }
 }
 
-/// Returns the error for a source that starts after the first byte to be read.
+/// Returns the error for a source that starts after the first byte that must be read.
 #[cold]
 pub(super) fn starts_after(offset: u64, wanted: u64) -> io::Error {
     io::Error::new(
@@ -570,8 +570,9 @@ mod tests {
         }
     }
 
-    /// A finding stays available until it is taken, and no bytes are read until then. This holds
-    /// for a record of a run, a single record, a record in pieces, and the end.
+    /// A finding stays available until it is taken, and no more bytes are read in the meantime.
+    /// Every kind of finding is tested: a record of a run, a single record, a record in pieces, and
+    /// the end.
     #[test]
     fn a_finding_is_kept_until_the_caller_retrieves_it() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
@@ -615,7 +616,7 @@ mod tests {
                 let Some((offset, end_offset, bytes)) = seen.swap_remove(0) else {
                     break;
                 };
-                // Calls that return the record also take the finding.
+                // The calls that return a record also take the finding.
                 if found.len() % 2 == 0 {
                     reader.advance()?;
                 } else {
@@ -687,8 +688,8 @@ mod tests {
                 };
                 let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
                 assert_eq!(operation(&mut reader).unwrap_err().to_string(), "once");
-                // The bytes of the record that were already read are lost, because a reader never
-                // seeks back by itself.
+                // The record's bytes that were already read are lost, because a reader never seeks
+                // back by itself.
                 for _ in 0..2 {
                     let error = reader.next_record().unwrap_err();
                     assert!(
@@ -702,8 +703,8 @@ mod tests {
         }
     }
 
-    /// In memory, pages start at the same bytes as in the file, no matter where reads end and how
-    /// many bytes are kept.
+    /// Page boundaries in memory match page boundaries in the file, no matter where reads end and
+    /// how many bytes are kept.
     #[test]
     fn the_window_has_the_page_alignment_of_the_file() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();

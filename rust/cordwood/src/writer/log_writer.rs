@@ -41,7 +41,7 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Sink> {
-    /// This is `None` only after the sink has been returned. `drop` then has no bytes to write.
+    /// Once the sink has been returned, this is `None`, and `drop` has no bytes to write.
     sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
@@ -98,21 +98,21 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Returns the format in which the log is written.
+    /// Returns the format that the log is written in.
     pub fn format(&self) -> LogFormat {
         self.encoder.format()
     }
 
-    /// Returns the length of the file in bytes with all records so far, including records not yet
-    /// written. The length of an open container is not known yet. While a container is open, this
-    /// is the lowest offset that the next record can have.
+    /// Returns the length of the file in bytes, including records that have not been written yet.
+    /// The length of an open container is not known yet. While a container is open, this is the
+    /// lowest offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
 
     /// Appends a record and returns its offset in the file. For most records, this is the offset of
-    /// the first header. For a record in a container, it is the offset of the container plus the
-    /// record's index in the container. The record may be empty.
+    /// the first header. For a record in a container, the result is the offset of the container
+    /// plus the record's index in the container. The record may be empty.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, Writer, WriterOptions};
@@ -252,7 +252,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the error of the sink.
+    /// Returns [`ErrorKind::Write`] with the sink's error.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
         self.encoder.end_container(&mut self.buffer);
@@ -289,7 +289,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the error of the sink or of `sync`.
+    /// Returns [`ErrorKind::Write`] with the error that the sink or `sync` returned.
     pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> Result<(), Error> {
         self.flush()?;
         self.unless_it_fails("sync", |writer| sync(writer.get_mut()))?;
@@ -328,14 +328,14 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the error of the sink. The sink is then lost.
+    /// Returns [`ErrorKind::Write`] with the sink's error. If this call fails, the sink is lost.
     pub fn finish(mut self) -> Result<W, Error> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
         self.into_inner()
     }
 
-    /// Flushes and returns the sink, without the trailer that [`finish`](Self::finish) writes.
+    /// Flushes and returns the sink, but unlike [`finish`](Self::finish), writes no trailer.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -348,7 +348,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the error of the sink. The sink is then lost.
+    /// Returns [`ErrorKind::Write`] with the sink's error. If this call fails, the sink is lost.
     pub fn into_inner(mut self) -> Result<W, Error> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))
@@ -410,8 +410,8 @@ impl<W: Sink> Writer<W> {
         Ok(())
     }
 
-    /// Runs the operation named `what` on the sink. If the operation fails or panics, the writer
-    /// has failed.
+    /// Runs the operation named `what` on the sink. If the operation fails or panics, the writer is
+    /// marked as failed.
     fn unless_it_fails<T>(
         &mut self,
         what: &'static str,

@@ -15,8 +15,8 @@ options! {
     /// ```
     pub struct WriterOptions {
         /// The length in bytes of the file to append to. The sink must write at the end of that
-        /// file. The last record of the file must be complete, because every reader loses the
-        /// records after a torn record, up to the next block. Default: 0, a new file.
+        /// file. The last record of the file must be complete, because readers lose all records
+        /// between a torn record and the next block. Default: 0, a new file.
         pub file_len: u64 = 0, set with_file_len;
         /// The dialect to write, as for
         /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Default: `None`, which

@@ -6,18 +6,18 @@ use std::io::{self, Write};
 /// the buffers it is given and supplies others in exchange.
 pub trait Sink {
     /// Writes all of `buffer`, and leaves a vector in its place so that the writer can reuse the
-    /// memory. The vector may be the same one or another, and its contents do not matter.
+    /// memory. This may be the same vector or a different one, and its contents do not matter.
     ///
     /// # Errors
     ///
-    /// Returns the error of the sink. After an error, it is unknown how many bytes were written.
+    /// Returns the sink's error. After an error, it is unknown how many bytes were written.
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()>;
 
     /// Writes out the bytes that the sink itself has buffered.
     ///
     /// # Errors
     ///
-    /// Returns the error of the sink.
+    /// Returns the sink's error.
     fn flush(&mut self) -> io::Result<()>;
 }
 

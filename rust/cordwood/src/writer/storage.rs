@@ -53,7 +53,7 @@ pub trait Storage: Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
-    /// Whether this is a regular file. A pipe or a device has no length and no positions.
+    /// Whether this is a regular file. A pipe or a device has no length and no offsets.
     is_regular: bool,
     identity: Option<FileId>,
     /// The process that holds the lock.
@@ -63,8 +63,8 @@ pub(super) struct DiskFile {
     pub(in crate::writer) directory: io::Result<File>,
 }
 
-/// The maximum number of times to reopen a file. The limit keeps opening a log from looping forever
-/// on a file system that gives files no lasting identity.
+/// The maximum number of times to reopen a file. Without this limit, opening a log could loop
+/// forever on a file system that gives files no lasting identity.
 const REOPENED_MAX: usize = 10;
 
 impl DiskFile {
@@ -104,8 +104,9 @@ impl DiskFile {
     }
 
     /// Checks whether the path still names this file. Another writer may have renamed the file
-    /// before it was locked, and created a new file. Records appended to this file would then be in
-    /// the older of the two files, although they are newer than the records in the other file.
+    /// before it was locked, and created a new file. If the path no longer names this file, records
+    /// appended here would be in the older of the two files, although they are newer than the
+    /// records in the other file.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -122,7 +123,7 @@ impl DiskFile {
 impl Drop for DiskFile {
     /// Releases the lock. Closing the file is not enough: a forked child also has the file open,
     /// and shares the lock. The child must not release the lock, because the process that opened
-    /// the file still writes.
+    /// the file is still writing.
     fn drop(&mut self) {
         if self.is_regular && Process::current().number() == self.owner {
             // If unlocking fails, closing the file releases the lock.
@@ -233,7 +234,7 @@ pub(super) fn copy_of(error: &io::Error) -> io::Error {
 pub(super) struct StorageReader<'a> {
     pub(super) storage: &'a dyn Storage,
     pub(super) offset: u64,
-    /// This is called before each read. If it fails, so does the read.
+    /// A function that is called before each read. If this function fails, so does the read.
     pub(super) interrupted: &'a dyn Fn() -> io::Result<()>,
 }
 
@@ -269,7 +270,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// The directories that this thread has synced. A file system does not show which
+        /// The directories that this thread has synced. A file system gives no way to see which
         /// directories were synced.
         static SYNCED: RefCell<Vec<FileId>> = const { RefCell::new(Vec::new()) };
     }

@@ -12,8 +12,8 @@ static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 /// Advances `state` over `data`, except for the last few bytes. Returns the new state and the
 /// remaining bytes, which are fewer than `min_len`.
 ///
-/// The data is split into three parts, with one chain each. The states of the first two parts are
-/// then advanced over the bytes that follow them.
+/// The data is split into three parts, and each part is processed by its own chain. The states of
+/// the first two parts are then advanced over the bytes that follow them.
 ///
 /// `crc` advances a state over a word. The old and new states are 64-bit numbers whose upper 32
 /// bits are zero. On x86-64, an extra instruction to clear the upper bits would lengthen a chain by

@@ -9,13 +9,13 @@
 //! the AVX-512 kernel does.
 
 /// Declares the kernels of an architecture, with the best one first. For each kernel, declares a
-/// type whose values prove that the machine has its instructions. Also declares `Kernels`, an enum
-/// of these kernels.
+/// type whose values prove that the machine has the kernel's instructions. Also declares `Kernels`,
+/// an enum of these kernels.
 ///
 /// To declare a kernel, give its name for reports, its features, and its function. If the kernel
 /// also has a function that copies while it computes, add that function. The list of features must
-/// contain all features that the kernel uses, and all features that these features imply to the
-/// compiler.
+/// contain every feature that the kernel uses, and every feature that the compiler derives from
+/// those.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (

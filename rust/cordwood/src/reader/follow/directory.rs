@@ -1,4 +1,4 @@
-//! Tracks which file of a segmented log is being followed, and which file comes next.
+//! Keeps track of which file of a segmented log is being followed, and which file comes next.
 //!
 //! The writer starts a file only once the previous file is complete, so a file that has a successor
 //! no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
@@ -26,8 +26,8 @@ pub(super) struct Directory {
     /// Whether the followed file is read as a file that will no longer change.
     pub(super) is_final: bool,
     pub(super) joint: Joint,
-    /// How many times the follower has looked for the next file in vain since it last listed the
-    /// directory.
+    /// How many times the follower has looked for the next file without success since it last
+    /// listed the directory.
     look_count: u32,
 }
 
@@ -59,8 +59,8 @@ impl OpenedDirectory {
     }
 }
 
-/// The directory is listed only once in this many looks for a missing file, because listing is
-/// expensive.
+/// While a file is missing, the directory is listed only once in this many looks for the file,
+/// because listing is expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The file after the followed file.
@@ -68,8 +68,8 @@ const LOOKS_PER_LIST: u32 = 20;
 pub(super) struct Next {
     /// The log offset of the file's first byte.
     pub(super) origin: u64,
-    /// Whether the followed file has been removed, so that other files before this file may have
-    /// been removed as well.
+    /// Whether the followed file has been removed, in which case other files before the next file
+    /// may also have been removed.
     pub(super) is_after_pruning: bool,
 }
 
@@ -110,8 +110,8 @@ impl Directory {
     }
 
     /// Checks whether the name of the followed file or of its directory now belongs to another file
-    /// or directory. The names then no longer identify the followed log. Returns `None` if the file
-    /// does not exist because it was pruned. `of_file` is the identity of the followed file.
+    /// or directory. If so, the names no longer identify the followed log. Returns `None` if the
+    /// file does not exist because it was pruned. `of_file` is the identity of the followed file.
     pub(super) fn is_replaced(&self, of_file: FileId) -> io::Result<Option<bool>> {
         match FileId::at(&self.file()) {
             Ok(now) => Ok(Some(now != of_file)),
@@ -129,9 +129,10 @@ impl Directory {
         Ok(())
     }
 
-    /// Looks for the file after the followed file, which ended at `end` when it was last checked.
-    /// `is_there` is true if the followed file still exists under its name. Returns whether a next
-    /// file exists now. If this returns true, the caller must read the followed file's end again.
+    /// Looks for the file after the followed file. `end` is where the followed file ended when it
+    /// was last checked. `is_there` is true if the followed file still exists under its name.
+    /// Returns whether a next file exists now. If this returns true, the caller must read the
+    /// followed file's end again.
     pub(super) fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {
@@ -158,8 +159,8 @@ impl Directory {
         Ok(self.next.is_some())
     }
 
-    /// Returns the error for a follower that must continue at `offset`, although no file starts at
-    /// that offset any more.
+    /// Returns the error for a follower that must continue at `offset`, where no file starts any
+    /// more.
     pub(super) fn pruned(&self, offset: u64, first_offset: u64) -> Error {
         pruned(&self.path, offset, first_offset)
     }

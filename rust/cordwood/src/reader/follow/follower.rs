@@ -40,7 +40,7 @@ pub(super) enum State {
     /// The rest of a damaged block has not been written yet. All bytes written to the block so far
     /// have been reported.
     DamagedRest(Rest),
-    /// The follower has ended, and returns its final result again.
+    /// The follower has ended, and keeps returning its final result.
     Ended(Poll<'static>),
 }
 
@@ -49,13 +49,13 @@ pub(super) enum State {
 pub(super) struct Rest {
     block_end: u64,
     /// The event to report once this part has been written. `None` if the part is before the
-    /// follower's start, because no events are reported there.
+    /// follower's start, where no events are reported.
     region: Option<SkippedRegion>,
     /// Whether the format of the log is known.
     is_identified: bool,
 }
 
-/// The last reported event, which determines how the bytes after that event are read again.
+/// The last reported event, which determines how the bytes after the event are reread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     /// No event has been reported yet. MIDDLE and LAST fragments at the start belong to a record
@@ -69,12 +69,12 @@ pub(super) enum Last {
 
 /// Follows a file to which another process or thread appends.
 ///
-/// [`poll`](Self::poll) returns at once, and [`wait`](Self::wait) waits for an event. The follower
-/// never writes to the file. It checks the file at intervals, and does not use notifications from
+/// [`poll`](Self::poll) returns immediately, whereas [`wait`](Self::wait) waits for an event. The
+/// follower never writes to the file. The file is checked at intervals, without notifications from
 /// the operating system.
 ///
 /// * A record is returned when it is complete. At an incomplete record, the follower waits for the
-///   rest. At zeros, the follower waits too, because a writer may have preallocated the space.
+///   rest. The follower also waits at zeros, because a writer may have preallocated the space.
 /// * Damage is reported once a later block starts with a valid fragment, because writes become
 ///   visible in order. Damage is also reported if it persists after
 ///   [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
@@ -88,7 +88,7 @@ pub(super) enum Last {
 /// blocks are read, over several polls if necessary, before [`Poll::Rotated`] is returned.
 ///
 /// The follower keeps an incomplete record in memory, except for its last block, up to
-/// [`record_len_max`](FollowOptions::record_len_max) bytes. When the record is complete, its bytes
+/// [`record_len_max`](FollowOptions::record_len_max) bytes. Once the record is complete, its bytes
 /// are read a second time. Apart from one block per poll, no byte of a record is read more than
 /// twice.
 ///
@@ -127,18 +127,18 @@ pub struct Follower {
     pub(super) is_known_log: bool,
     /// The checksum of the last bytes of the previous file.
     before: Option<Mark>,
-    /// The checksum of the bytes before the position at the last wait. A writer never changes these
-    /// bytes.
+    /// The checksum of the bytes before the follower's position, as of the last wait. A writer
+    /// never changes these bytes.
     last_wait: Option<Mark>,
 }
 
 impl Follower {
-    /// Opens a file or the directory of a segmented log to follow, with the default options. The
+    /// Opens a file, or the directory of a segmented log, to follow with the default options. The
     /// file must exist, but may be empty. The directory must contain at least one segment.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`open_with`](Self::open_with).
+    /// Returns the same errors as [`open_with`](Self::open_with).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Follower::open_with(path, FollowOptions::default())
     }
@@ -255,8 +255,8 @@ impl Follower {
         })
     }
 
-    /// Whether the last poll did not report a rotation because the replaced file has not been fully
-    /// probed yet. In this state, [`delay`](Self::delay) returns zero.
+    /// Whether the last poll held back the report of a rotation, because the replaced file has not
+    /// been fully probed yet. In this state, [`delay`](Self::delay) returns zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
@@ -264,7 +264,7 @@ impl Follower {
     /// Returns how long to wait before the next [`poll`](Self::poll). The delay is
     /// [`poll_interval`](FollowOptions::poll_interval), or less while bytes that look damaged are
     /// being reread. While the rest of a replaced file is being probed, the delay is zero. Use this
-    /// function if you poll in your own loop. [`wait`](Self::wait) already waits for this time.
+    /// function if you poll in your own loop. [`wait`](Self::wait) already includes this delay.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.unreported.retrying {
@@ -324,7 +324,7 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`poll`](Self::poll).
+    /// Returns the same errors as [`poll`](Self::poll).
     #[inline]
     pub fn peek(&mut self) -> Result<Poll<'_>, Error> {
         if let Some(span) = self.next_found() {
@@ -364,13 +364,13 @@ impl Follower {
         matches!(self.state, State::Reading)
     }
 
-    /// Waits for the next event and returns it. Waits as long as [`poll`](Self::poll) returns
-    /// [`Poll::NotYet`], but returns [`Poll::NotYet`] itself once `timeout` has elapsed. If
-    /// `timeout` is `None`, waits indefinitely.
+    /// Waits for the next event and returns it. Waits while [`poll`](Self::poll) returns
+    /// [`Poll::NotYet`], and returns [`Poll::NotYet`] once `timeout` has elapsed. If `timeout` is
+    /// `None`, waits indefinitely.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`poll`](Self::poll).
+    /// Returns the same errors as [`poll`](Self::poll).
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
         // If the clock cannot represent the deadline, there is no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -451,8 +451,8 @@ impl Follower {
         }
     }
 
-    /// Returns the next finding of the decoder, or `None` if the state or the format of the log has
-    /// changed.
+    /// Returns the decoder's next finding, or `None` if the follower's state or the format of the
+    /// log has changed.
     fn next_event(&mut self) -> Result<Option<Reported>, Error> {
         let mut seen: Option<Seen> = None;
         let mut is_mixed = false;
@@ -567,13 +567,12 @@ impl Follower {
     }
 
     /// Reads the rest of a segment that will no longer change, and then opens the `next` segment.
-    /// Called where the follower would wait if the segment could still grow. Returns `None` if
-    /// there is no event to report.
+    /// Called where the follower would have to wait if the segment could still grow. Returns `None`
+    /// if there is no event to report.
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Error> {
         if !self.file.is_final() && self.position != next.origin {
-            // The last bytes of the file are not a record, so read them in the way that a reader
-            // would.
+            // The last bytes of the file are not a record, so read them as a reader would.
             if matches!(self.state, State::Identifying) {
                 self.identify(true)?;
                 self.state = State::Reading;
@@ -598,8 +597,8 @@ impl Follower {
             }
         }
         if self.file.is_replaced()? {
-            // The name of the file now belongs to another file, so the next file cannot be derived
-            // from it.
+            // The name of the followed file now belongs to another file, so the next file cannot be
+            // found from this name.
             self.reopen()?;
             return Ok(None);
         }
@@ -617,8 +616,8 @@ impl Follower {
         Ok(None)
     }
 
-    /// Checks whether `region` is at the end of a file that will no longer change. Such a region is
-    /// reported as part of the break before the next file.
+    /// Checks whether `region` is at the end of a file that will no longer change. If so, the
+    /// region is reported as part of the break before the next file.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let end = self.file.window().end_offset();
         let Some(directory) = self.file.directory.as_mut().filter(|directory| directory.is_final) else {
@@ -636,10 +635,10 @@ impl Follower {
     /// block that has not been written yet.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
-        // The block may be incomplete. The rest of the block is skipped no matter which bytes are
-        // written there, because every reader of the whole file skips it too. However, the rest can
-        // only be reported once it has been written. Until the rest is written, zeros take its
-        // place, and do not affect the preceding bytes.
+        // The block may be incomplete. The rest of the block is skipped no matter what is written
+        // there, because a reader of the whole file skips it too. However, the rest can only be
+        // reported once it has been written. Until the rest has been written, zeros take its place.
+        // These zeros do not affect the preceding bytes.
         let grid = self.decoder.grid();
         // A file header before the first block is treated as a part of that block.
         let left = if at == grid.origin {
@@ -652,9 +651,9 @@ impl Follower {
         let step = self.decoder.step(window);
         self.decoder.set_growth(Growth::WaitAtFaults);
 
-        // If the skipped event is before the follower's start, it is not reported. In the window,
-        // zeros replace the bytes that have not been written yet. The next finding may extend into
-        // these zeros, so it is read again from the file.
+        // A skipped event before the follower's start is not reported. In the window, zeros replace
+        // the bytes that have not been written yet. The next finding may extend into these zeros,
+        // so it is read again from the file.
         let after = match step {
             Step::Record(span) => Some((self.decoder.start_of_record(span), span.offset)),
             Step::Skipped(region) => {
@@ -663,7 +662,7 @@ impl Follower {
             Step::NeedMore | Step::End(_) => None,
         };
         if let Some((start, offset)) = after {
-            // Do not seek to the start of the block, because the decoder would stop at the same
+            // Do not seek to the start of the block, where the decoder would stop at the same
             // damage again.
             self.decoder.seek_from(start, offset);
             return (Step::NeedMore, None);
@@ -711,8 +710,8 @@ impl Follower {
             return Ok(None);
         };
         let region = part(region, region.start, end);
-        // The damage itself has been reported, possibly as an error. The rest must not be reported
-        // as a second error.
+        // The start of the damage has been reported, possibly as an error. The rest must not be
+        // reported as a second error.
         let region = self.skip(region);
         Ok(Some(Reported::Other(Poll::Skipped(region))))
     }
@@ -827,7 +826,7 @@ impl Follower {
         self.file.forget();
     }
 
-    /// Moves the decoder back, and discards all facts known about the unreported bytes.
+    /// Moves the decoder back, and discards everything known about the unreported bytes.
     fn forget(&mut self) {
         self.restart();
         self.unreported = Unreported::default();

@@ -13,9 +13,10 @@ use crate::trace::trace;
 
 impl Follower {
     /// Determines the format of the log, if the contents are sufficient. If the start of the log is
-    /// undamaged, it shows the format. Otherwise, the follower waits until all bytes that determine
-    /// the format have been written, and then determines it as a reader of the whole file would. If
-    /// `is_last` is true, the follower does not wait, and uses the existing bytes.
+    /// undamaged, the format is determined from these bytes. If the start is damaged, the follower
+    /// waits until all bytes that determine the format have been written, and then determines the
+    /// format as a reader of the whole file would. If `is_last` is true, the follower does not
+    /// wait, and uses the existing bytes.
     ///
     /// # Errors
     ///
@@ -94,9 +95,9 @@ impl Follower {
     }
 }
 
-/// Returns the dialect in which to follow a log whose dialect was detected as `detected`. The
-/// positions of the blocks in a `wandb_old` log only become apparent in the second block, so a log
-/// is followed as `wandb_old` only if the options name that dialect.
+/// Returns the dialect in which to follow a log, given the `detected` dialect. The positions of the
+/// blocks in a `wandb_old` log only become apparent in the second block, so a log is followed as
+/// `wandb_old` only if the options name that dialect.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {
         Dialect::WANDB

@@ -26,10 +26,10 @@ struct Place {
     is_passed: bool,
     /// Whether the bytes are a fragment of another log.
     is_stale: bool,
-    /// Whether the bytes may be an incomplete first fragment. This is possible if the dialect of
-    /// the log is not known, and in some dialect the fragment would extend past the written bytes.
+    /// Whether the bytes may be an incomplete first fragment. True if the dialect of the log is not
+    /// known, and the fragment would extend past the written bytes in some dialect.
     may_be_first: bool,
-    /// Whether the bytes follow the start of a record that is not complete.
+    /// Whether the bytes follow the start of an incomplete record.
     is_in_record: bool,
     /// Whether there are no bytes here, or only a block trailer.
     is_edge: bool,
@@ -39,8 +39,8 @@ struct Place {
     is_part_of_header: bool,
     /// Whether the bytes are a header with type 0 and length 0.
     is_hole: bool,
-    /// Whether the bytes start with a header that a writer of the dialect may have written, and
-    /// whose length extends past the written bytes.
+    /// Whether the bytes start with a header that a writer of the dialect may have written, for a
+    /// fragment that extends past the written bytes.
     is_part_of_fragment: bool,
     /// Whether the bytes may be the rest of an older log. Only a log with a number can contain the
     /// rest of an older log. In such a log, only a later fragment of the same log shows that the
@@ -48,13 +48,13 @@ struct Place {
     may_be_older: bool,
 }
 
-/// A line of the table: its number, the condition under which it applies, and its answer.
+/// A line of the table, which consists of a number, a condition and an answer.
 type Line = (u8, fn(&Place) -> bool, Answer);
 
 /// The table of `docs/format/following.md`, "The answer of a poll". The first line that applies
-/// gives the answer. Line 1 is checked before these facts are gathered. `following.md` describes
-/// two exceptions, below its table and under "Dialects". In this table, each exception comes before
-/// the line that it changes.
+/// gives the answer. Line 1 is checked before the facts about the bytes are gathered.
+/// `following.md` describes two exceptions, below its table and under "Dialects". In this table,
+/// each exception comes before the line that it overrides.
 const TABLE: [Line; 11] = [
     (2, |place| place.is_passed, Final),
     (3, |place| place.is_stale, Wait(Stale)),
@@ -165,8 +165,8 @@ impl Follower {
     fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
         let format = self.decoder.format();
-        // All fragments of a log with a number have the same form, so a fragment of another form is
-        // left from an older log.
+        // All fragments of a log with a number have the same form, so a fragment of a different
+        // form is left over from an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
         let is_own = |form| own_form.is_none_or(|own| own == form);
         if self.unreported.passed.is_some_and(|(_, form)| !is_own(form)) {
@@ -178,8 +178,8 @@ impl Follower {
         }
         let (file, passed) = (&self.file, &mut self.unreported.passed);
         let is_passed = self.unreported.probes.any(block_end, status, |start| {
-            // Only the header is read at first. Most of these blocks are zeros or left from an
-            // older log, and reading a gigabyte of such blocks would fill the page cache.
+            // Only the header is read at first. Most of these blocks are zeros or left over from an
+            // older log, and reading a gigabyte of them would fill the page cache.
             let mut len = file.read_at(start, &mut block[..Form::Synced.header_len()])?;
             let meaning = format.dialect.meaning(block[KIND_AT]);
             let is_fragment = matches!(meaning.role, Role::Fragment(_));
@@ -199,15 +199,15 @@ impl Follower {
         Ok(is_passed)
     }
 
-    /// Checks whether all bytes that determine the format of the log have been written. If there is
-    /// data after these bytes, even after a long run of zeros, all of them have been written.
+    /// Checks whether all bytes that determine the format of the log have been written. If data
+    /// follows these bytes, even after a long run of zeros, all of the bytes have been written.
     pub(super) fn is_head_written(&mut self) -> Result<bool, Error> {
         let status = self.file.status()?;
         let file = &self.file;
         let first = file.origin() + DETECT_LEN as u64;
         let is_written = self.unreported.head_probes.any(first, status, |start| {
-            // The positions of the blocks are not known. But some block starts less than one header
-            // length after `start`, and every header contains a byte other than zero.
+            // The positions of the blocks are not known. However, a block starts less than one
+            // header length after `start`, and every header contains a nonzero byte.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(start, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
@@ -219,7 +219,7 @@ impl Follower {
 
     /// Checks whether the rotation may be reported, which requires that all blocks of the old file
     /// have been probed. After this function has returned `true`, the blocks are probed again
-    /// before the rotation is reported the next time.
+    /// before the rotation is next reported.
     pub(super) fn may_report_rotation(&mut self) -> bool {
         if self.unreported.is_probing {
             return false;

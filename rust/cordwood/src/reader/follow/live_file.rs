@@ -18,7 +18,7 @@ const WINDOW_LEN: usize = 1 << 20;
 /// The minimum length of a read: one block, plus the file header that may precede the first block.
 const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 
-/// The state of the file on the disk.
+/// The state of the file on disk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileStatus {
     pub(super) file_len: u64,
@@ -73,8 +73,9 @@ impl LiveFile {
             }
             let directory = Directory::open(path, &absolute, start)?;
             match open_identified(&directory.file()).map_err(|error| directory.not_opened(error, directory.origin)) {
-                // The segment was pruned after the directory was listed, so list the directory again.
-                // This refuses a start in the pruned segment, and otherwise finds a later segment.
+                // The segment was pruned after the directory was listed, so list the directory
+                // again. With the new list, `Directory::open` refuses a start in the pruned
+                // segment, and otherwise finds a later segment.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
@@ -117,7 +118,7 @@ impl LiveFile {
         Ok(replaced.transpose()?.flatten() == Some(true))
     }
 
-    /// Opens the segment that now has the name of this one. The caller discards the bytes that were
+    /// Opens the segment that now has this segment's name. The caller discards the bytes that were
     /// read.
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         let failed = |source| Error::io(source, Some(&self.path));
@@ -130,8 +131,8 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Returns the path of the file itself, not of its directory. The log number can be in the file
-    /// name of a segment, but the directory can have any name.
+    /// Returns the path of the file itself, not of its directory. A segment's file name may contain
+    /// the log number. The name of the directory is arbitrary.
     pub(super) fn file_path(&self) -> PathBuf {
         self.directory
             .as_ref()
@@ -143,12 +144,12 @@ impl LiveFile {
         self.directory.as_ref().map_or(0, |directory| directory.origin)
     }
 
-    /// Whether the file is read as a file that will no longer change.
+    /// Whether the file is treated as one that will no longer change.
     pub(super) fn is_final(&self) -> bool {
         self.directory.as_ref().is_some_and(|directory| directory.is_final)
     }
 
-    /// From now on, reads the file as a file that will no longer change.
+    /// From now on, treats the file as one that will no longer change.
     pub(super) fn set_final(&mut self) {
         if let Some(directory) = &mut self.directory {
             directory.is_final = true;
@@ -209,12 +210,12 @@ impl LiveFile {
     }
 
     /// Reads the file from `offset` to at least the end of the block, or to the end of the file.
-    /// Discards the bytes from earlier reads, because the bytes that were not a valid fragment may
-    /// have changed since.
+    /// Discards the bytes from earlier reads, because any bytes that were not a valid fragment may
+    /// have changed since then.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
         // A read is longer than the previous read only if all bytes of the previous read were used.
-        // Otherwise, if a gigabyte of zeros followed the written part, the follower would read all
-        // of them.
+        // Without this limit, if a gigabyte of zeros followed the written part, the follower would
+        // read all of the zeros.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
@@ -250,10 +251,11 @@ impl LiveFile {
         read_full_at(&self.file, buffer, offset.saturating_sub(self.origin()))
     }
 
-    /// Returns the last `left` bytes of the block, which start at `at`, and how many of these bytes
-    /// have been written. `at` must be the start of the last read. Bytes that have not been written
-    /// yet are replaced by zeros. If these zeros would complete the fragment at `at` in this
-    /// dialect, the first zero is replaced by another byte, so that the fragment stays incomplete.
+    /// Returns the last `left` bytes of the block, which start at `at`, and the number of these
+    /// bytes that have been written. `at` must be the start of the last read. Bytes that have not
+    /// been written yet are replaced by zeros. If these zeros would complete the fragment at `at`
+    /// in this dialect, the first zero is replaced by another byte, so that the fragment stays
+    /// incomplete.
     pub(super) fn whole_block(&mut self, at: u64, left: usize, dialect: Dialect) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);

@@ -24,9 +24,9 @@ options! {
         /// also check that the log has not been replaced, use
         /// [`with_position`](Self::with_position).
         ///
-        /// A follower may start in the middle of a record. If the first fragments are MIDDLE or
-        /// LAST fragments, they are treated as the rest of that record, and are skipped without
-        /// being reported, even if the start of the record is damaged or missing.
+        /// A follower may start in the middle of a record. MIDDLE or LAST fragments at the
+        /// follower's start are treated as the rest of an earlier record, and are skipped without
+        /// being reported, even if the start of that record is damaged or missing.
         pub start: u64 = 0;
         /// The position at which an earlier follower ended. The follower checks that the log is
         /// still the same. Default: `None`.
@@ -62,7 +62,7 @@ log_options!(FollowOptions);
 
 impl FollowOptions {
     /// Sets [`start`](Self::start) in bytes and clears [`position`](Self::position). Without a
-    /// position, the follower does not check that the log is the same.
+    /// position, the follower does not check that the log is still the same.
     #[must_use]
     pub fn with_start(mut self, start: u64) -> Self {
         (self.start, self.position) = (start, None);

@@ -16,10 +16,10 @@ named! {
         /// The next bytes are zeros. Either a writer has preallocated the space, or a writer has
         /// left a gap that it will fill later.
         Zeros = "zeros",
-        /// The next bytes may be left from an older log that is being overwritten. Either the bytes
-        /// belong to another log, or they look damaged and the log has a number. If the follower
-        /// never returns a record, check whether the file has been renamed, because the log number
-        /// is taken from the file name.
+        /// The next bytes may be left over from an older log that is being overwritten. Either the
+        /// bytes belong to another log, or they look damaged and the log has a number. If the
+        /// follower never returns a record, check whether the file has been renamed, because the
+        /// log number is taken from the file name.
         Stale = "stale",
         /// The next bytes look damaged. Because a write may be only partly visible, the follower
         /// rereads such bytes before it reports damage.
@@ -49,7 +49,7 @@ pub struct NotYet {
 
 impl NotYet {
     /// Returns the number of bytes in the file that have not been reported yet. If the reason is
-    /// [`WaitReason::Zeros`], these bytes are zeros, and may never be overwritten.
+    /// [`WaitReason::Zeros`], the unreported bytes are zeros, and may never be overwritten.
     pub const fn pending_len(&self) -> u64 {
         self.file_len.saturating_sub(self.offset)
     }
@@ -82,8 +82,8 @@ pub enum Poll<'a> {
     /// of these records, first open a second follower, for the new file. If the new file does not
     /// exist yet, try again until it exists. Then poll the old follower until it returns `Rotated`
     /// again, and only then drop it. If the file is rotated several times between two polls, only
-    /// the newest file is found. [`Follower::wait`](super::Follower::wait) returns this result at
-    /// once.
+    /// the newest file is found. [`Follower::wait`](super::Follower::wait) returns this result
+    /// immediately.
     #[non_exhaustive]
     Rotated {
         /// The file offset after the last reported event, in the old file.

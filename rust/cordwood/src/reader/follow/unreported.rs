@@ -50,9 +50,9 @@ pub(super) struct Unreported {
     pub(super) known_bad: Option<u64>,
 }
 
-/// Selects the blocks to probe. Every poll probes the first block, because this is where the writer
-/// continues, unless a crash left a gap of several blocks. The other blocks are probed in turn,
-/// because a writer may start or complete any of them at any time.
+/// Selects which blocks to probe. Every poll probes the first block, because this is where the
+/// writer continues, unless a crash left a gap of several blocks. The other blocks are probed one
+/// after another, because a writer may start or complete any of them at any time.
 ///
 /// Once a replaced file has been reported, the caller may never poll it again, so all blocks of the
 /// file are probed before the report. The blocks are probed again before each further report,
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(probed(&mut probes, 0, 600, false, None), first_and(0, others));
             assert!(!probes.is_unfinished());
         }
-        // The first block moves forward, at first by a few blocks, and then past the blocks that
+        // The first block moves forward, at first by a few blocks, and later past the blocks that
         // were probed last.
         assert_eq!(probed(&mut probes, 3, 600, false, None), first_and(3, 256..511));
         assert_eq!(probed(&mut probes, 590, 600, false, None), first_and(590, 591..600));

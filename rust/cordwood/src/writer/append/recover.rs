@@ -73,8 +73,8 @@ pub(in crate::writer) fn recover(
         }
     }
     match unsynced {
-        // The file is shorter than the bytes on the disk, so it is another file or has been
-        // truncated.
+        // The file is shorter than the part that was on the disk, so it is a different file or has
+        // been truncated.
         Some(offset) if offset > new_len => unsynced::forget(storage.identity()),
         Some(offset) => write_again(storage, offset, new_len, interrupted).map_err(failed)?,
         None => {}
@@ -86,11 +86,11 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// Returns the format in which to append to a log. The dialect is the given dialect or, if none is
-/// given, the dialect of the log. If a dialect is given, this also returns the detected foreign
+/// Returns the format to use when appending to a log. The dialect is the given dialect or, if none
+/// is given, the dialect of the log. If a dialect is given, this also returns the detected foreign
 /// format.
 ///
-/// A packed log keeps the compression that its mark states. If the mark is lost, the log keeps the
+/// A packed log keeps the compression that its mark names. If the mark is lost, the log keeps the
 /// compression of its first container. The given compression is used only if the file has neither a
 /// mark nor a container.
 ///
@@ -137,7 +137,7 @@ fn format_of(
         ));
     }
     // RocksDB and Pebble start a new log each time they open a database. If a log has log numbers,
-    // readers mistake bytes after its end for the remainder of an older log.
+    // readers mistake bytes after the log's end for the remainder of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::new(ErrorKind::NeverAppended { format }, path));
     }
@@ -160,8 +160,8 @@ fn format_of(
 
 /// Checks whether a log in which the dialect `found` was detected can be read as `named`. Each
 /// fragment of the log must have the same meaning in both dialects. For example, a RocksDB log that
-/// is not recycled is detected as a LevelDB log, and a long Pebble log as a recyclable one. A log
-/// without containers cannot be read as packed, because other programs read such logs.
+/// is not recycled is detected as a LevelDB log, and a long Pebble log is detected as a recyclable
+/// log. A log without containers cannot be read as packed, because other programs read such logs.
 ///
 /// If `head`, the start of the file, is damaged or was padded, the mark or the file header is
 /// missing. A missing mark or file header does not contradict `named`.
@@ -220,7 +220,8 @@ fn write_again(
 /// A log before the first append.
 struct LogBefore<'a> {
     grid: Grid,
-    /// The apparent format of the file, if it is not a log but its dialect was named.
+    /// The apparent format of the file, if the file seems not to be a log but its dialect was
+    /// named.
     foreign: Option<Foreign>,
     file_len: u64,
     storage: &'a dyn Storage,
@@ -234,7 +235,7 @@ impl LogBefore<'_> {
         Error::io(source, self.path)
     }
 
-    /// Returns the error for damage in a log to which records could be appended after padding.
+    /// Returns the error for damage in a log that could be appended to after padding.
     fn corruption(&self, region: SkippedRegion) -> Error {
         Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
@@ -242,7 +243,7 @@ impl LogBefore<'_> {
     /// Returns the length that the file will have, according to the table in
     /// `docs/format/writing.md`. `region` is the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
-        // Without a valid fragment, no byte shows that this file is a log. The file may be a log
+        // Without a valid fragment, nothing shows that this file is a log. The file may be a log
         // whose first record is torn. If the dialect was named, the file may also be a log whose
         // only records have a sector that never reached the disk.
         let has_lost_sector =
@@ -283,10 +284,10 @@ impl LogBefore<'_> {
 
     /// Returns the first byte of the padding, which is followed by zeros.
     ///
-    /// Padding of zeros alone could complete a torn record whose missing part is zeros. The record
-    /// would then reappear after it was reported as lost. The byte 0xff followed by zeros could
-    /// also complete the record. But no checksum is valid for two payloads that differ in one byte,
-    /// so in that case 0xfe is used.
+    /// Padding of zeros alone could complete a torn record whose missing part is zeros. A record
+    /// completed by padding would reappear after it was reported as lost. The byte 0xff followed by
+    /// zeros could also complete the record. But no checksum is valid for two payloads that differ
+    /// in one byte, so 0xfe is used if 0xff would complete the record.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let block_start = self.grid.block_start(self.file_len);
         let start = tail.start.max(block_start);
@@ -310,8 +311,8 @@ impl LogBefore<'_> {
     /// Checks whether everything from `start` on can be the start of one record: a truncated
     /// header, or a header whose record extends to the end of the file or past it.
     fn is_torn_first(&self, start: u64) -> Result<bool, Error> {
-        /// A longer text is hardly ever the start of a header by chance. Such a text is more likely
-        /// the whole content of a small file that is not a log.
+        /// Longer text is hardly ever the start of a header by chance. Such text is more likely the
+        /// whole content of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
         let left = self.file_len - start;
         let bytes = read_at_most(self.storage, start, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
@@ -342,8 +343,8 @@ impl LogBefore<'_> {
         checkpoint == 0 || first == checkpoint || is_trailer
     }
 
-    /// Reads the records from the checkpoint on. Returns `None` if the file ends with a complete
-    /// record.
+    /// Reads the records starting at the checkpoint. Returns `None` if the file ends with a
+    /// complete record.
     ///
     /// # Errors
     ///
@@ -354,7 +355,7 @@ impl LogBefore<'_> {
             grid, storage, options, ..
         } = *self;
         let checkpoint = options.checkpoint.unwrap_or(0);
-        // Reading starts at the start of the block, so that no bytes inside a record can be
+        // Reading begins at the start of the block, so that no bytes inside a record can be
         // mistaken for a record.
         let offset = grid.block_start(checkpoint);
         let read = StorageReader {
@@ -370,7 +371,7 @@ impl LogBefore<'_> {
             .with_range(offset..)
             .with_dialect(grid.dialect)
             .with_record_len_max(options.record_len_max);
-        // Records can be appended even to a log that contains longer records.
+        // Records can be appended even to a log that contains records above the maximum length.
         read_options.takes_any_len = true;
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }
@@ -415,8 +416,8 @@ impl LogBefore<'_> {
                         return Err(self.corruption(region));
                     }
                 }
-                // This region is the unused end of a full block, or a file header without any
-                // record yet.
+                // This region is the unused end of a full block, or a file header that no record
+                // follows yet.
                 Step::Skipped(SkippedRegion {
                     reason: Reason::NonzeroTrailer | Reason::FileHeader | Reason::UnknownVersion { .. },
                     ..

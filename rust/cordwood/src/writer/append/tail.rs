@@ -23,13 +23,13 @@ pub(super) struct Tail {
     pub(super) last: Reason,
     /// The first region that is damage.
     pub(super) damage: Option<SkippedRegion>,
-    /// Whether a sector, or the damaged part of a sector, is all zero. Such a sector was never
+    /// Whether a sector, or the damaged part of a sector, is all zeros. Such a sector was never
     /// written, although the file already had its new length.
     has_zero_sector: bool,
     /// Whether a part of the tail cannot be the remainder of an interrupted write. Such a part is a
     /// complete record, or a record that is complete except for one flipped bit.
     has_whole_record: bool,
-    /// Whether a byte of the tail is not zero.
+    /// Whether any byte of the tail is nonzero.
     pub(super) has_data: bool,
     /// Whether there is a valid fragment in the tail or before it.
     pub(super) has_fragment: bool,
@@ -120,7 +120,7 @@ fn rank(reason: Reason) -> u8 {
     }
 }
 
-/// Checks whether a sector of the file, or the part of a sector that is in `bytes`, is all zero.
+/// Checks whether a sector of the file, or the part of a sector that is in `bytes`, is all zeros.
 /// `bytes` starts at the file offset `start`.
 fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
     let first_len = (SECTOR_LEN - start % SECTOR_LEN) as usize;

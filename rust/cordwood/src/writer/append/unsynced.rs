@@ -1,10 +1,11 @@
 //! Files for which a sync has failed in this process.
 //!
-//! After a failed `fsync`, Linux marks the pages that it could not write as clean. The pages can
+//! After a failed `fsync`, Linux marks as clean the pages that it could not write. The pages can
 //! still be read and the next sync succeeds, but they are not on the disk. So a writer that reopens
-//! such a file must rewrite the bytes, which makes the pages dirty. Only then does a successful
-//! sync mean that the bytes are on the disk. Only the process whose sync failed knows about the
-//! failure. Another process passes a checkpoint to state which bytes it knows to be on the disk.
+//! such a file must rewrite the bytes, which makes the pages dirty. Only after this rewrite does a
+//! successful sync mean that the bytes are on the disk. Only the process whose sync failed knows
+//! about the failure. Another process can pass a checkpoint to say which bytes are known to be on
+//! the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -21,7 +22,7 @@ static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
 /// The number of files with a failed sync. While this number is 0, which is nearly always the case,
 /// the lock is not taken. In a forked child, the lock may be held by a thread that does not exist
-/// there.
+/// in the child.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
@@ -50,7 +51,7 @@ pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
 }
 
 /// Forgets the failed sync of a file. The caller has written the whole file again and synced it, or
-/// has found that the file is a different one.
+/// has found that it is a different file.
 pub(in crate::writer) fn forget(file: Option<FileId>) {
     if let Some(file) = file
         && COUNT.load(Relaxed) > 0

@@ -87,7 +87,7 @@ impl LogFile {
             }
             Err(source) => {
                 if state.written == start {
-                    // The buffer has bytes from the middle of the record.
+                    // The buffer contains bytes from the middle of the record.
                     state.buffer.clear();
                 }
                 Err(self.undo_write(state, source))
@@ -103,7 +103,7 @@ impl LogFile {
             .storage
             .as_ref()
             .map(|storage| cut(&**storage, state.written, state.durable));
-        // If undoing failed, the end of the file is unknown, and any write may follow a partial
+        // If the undo failed, the end of the file is unknown, and any write may follow a partial
         // record.
         if let Some(Err(undo_error)) = undone {
             state.failure = Some(Failure {
@@ -115,8 +115,8 @@ impl LogFile {
         self.failed(state, source)
     }
 
-    /// Waits until everything before `end`, which has been written, is on the disk. One of the
-    /// waiting threads syncs on behalf of all, without holding the lock.
+    /// Waits until all bytes before `end`, which have already been written, are on the disk. One of
+    /// the waiting threads syncs on behalf of all, without holding the lock.
     pub(in crate::writer) fn wait_until_durable<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -140,7 +140,7 @@ impl LogFile {
             };
         };
         // The handle is dropped under the lock, so that `close` never sees a handle held by a
-        // thread that no longer waits.
+        // thread that is no longer waiting.
         drop(storage);
         state.waiting -= 1;
         if state.waiting == 0 {
@@ -180,7 +180,7 @@ impl LogFile {
             Err(source) => {
                 unsynced::remember(storage.identity(), state.durable);
                 // If another thread's write failed in the meantime and could not be undone, that
-                // failure is reported, with the state that it left.
+                // failure is kept and reported.
                 state.failure.get_or_insert(Failure {
                     what: "sync",
                     source,

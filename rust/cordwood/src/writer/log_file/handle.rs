@@ -17,7 +17,7 @@ use crate::process::Process;
 use crate::writer::BUFFER_LEN;
 use crate::writer::storage::copy_of;
 
-/// A log file on disk, to which you append records.
+/// A log file on disk that records are appended to.
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
 ///   [`append_to`](LogFile::append_to) reads an existing log and appends to it, but never directly
@@ -49,9 +49,10 @@ use crate::writer::storage::copy_of;
 /// # Failures
 ///
 /// A failed or partial write is undone: the file is truncated to the end of the last record that
-/// was written completely. The record that was being appended is then not in the log. Earlier
-/// records that were still in the buffer stay there, and the next flush tries to write them again.
-/// If the file cannot be truncated either, its end is unknown, and every later call fails.
+/// was written completely. The record that was being appended when the write failed is not in the
+/// log. Earlier records that were still in the buffer stay there, and the next flush tries to write
+/// them again. If the file cannot be truncated either, its end is unknown, and every later call
+/// fails.
 ///
 /// After a failed sync, every later call also fails. A failed sync cannot be retried. The system
 /// may have dropped the bytes that it could not write, and it reports the failure only once. To
@@ -60,7 +61,7 @@ use crate::writer::storage::copy_of;
 /// sync covers them. In another process, pass a [checkpoint](LogFileOptions::checkpoint), so that
 /// `append_to` writes the bytes after the checkpoint again.
 ///
-/// A panic while a record is appended, such as in an iterator passed to
+/// A panic while a record is being appended, for example in an iterator passed to
 /// [`extend`](LogFile::extend), also makes every later call fail.
 ///
 /// ```
@@ -94,7 +95,7 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Returns the format in which the log is written. The format is given by the options. If the
+    /// Returns the format that the log is written in. The format is given by the options. If the
     /// options name no dialect, the format has the detected dialect.
     pub fn format(&self) -> LogFormat {
         self.format
@@ -107,20 +108,20 @@ impl LogFile {
         self.discarded_tail
     }
 
-    /// Returns the path with which the log was opened.
+    /// Returns the path that was used to open the log.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Returns the length of the file in bytes with all records so far, including records not yet
-    /// written. The length of an open container is not known yet. While a container is open, this
-    /// is the lowest offset that the next record can have.
+    /// Returns the length of the file in bytes, including records that have not been written yet.
+    /// The length of an open container is not known yet. While a container is open, this is the
+    /// lowest offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
 
     /// Returns the file offset before which everything is on the disk and survives a crash of the
-    /// machine. The offset is 0 before the first sync of this writer.
+    /// machine. Before this writer's first sync, the offset is 0.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -141,8 +142,8 @@ impl LogFile {
     /// ```
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // Another thread of the parent may have held the lock at the fork. In the child, no
-            // thread would ever release the lock.
+            // Another thread of the parent may have held the lock at the time of the fork. In the
+            // child, no thread would ever release the lock.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
         self.lock().status()
@@ -245,12 +246,12 @@ impl LogFile {
         state.encoder.add_to_container(record)
     }
 
-    /// Prepares for a record in a log with containers. Returns whether the record must be synced,
-    /// either because `syncs` is set or because of the policy.
+    /// Prepares to append a record to a log with containers. Returns whether the record must be
+    /// synced, either because `syncs` is set or because of the policy.
     ///
-    /// If the call will write the record, the open container is closed first. A failed write then
-    /// removes only this record. If the record is just added to the container, a full buffer is
-    /// written first.
+    /// If the call will write the record, the open container is closed first, so that a failed
+    /// write removes only this record. If the record is just added to the container, a full buffer
+    /// is written first.
     #[inline(never)]
     fn prepare_container(&self, state: &mut State, record_len: usize, syncs: bool) -> Result<bool, Error> {
         let len = state.encoder.encoded_len_max(record_len);
@@ -272,9 +273,9 @@ impl LogFile {
     /// # Errors
     ///
     /// Returns the same errors as [`append`](Self::append). If a record is too long, the records
-    /// before it have already been appended. After a failed write, the records of this call that
-    /// had not reached the file are not in the log. The log may then contain no record of this call
-    /// at all. [`offset`](Self::offset) shows where the log ends.
+    /// before it have already been appended. After a failed write, the log contains only those
+    /// records of this call that had already reached the file, and possibly none of them. The log
+    /// ends at the offset that [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
         self.wait_for(unsynced)?;
@@ -369,8 +370,8 @@ impl LogFile {
         Ok(Some(state.encode(record)))
     }
 
-    /// Writes all records so far to the file. The records then survive the end of this process, but
-    /// not a crash of the machine.
+    /// Writes all records so far to the file. After this call, the records survive the end of this
+    /// process, but not a crash of the machine.
     ///
     /// # Errors
     ///
@@ -422,8 +423,8 @@ impl LogFile {
 
     /// Waits until every byte before the file offset `offset` is on the disk. This appends no
     /// record, so a thread can wait for records that other threads have appended. If another thread
-    /// is syncing, this call waits for that sync. If that sync does not cover `offset`, or no
-    /// thread is syncing, this call syncs the file.
+    /// is syncing, this call waits for that sync. If the other thread's sync does not cover
+    /// `offset`, or no thread is syncing, this call syncs the file.
     ///
     /// To wait for a record, pass the value that [`offset`](Self::offset) returns after the record
     /// has been appended. [`append`](Self::append) returns where the record starts, not where it
@@ -542,7 +543,7 @@ impl LogFile {
         self.wait_until_durable(state, end)
     }
 
-    /// Checks whether this is the copy of the log in a forked child.
+    /// Checks whether this is a forked child's copy of the log.
     #[inline]
     fn is_forked(&self) -> bool {
         self.process.number() != self.owner

@@ -140,7 +140,8 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`append_to`](Self::append_to), and the error of `interrupted`.
+    /// Returns the same errors as [`append_to`](Self::append_to), and any error that `interrupted`
+    /// returns.
     pub fn append_to_unless(
         path: impl AsRef<Path>,
         options: LogFileOptions,
@@ -149,7 +150,7 @@ impl LogFile {
         let path = path.as_ref();
         // This check must come first, because opening the path would create the file.
         check_appended_to(options.format(), Some(path))?;
-        // A log with a checkpoint must already exist. If the log is lost, creating a new one would
+        // A log with a checkpoint must already exist. If the log is lost, creating a new log would
         // hide the loss.
         let is_new = options.checkpoint.unwrap_or(0) == 0;
         let mut open = OpenOptions::new();

@@ -26,7 +26,7 @@ pub enum SyncPolicy {
     /// Each append syncs before it returns. Threads that append at the same time share a sync.
     EveryAppend,
     /// An append syncs before it returns if at least this many bytes have been appended since the
-    /// last sync. The bytes of the append itself count too.
+    /// last sync. The bytes of the append itself are included.
     EveryBytes(u64),
     /// An append syncs before it returns if the last sync was at least this long ago.
     EveryInterval(Duration),
@@ -41,10 +41,10 @@ named! {
     /// [`SyncPolicy`] determines when the records reach the disk.
     #[derive(Default)]
     pub enum FlushPolicy {
-        /// Each append writes its record before it returns, usually in one write.
-        /// [`extend`](crate::LogFile::extend) and a record of more than 256 KiB use one write per
+        /// Each append writes its record before it returns, usually in one write. Calls to
+        /// [`extend`](crate::LogFile::extend), and appends of more than 256 KiB, use one write per
         /// 256 KiB. Appended records survive the end of the process, even if it is killed. LevelDB
-        /// also writes each record at once.
+        /// also writes each record immediately.
         #[default]
         EveryAppend = "append",
         /// The log writes on request, when 256 KiB have been buffered, and when it is closed.
@@ -101,23 +101,25 @@ options! {
         /// Only the first record of a segment can make the segment longer than this. A
         /// [`LogFile`](crate::LogFile) ignores this option. Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
-        /// The minimum number of bytes that a [`SegmentedLog`](crate::SegmentedLog) keeps, not
-        /// counting a new segment. Each time a segment starts, the log removes the oldest segments,
-        /// as long as at least this many bytes are left. Default: `None`, which keeps all segments.
+        /// The number of bytes that a [`SegmentedLog`](crate::SegmentedLog) keeps in older
+        /// segments. Each time a segment starts, the log removes the oldest segments, as long as at
+        /// least this many bytes are left before the new segment. If
+        /// [`retention_time`](Self::retention_time) is also set, a segment is removed if either
+        /// option applies to it. Default: `None`, which keeps all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
-        /// The time for which a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a
-        /// segment starts, the log removes the oldest segments, as long as their files were last
-        /// changed longer ago than this. If the system's clock says that a segment was changed in
-        /// the future, this segment and all later segments are kept. Default: `None`, which keeps
-        /// all segments.
+        /// How long a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a segment
+        /// starts, the log removes the oldest segments whose files have not changed for longer than
+        /// this time. If the system's clock says that a segment was changed in the future, this
+        /// segment and all later segments are kept. Default: `None`, which keeps all segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
         /// An offset at which a record starts or ends, and before which everything is known to be
-        /// on the disk. An earlier [`durable_offset`](crate::LogFile::durable_offset) is such an
-        /// offset. [`LogFile::append_to`](crate::LogFile::append_to) reads the file from this
-        /// offset to find its end. The bytes after this offset are also written again, because a
-        /// sync may have failed in the process that wrote them. If the checkpoint is greater than
-        /// 0, the file must exist. Default: `None`, which reads the file from its start. Without a
-        /// checkpoint, no bytes are written again, unless a sync has failed in this process.
+        /// on the disk. For example, pass an earlier
+        /// [`durable_offset`](crate::LogFile::durable_offset).
+        /// [`LogFile::append_to`](crate::LogFile::append_to) reads the file from this offset to
+        /// find its end. The bytes after this offset are also written again, because a sync may
+        /// have failed in the process that wrote them. If the checkpoint is greater than 0, the
+        /// file must exist. Default: `None`, which reads the file from its start. Without a
+        /// checkpoint, no bytes are rewritten unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
         /// The dialect to write, as for
         /// [`Encoder::with_format`](crate::codec::Encoder::with_format). In Pebble's dialect,
@@ -138,13 +140,13 @@ options! {
         /// if the reader's option of the same name allows such a length.
         ///
         /// This option also limits the data that [`LogFile::append_to`](crate::LogFile::append_to)
-        /// decompresses, by the rules for readers. A longer container counts as complete, and is
-        /// not decompressed. A log whose containers exceed the budget of a reader is refused,
-        /// unless this option is more than 1 GiB.
+        /// decompresses, according to the rules for readers. A longer container counts as complete,
+        /// and is not decompressed. A log whose containers exceed the budget of a reader is
+        /// refused, unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Whether the file is known to be a segment, because the previous segment ends where this
         /// one starts or because the directory had a lock. A segment is a log, even if its bytes do
-        /// not show that it is one.
+        /// not show that.
         pub(in crate::writer) is_segment: bool = false;
     }
 }

@@ -52,7 +52,8 @@ pub struct LogStatus {
 }
 
 impl LogStatus {
-    /// The status in a forked child, if another thread of the parent was writing at the fork.
+    /// The status in a forked child, if another thread of the parent was writing at the time of the
+    /// fork.
     pub(in crate::writer) const UNKNOWN: LogStatus = LogStatus {
         offset: 0,
         durable_offset: 0,
@@ -69,9 +70,9 @@ pub(super) struct Failure {
     pub(super) undo_error: Option<io::Error>,
 }
 
-/// The end to which a failed call rolls the log back. In a log with containers, this is the end of
-/// the last closed container. A call that may have to roll back therefore closes the open container
-/// first.
+/// The position to which a failed call rolls the log back. In a log with containers, this is the
+/// end of the last closed container. A call that may have to roll back therefore closes the open
+/// container first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     buffered_len: usize,

@@ -44,8 +44,8 @@ pub trait Directory: Debug + Send + Sync {
     /// Waits until all new names and all removals in the directory are on the disk.
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns whether the directory had its lock before it was opened. A directory that had a lock
-    /// is the directory of a log, even if its files do not show that they belong to a log.
+    /// Returns whether the directory already had its lock when it was opened. A directory that had
+    /// a lock is the directory of a log, even if its files do not show that they belong to a log.
     fn had_lock(&self) -> bool {
         false
     }
@@ -140,9 +140,9 @@ impl DiskDirectory {
     }
 }
 
-/// Puts the name of the log's directory, which is in `parent`, on the disk. Without this sync, a
+/// Syncs `parent`, so that the name of the log's directory is on the disk. Without this sync, a
 /// crash can lose the directory with all segments in it. An existing directory also needs this
-/// sync, because the process that created the directory may have ended before syncing the name.
+/// sync, because the process that created the directory may have exited before syncing the name.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {
         // Another user created the directory, in a parent that this user cannot read.
@@ -237,7 +237,7 @@ mod tests {
         let created = synced_by(true);
         let own = FileId::at(&path).expect("a directory");
         assert_eq!(created, [parent, own]);
-        // Another process may have created the directory and ended before syncing it.
+        // Another process may have created the directory and exited before syncing it.
         assert_eq!(synced_by(true), [parent]);
         assert_eq!(synced_by(false), []);
         fs::remove_file(path.join(LOCK_NAME)).expect("the lock");

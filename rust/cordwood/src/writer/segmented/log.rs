@@ -18,16 +18,17 @@ use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGu
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
 /// The maximum number of expired segments to remove when a new segment starts. Appends wait for the
-/// removal, and each removed segment takes one sync of the directory.
+/// removal, and each removal requires a sync of the directory.
 const EXPIRED_MAX: usize = 64;
 
-/// A segmented log, which is a directory of log files. Each file is named for the log offset of its
-/// first byte.
+/// A segmented log, which is a directory of log files. Each file is named after the log offset of
+/// its first byte.
 ///
-/// A segmented log is like a [`LogFile`] without a length limit. Each of its files is a segment. If
-/// an append would make the last segment longer than [`segment_len`](LogFileOptions::segment_len),
-/// the append starts a new segment. [`prune_before`](SegmentedLog::prune_before) removes the oldest
-/// segments. The options [`retention_bytes`](LogFileOptions::retention_bytes) and
+/// A segmented log is like a [`LogFile`] without a length limit. Each file of the log is a segment.
+/// If an append would make the last segment longer than
+/// [`segment_len`](LogFileOptions::segment_len), the append starts a new segment.
+/// [`prune_before`](SegmentedLog::prune_before) removes the oldest segments. The options
+/// [`retention_bytes`](LogFileOptions::retention_bytes) and
 /// [`retention_time`](LogFileOptions::retention_time) remove old segments each time a segment
 /// starts. Offsets are log offsets: they increase across segments and never change. Each segment is
 /// also an ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or
@@ -105,7 +106,8 @@ impl Segments {
     }
 
     /// Updates the state after the oldest segment has been removed. If the removal could not be
-    /// synced, the log has failed: a crash could bring this segment back without the next one.
+    /// synced, the log is marked as failed, because a crash could bring this segment back without
+    /// the next one.
     fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
         synced.map_err(|source| self.active.fail("sync", source).in_segment(self.base()))?;
         self.starts.pop_front();
@@ -119,7 +121,7 @@ impl Segments {
 
 impl SegmentedLog {
     /// Opens the log in a directory to append to it. If the directory does not exist, it is
-    /// created. The parent of the directory must exist.
+    /// created. The parent directory must exist.
     ///
     /// The option [`checkpoint`](LogFileOptions::checkpoint) is a log offset. If no
     /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine the dialect.
@@ -145,7 +147,7 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`open`](Self::open), and the error of `interrupted`.
+    /// Returns the same errors as [`open`](Self::open), and any error that `interrupted` returns.
     pub fn open_unless(
         directory: impl AsRef<Path>,
         options: LogFileOptions,
@@ -222,7 +224,7 @@ impl SegmentedLog {
         })
     }
 
-    /// Returns the format in which the segments are written.
+    /// Returns the format that the segments are written in.
     pub fn format(&self) -> LogFormat {
         self.options.named().or_leveldb()
     }
@@ -233,7 +235,7 @@ impl SegmentedLog {
         self.discarded_tail
     }
 
-    /// Returns the path of the directory with which the log was opened.
+    /// Returns the path of the directory that was used to open the log.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -259,7 +261,7 @@ impl SegmentedLog {
     /// a segment, but not while a thread waits for a sync.
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // Another thread of the parent may have held the lock at the fork.
+            // Another thread of the parent may have held the lock at the time of the fork.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
         let segments = locked(&self.segments);
@@ -315,8 +317,8 @@ impl SegmentedLog {
     /// # Errors
     ///
     /// Returns the same errors as [`append`](Self::append). As with [`LogFile::extend`], the
-    /// records before the failed record may be in the log. [`offset`](Self::offset) shows where the
-    /// log ends.
+    /// records before the failed record may be in the log. The log ends at the offset that
+    /// [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut records = records.into_iter();
         // A record that the iterator returned but that did not fit in the segment.
@@ -529,8 +531,8 @@ impl SegmentedLog {
         let active = match created {
             Ok(active) => active,
             Err(error) => {
-                // The new segment is named for the end of the active segment, so the active segment
-                // must not grow any further.
+                // The new segment is named after the end of the active segment, so the active
+                // segment must not grow any further.
                 if directory.has(next) {
                     let source = match &error.kind {
                         ErrorKind::Io { source } => copy_of(source),
@@ -543,15 +545,15 @@ impl SegmentedLog {
         };
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
-        // This sync puts the name of the segment on the disk. If the sync fails, the log has
-        // failed.
+        // This sync puts the name of the segment on the disk. If the sync fails, the log is marked
+        // as failed.
         segments.active.sync().map_err(|error| error.in_segment(next))?;
         self.remove_expired(segments, &*directory)
     }
 
     /// Removes the oldest segments, according to `retention_bytes` and `retention_time`. At most
     /// [`EXPIRED_MAX`] segments are removed, because appends wait for the removal. A segment that
-    /// cannot be removed, or that another thread is removing, is left for the next time.
+    /// cannot be removed, or that another thread is removing, is left for next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
         let Some(_pruning) = try_locked(&self.pruning) else {
             return Ok(());
@@ -572,7 +574,7 @@ impl SegmentedLog {
         Ok(())
     }
 
-    /// Checks whether this is the copy of the log in a forked child.
+    /// Checks whether this is a forked child's copy of the log.
     fn is_forked(&self) -> bool {
         self.process.number() != self.owner
     }

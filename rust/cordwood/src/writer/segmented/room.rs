@@ -36,9 +36,9 @@ impl Room {
         self.end == 0
     }
 
-    /// Checks whether the record belongs in this segment. If so, the room shrinks by the length of
-    /// the record. The first record of a segment always belongs in that segment, however long the
-    /// record is.
+    /// Checks whether the record belongs in this segment. If the record belongs there, the room
+    /// shrinks by the length of the record. The first record of a segment always belongs in that
+    /// segment, however long the record is.
     pub(super) fn takes(&mut self, record_len: usize) -> bool {
         let len = if self.is_packed {
             bound_of(record_len, Form::Plain) as u64

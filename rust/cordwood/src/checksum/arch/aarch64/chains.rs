@@ -1,7 +1,7 @@
 //! Uses the `crc32c` instructions in the same arrangement as the x86-64 kernel of the same name.
-//! Short data is processed by one chain of these instructions. Long data is split into three parts,
-//! with one chain each. The states of the first two parts are then advanced over the bytes that
-//! follow them.
+//! Short data is processed by one chain of `crc32c` instructions. Long data is split into three
+//! parts, and each part is processed by its own chain. The states of the first two parts are then
+//! advanced over the bytes that follow them.
 //!
 //! Each instruction waits for the previous one in its chain. The processor can run instructions of
 //! other chains in the meantime. This kernel has not been benchmarked on AArch64 hardware.
@@ -50,7 +50,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     }
     if let Some(last) = data.last_chunk::<8>() {
         // The last 1 to 7 bytes are handled in one step. The bytes are shifted to the top of a
-        // word. The zeros below them do not change a zero state.
+        // word. Zeros below the bytes do not change a state of zero.
         let bits = 8 * rest.len() as u32;
         let bytes = u64::from_le_bytes(*last) >> (64 - bits);
         let kept = u64::from(state) >> bits;

@@ -1,7 +1,7 @@
 //! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new instruction can
-//! start in every cycle. So short data is processed by one chain of these instructions, and long
-//! data is split into three parts, with one chain each. The states of the first two parts are then
-//! advanced over the bytes that follow them.
+//! start in every cycle. So short data is processed by one chain of `crc32` instructions, and long
+//! data is split into three parts, each processed by its own chain. The states of the first two
+//! parts are then advanced over the bytes that follow them.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
@@ -93,7 +93,7 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
 #[target_feature(enable = "sse4.2")]
 #[inline]
 pub(super) fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
-    // The bytes are shifted to the top. The zeros below them do not change a zero state.
+    // The bytes are shifted to the top. Zeros below the bytes do not change a state of zero.
     let (state, bits) = (u64::from(state), 8 * len);
     (_mm_crc32_u64(0, (word ^ state) << (64 - bits)) ^ (state >> bits)) as u32
 }

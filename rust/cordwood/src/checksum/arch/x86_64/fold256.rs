@@ -89,7 +89,8 @@ const WORDS: usize = 4;
 const FRONT: usize = 3 * 8 * WORDS;
 const BACK: usize = SUMS * LANES;
 
-/// The length of the longest data that is processed in one piece. No fragment is longer than this.
+/// The maximum length of data that is processed in one piece. No fragment is longer than this
+/// maximum.
 const FUSED_MAX: usize = 1 << 15;
 
 /// Returns `state` advanced over `data`, which has at least [`FUSED_MIN`] bytes.

@@ -1,6 +1,6 @@
 //! Folds with 512-bit registers. The kernel processes 64 bytes at a time, without a loop over odd
-//! bytes. The last 1 to 64 bytes have their own register. For each possible number of last bytes, a
-//! table contains the factors that advance the bytes before them.
+//! bytes. The last 1 to 64 bytes are loaded into a separate register. For each possible length of
+//! this tail, a table contains the factors that advance the bytes before the tail.
 //!
 //! Folding is faster than the `crc32` instruction from about 20 bytes on. For long data, folding is
 //! three to five times as fast as the instruction, so using both at once, as in
@@ -155,8 +155,8 @@ fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied
 
 /// Returns `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
 ///
-/// A load that crosses a cache line takes twice as long from the second-level cache. So the bytes
-/// before the first 64-byte boundary also have their own register.
+/// A load from the second-level cache takes twice as long if it crosses a cache line. So the bytes
+/// before the first 64-byte boundary are also loaded into a separate register.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline(never)]
 fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -198,7 +198,7 @@ fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>)
 /// The destination for consecutive bytes that are copied as they are loaded. Without `COPY`,
 /// nothing is copied.
 ///
-/// With `COPY`, there must be room for all bytes that a value will load, and for one more register.
+/// With `COPY`, there must be room for all bytes that will be loaded, and for one more register.
 /// The contents of that extra register are meaningless.
 struct Copied<const COPY: bool>(*mut u8);
 
@@ -220,9 +220,9 @@ impl<const COPY: bool> Copied<COPY> {
 
     /// Loads 1 to 64 bytes into the start of a register and fills the rest with zeros.
     ///
-    /// No mask would be needed to load the 64 bytes that end with these bytes. But the bytes before
-    /// these, such as the reference count of a Python object, may have just been written, and a
-    /// load waits for such a store.
+    /// Loading the 64 bytes that end with these bytes would not need a mask. But the bytes before
+    /// them, such as the reference count of a Python object, may have just been written, and the
+    /// load would have to wait for that store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {
@@ -231,7 +231,7 @@ impl<const COPY: bool> Copied<COPY> {
         // bytes of the slice.
         let register = unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
         if COPY {
-            // All 64 bytes are stored, because a store with a mask takes much longer.
+            // All 64 bytes are stored, because a masked store takes much longer.
             // SAFETY: there is room for a register.
             unsafe { _mm512_storeu_si512(self.0.cast(), register) };
         }
@@ -316,7 +316,7 @@ fn fold_over(sum: __m512i, factors: __m512i, next: __m512i) -> __m512i {
     _mm512_ternarylogic_epi64(low, high, next, XOR)
 }
 
-/// The truth table of the exclusive or of three operands.
+/// The truth table for the exclusive or of three operands.
 const XOR: i32 = 0b1001_0110;
 
 /// Reduces the lanes of `sum` to a state. All lanes are already advanced to the last 16 bytes.
@@ -339,7 +339,8 @@ mod tests {
     fn append_writes_at_most_one_register_past_the_end_of_the_data() {
         const SPARE: u8 = 0xa5;
         if !Kernels::all().any(|kernel| matches!(kernel, Kernels::Fold512(_))) {
-            // The test `kernels_that_cannot_be_tested_are_reported` reports this.
+            // The test `kernels_that_cannot_be_tested_are_reported` reports that the kernel is
+            // skipped.
             return;
         }
         for len in (0..=1024).chain([4096, 4097, 32_761]) {

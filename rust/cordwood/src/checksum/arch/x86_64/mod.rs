@@ -15,8 +15,8 @@ use crate::checksum::kernel::{Job, Kernel};
 kernels! {
     is_x86_feature_detected;
 
-    /// A machine that also has AVX-512: Intel servers since Ice Lake, and AMD since Zen 4. To the
-    /// compiler, AVX-512 implies FMA and F16C, so these are also detected.
+    /// A machine with AVX-512: Intel servers since Ice Lake, and AMD since Zen 4. The compiler
+    /// takes AVX-512 to imply FMA and F16C, so these features are also detected.
     Fold512(
         "SSE4.2, AVX-512, VPCLMULQDQ",
         [
@@ -26,8 +26,8 @@ kernels! {
         fold512::append
     );
 
-    /// A machine that also has AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, and AMD
-    /// since Zen 3.
+    /// A machine with AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, and AMD since Zen
+    /// 3.
     Fold256("SSE4.2, AVX2, VPCLMULQDQ", ["sse4.2", "pclmulqdq", "avx2", "vpclmulqdq"], fold256::update);
 
     /// A machine with SSE4.2 and PCLMULQDQ: all machines since 2010.
