@@ -11,15 +11,15 @@
 The entry point is `open`, which returns a `Reader` or a `Writer`. `follow` reads a log while it is being written.
 
 `verify`, `salvage`, `pack`, `stat`, `fragments` and `map` work on whole logs. `info` also describes databases and
-exports. `scan` turns the records of many logs into a table that any program that reads Arrow can use. `evidence`
-creates a page that reports on one or more logs. `index` gives access to records by number. The package
-`cordwood.payload` decodes the data that programs store in records. The package `cordwood.compat` contains
-replacements for the readers of other packages.
+exports. `scan` turns the records of many logs into a table for any program that reads Arrow. `evidence` creates a
+page that reports on one or more logs. `index` gives access to records by number. The package `cordwood.payload`
+decodes the data that programs store in records. The package `cordwood.compat` contains replacements for the readers
+of other packages.
 
-When a reader reaches damage, it raises a `CorruptionError`. The next step of the iteration continues after the
-damage. The option `on_corruption` can make a reader skip damage, stop at the damage, or also salvage the valid
-records that follow. See `Reader` for the details. `Reader.ok` tells whether any damage was found, and
-`Reader.skipped` lists the skipped regions. `help(cordwood.errors)` shows all exceptions.
+When a reader reaches damage, it raises a `CorruptionError`. The iteration can then continue after the damage. With
+the option `on_corruption`, a reader can instead skip the damage, stop there, or also salvage the valid records that
+follow. See `Reader` for the details. `Reader.ok` tells whether any damage was found, and `Reader.skipped` lists the
+skipped regions. `help(cordwood.errors)` shows all exceptions.
 """
 
 from typing import TYPE_CHECKING
@@ -87,7 +87,7 @@ _LATE = {
     "_splits": ("group_splits", "plan_splits"),
     "_tables.scan": ("DecodedScan",),
 }
-"""Few programs need these names. Importing their modules takes milliseconds, so they are imported on first use."""
+"""Few programs need these names, and importing the modules is slow, so they are imported on first use."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Reads a range of a log while another worker may take over the end of the range, as in Apache Beam."""
+"""Reads a range of a log whose end another worker may take over during reading, as in Apache Beam."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """A function that opens a reader for the bytes `[start, end)` of a log."""
 
 WHOLE_LEN = 1 << 63
-"""The length of a place in a log that cannot be read in parts. Such a log is a single place."""
+"""The place length for a log that cannot be read in parts. Such a log is a single place."""
 
 
 class ClaimedRange:
-    """The records and regions of a log that start in the places `[first, end)`, if these places can be claimed.
+    """The records and regions that start in the places `[first, end)` of a log, as far as the places can be claimed.
 
     A place is a part of a log that is claimed as a whole, usually a block. A log that cannot be read in parts has
     only one place, with the length `WHOLE_LEN`.
@@ -39,12 +39,12 @@ class ClaimedRange:
     def batches(
         self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
     ) -> Iterator[tuple[RecordBatch, int]]:
-        """Yields batches, and for each batch, how many of its records start in claimed places (at least 1).
+        """Yields each batch with the number of its records that start in claimed places (at least 1).
 
         Args:
             try_claim: A function that claims a place in which a record starts. The function is called once for each
-                such place, in order, and finally for `end`. After the function has returned false, no more records
-                are returned.
+                such place, in order, and finally for `end`. Once the function returns false, no more records are
+                returned.
             target_len: Same as for `Reader.record_batches`.
         """
         claimed = self._first - 1
@@ -67,8 +67,8 @@ class ClaimedRange:
         """Returns a closed reader whose `skipped` and `skipped_len` apply to the places `[first, end)`.
 
         Args:
-            end: The end of the range after `batches` has finished. This end is smaller than before if another worker
-                took over the rest.
+            end: The end of the range after `batches` has finished. If another worker took over the rest, this end is
+                smaller than the original one.
         """
         end_offset = end * self._place_len
         if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):

@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""For each kind of records, the name of a directory of such logs, and the kinds that may occur in this directory."""
+"""For each kind of record, the name of a directory that contains such logs, and the kinds that may occur there."""
 
 
 def info(
@@ -84,7 +84,7 @@ class Log(NamedTuple):
 
 
 def read(file: Input, threads: int, progress: Progress) -> Log:
-    """Reads a log, and then its first record again, or for a run, the whole log again. `each` calls this."""
+    """Reads a log, then rereads its first record, or the whole log if it belongs to a run. `each` calls this."""
     path = file.name
     if path == "-" or is_stream(path):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"
@@ -103,13 +103,13 @@ def read(file: Input, threads: int, progress: Progress) -> Log:
 
 
 class Content:
-    """Combines the contents of the logs of a source."""
+    """Combines the contents of a source's logs."""
 
     def __init__(self) -> None:
         self._dialects = Counter[str]()
         self._compressions = Counter[str]()
         self._payloads = Counter[str]()
-        # The attributes of `Info` that are sums over all logs.
+        # The attributes of `Info` that are totals for all logs.
         self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
         self._entity_logs: list[str] = []
         self._runs: list[Run] = []
@@ -200,7 +200,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
 def _directory(
     payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
 ) -> str | None:
-    """Returns the name of a directory with these kinds of records. `None` if mixed or mostly unknown."""
+    """Returns the name of a directory that contains these kinds of records. `None` if mixed or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
     if databases and known <= DIRECTORIES["version-edit"][1] and known_count >= payloads["other"]:

@@ -2,9 +2,9 @@
 
 An engine reads `CURRENT`, then the MANIFEST that `CURRENT` names, then the tables and the logs that the MANIFEST
 lists. These files may change while cordwood reads them. The engine writes a file before it lists the file, and
-removes a file only after the file is no longer listed. So a directory with a fault is read again until neither
-`CURRENT` nor a MANIFEST changes during the reading. The existence of each file is checked after the MANIFEST is read,
-because the directory was listed earlier.
+removes a file only after the file is no longer listed. So a directory with a fault is reread until neither `CURRENT`
+nor any MANIFEST changes in the meantime. The existence of each file is checked after the MANIFEST is read, because
+the directory was listed earlier.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _READINGS_MAX = 10
 """The maximum number of times that a directory is read if its database keeps changing."""
 
 _NAMES_MAX = 10
-"""The maximum number of files named on one line."""
+"""At most this many files are named on one line."""
 
 _TEXT_LEN_MAX = 1 << 20
-"""At most this many bytes of `CURRENT`, the options and an info log are read. The rest does not matter."""
+"""At most this many bytes of `CURRENT`, an options file or an info log are read. Later bytes do not matter."""
 
 _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
@@ -49,7 +49,7 @@ _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 _OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
-"""A text may contain a Windows path even if the program runs on another system."""
+"""These files may contain Windows paths even if the program runs on another system."""
 _LOG_DIRECTORY = re.compile(r"(?m)^[ \t]*wal_dir=(.+)$")
 _SKIPS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*wal_recovery_mode=k(Skip|Tolerate)")
 _ACCEPTS_TORN_LOGS = re.compile(rb"(?m)^[ \t]*strict_wal_tail=false")
@@ -63,14 +63,14 @@ _BATCH = struct.Struct("<QI")
 
 
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
-    """Returns the databases in the directories of these files, and the directories that were not read.
+    """Returns the databases in these files' directories, and the directories that were not read.
 
     Directories that are unreadable or given as URLs are not read. See `unjudged`. `damaged` contains the paths of the
     damaged logs and of the files that are not logs. Other values in `damaged` are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
-    # The path of a log may contain a different path to the same directory.
+    # The path of a damaged log may lead to the same directory in a different way.
     names: dict[str, set[str]] = defaultdict(set)
     for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
@@ -98,7 +98,7 @@ def database_in(directory: str, damaged: Collection[str] = ()) -> Database | Non
         damaged: The names of the damaged files in the directory. Only logs that the engine reads are considered.
 
     Returns:
-        The database. `None` if the directory contains no database, or if NetEase has encrypted it.
+        The database. `None` if the directory contains no database, or a database that NetEase has encrypted.
 
     Raises:
         OSError: The directory or a file in it cannot be read.
@@ -133,8 +133,8 @@ def is_without_record(path: object, number: int | None) -> bool:
     written, the file belongs entirely to the older log.
 
     Args:
-        path: The path of the file. If this is not a path, the result is false.
-        number: The log number with which the file was read. The number must be the same as in the file's name.
+        path: The path of the file. If the value is not a path, the result is false.
+        number: The log number with which the file was read. The number must match the one in the file's name.
     """
     if not is_path(path):
         return False
@@ -179,7 +179,7 @@ class _Manifest:
 
     @property
     def oldest_log_number(self) -> int:
-        """The smallest number of a log that the database needs, or 0 if it needs no log."""
+        """The number of the oldest log that the database needs, or 0 if the database needs no log."""
         return max(self.numbers.get("min_log_number_to_keep", 0), min(self.log_numbers.values(), default=0))
 
     @property
@@ -189,7 +189,7 @@ class _Manifest:
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
     def fault(self, engine: Engine) -> ProblemKind | None:
-        """Returns why the engine cannot open a database with this MANIFEST, or why this is not known."""
+        """Returns why the engine cannot open a database with this MANIFEST, or why it is unclear whether it can."""
         needed = (
             {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
         )
@@ -218,7 +218,7 @@ class _Directory:
         self.version = (self.current, self.marker and self.marker[0], lens)
         """A value that changes whenever the engine changes which files it needs."""
         self._no_record: dict[str, bool] = {}
-        """The results of `_has_no_record`, which are cached because each call reads a log."""
+        """The results of `_has_no_record`, cached because each call reads a log."""
 
     def _path(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -245,11 +245,12 @@ class _Directory:
         return [name for name in self.names if pattern.fullmatch(name)]
 
     def database(self, damaged: Collection[str]) -> Database | None:
-        """Returns the database, or `None` if there is no database or NetEase has encrypted it."""
+        """Returns the database, or `None` if there is none or NetEase has encrypted it."""
         if not self._is_database():
             return None
         database = self._judged()
-        # If the number is not known, the engine may read every log. An empty file does not count as a damaged log.
+        # If the number is not known, assume that the engine reads every log. An empty file does not count as a
+        # damaged log.
         oldest = database.log_number_min or 0
         logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
         needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
@@ -297,8 +298,8 @@ class _Directory:
 
     def _is_database(self) -> bool:
         above, name = os.path.split(os.path.abspath(self.path))
-        # Titan keeps a different kind of MANIFEST in the directory "titandb" of a RocksDB database. An engine that
-        # repairs a database moves the replaced files to the directory "lost".
+        # Titan keeps a different kind of MANIFEST in a RocksDB database's directory "titandb". When an engine repairs
+        # a database, it moves the replaced files to the directory "lost".
         if name == "titandb" or (name == "lost" and os.path.isfile(os.path.join(above, "CURRENT"))):
             return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
@@ -327,19 +328,19 @@ class _Directory:
         return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
 
     def _others(self) -> list[str]:
-        """Returns the file that goleveldb uses instead of a wrong `CURRENT`, if this file names a MANIFEST."""
+        """Returns the file that goleveldb uses instead of a faulty `CURRENT`, if that file names a MANIFEST."""
         names = [name for name in self.names if _OTHER_CURRENT.fullmatch(name)]
         # The newest file comes first, and `CURRENT.bak` comes last.
         names.sort(key=lambda name: int(name[8:]) if name[8:].isdecimal() else -1, reverse=True)
         return [name for name in names if (self._text(name) or b"").decode(errors="replace")[:-1] in self.manifests][:1]
 
     def _options(self) -> bytes:
-        """Returns the newest options file of RocksDB or Pebble, or no bytes if there is none."""
+        """Returns the newest options file of RocksDB or Pebble, or no bytes if no such file exists."""
         names = self._matching(_OPTIONS)
         return self._lines(max(names, key=_number)) if names else b""
 
     def _lines(self, name: str) -> bytes:
-        """Returns the start of a text file with LF line ends. Git on Windows may have written CR LF."""
+        """Returns the start of a text file with LF line endings, because Git on Windows may have written CR LF."""
         return (self._text(name) or b"").replace(b"\r\n", b"\n")
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
@@ -371,7 +372,7 @@ class _Directory:
             else:
                 missing.setdefault(family, []).append(name)
         for family, absent in missing.items():
-            # All tables of a column family that have the same path_id are in one directory.
+            # All tables of a column family with the same path_id are in the same directory.
             is_elsewhere = family not in found and engine != Engine.LEVELDB and self._may_have_other_directories(engine)
             kind = ProblemKind.TABLE_ELSEWHERE if is_elsewhere else ProblemKind.TABLE_MISSING
             yield from (Problem(kind, self._path(name)) for name in absent)
@@ -401,9 +402,10 @@ class _Directory:
         return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._lines(name))]
 
     def _has_other_log_directory(self) -> bool:
-        """Checks whether the options place the logs in another directory.
+        """Checks whether the options put the logs in another directory.
 
-        Before version 7, the options of RocksDB always name a directory of logs, which may be the database itself.
+        Before version 7, RocksDB's options always name a directory for logs, which may be the database directory
+        itself.
         """
         found = _LOG_DIRECTORY.search(self._options().decode(errors="replace"))
         return found is not None and found[1].rstrip(_SEPARATORS) not in map(_own_directory, self._infos())
@@ -411,13 +413,13 @@ class _Directory:
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
         yield from (Problem(ProblemKind.TABLE_UNLISTED, self._path(name)) for name in unlisted)
-        # The engine wrote a later edit, which listed a table, and then removed the log that a torn MANIFEST names.
+        # The engine wrote a later edit that listed a table, and then removed the log that the torn MANIFEST names.
         # The later edit is missing from the MANIFEST.
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
-            # LevelDB creates a log before it writes the edit that names the log, and removes the log after the edit
-            # that names the next log.
+            # LevelDB creates a log before it writes the edit that names the log, and removes the log after it writes
+            # the edit that names the next log.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
@@ -435,7 +437,7 @@ class _Directory:
                 kind = ProblemKind.LOG_MISSING if log_len is None else ProblemKind.LOG_SHORT
                 yield Problem(kind, self._path(name))
         oldest = manifest.oldest_log_number
-        # RocksDB removes only the oldest logs. So the log of each column family exists, unless it was never created.
+        # RocksDB removes only the oldest logs. So each column family's log exists, unless the log was never created.
         needed = {number for number in (oldest, *manifest.log_numbers.values()) if number >= max(oldest, 1)}
         for number in sorted(needed - manifest.synced_lens.keys()) if not unlisted else ():
             name = _file_name(number, "log")
@@ -468,8 +470,8 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A reader would log a warning about the older log. Most logs have a record, and only the first record is
-        # read.
+        # A `Reader` would log a warning about the older log. If the log has a record, which is usual, only the first
+        # record is read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
@@ -483,12 +485,12 @@ class _Directory:
         return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the newest log if the MANIFEST states a later sequence number than any in the logs.
+        """Yields the newest log if the MANIFEST contains a later sequence number than any log does.
 
         The logs must contain write batches.
 
         The engine writes a sequence number to a log before it writes the number to the MANIFEST. But the disk may not
-        keep this order, and RocksDB also counts writes without a log.
+        preserve this order, and RocksDB also numbers writes that bypass the log.
         """
         logs = self._written_logs(manifest)
         last = manifest.numbers.get("last_sequence", 0)
@@ -503,7 +505,7 @@ class _Directory:
     def _batches(self, logs: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
         """For each write batch in these logs, yields the first sequence number and the number after the last one."""
         for _, path in logs:
-            # The log may contain other records than write batches, or a live database may have removed the log.
+            # The log may contain records other than write batches, or a live database may have removed the log.
             with (
                 suppress(CordwoodError, FileNotFoundError, struct.error),
                 Reader(path, on_corruption="skip") as reader,
@@ -517,10 +519,10 @@ class _Directory:
         """Yields the logs that are cut short, empty or torn, although a newer log has later writes.
 
         LevelDB starts a new log once the previous log is complete, and the sequence numbers continue. So a gap in the
-        numbers means that writes were lost. An empty log may leave no gap, because a flush ends a log even if the log
-        has no writes, and because the MANIFEST may state a later number than the writes of the log have. But a table
-        that is newer than the next log contains the writes of the empty log, unless LevelDB has recovered the next
-        log since then.
+        numbers means that writes were lost. An empty log may leave no gap, because a flush closes a log even if the
+        log has no writes, and because the number in the MANIFEST may be later than those of the log's writes. But a
+        table that is newer than the next log contains the writes of the empty log, unless LevelDB has recovered the
+        next log since then.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -530,7 +532,7 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Usually, only one log is needed, and this log does not have to be read here.
+        # Usually, only one log is needed. A single log does not have to be read here.
         for number, path in logs if len(logs) > 1 else ():
             try:
                 with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
@@ -609,14 +611,14 @@ class _Directory:
 
         A crash also leaves tables that are newer than the last edit. But after a crash, the log to which the engine
         wrote at the time of that edit still exists, because the engine removes the log only after a later edit.
-        In LevelDB, the edit names this log. In RocksDB, the edit may name a log that was never created, and in older
-        versions, the number of the log is larger than the number in the edit. A Pebble database may have no log.
+        In LevelDB, the last edit names this log. In RocksDB, the last edit may name a log that was never created, and
+        in older versions, the log's number is larger than the number in the edit. A Pebble database may have no log.
 
         RocksDB starts a log before it writes the table of the previous log. RocksDB's MANIFEST may end with a
         complete edit, or the next log may have been started before the last remaining edit. In these cases, only the
         sequence numbers show that edits are missing. The log of the last edit is missing, and the writes between that
-        edit and the first log are neither in a log nor in a listed table. Writes without a log also leave such a gap,
-        but in this case the log still exists.
+        edit and the first log are neither in a log nor in a listed table. Writes that bypass the log also leave such
+        a gap, but in this case the log of the last edit still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -685,7 +687,7 @@ def log_number(name: str) -> int | None:
 
 
 def _number(name: str) -> int:
-    """Returns the number at the end of the name of a MANIFEST or an options file."""
+    """Returns the number at the end of a MANIFEST's or an options file's name."""
     return int(name.rpartition("-")[2])
 
 
@@ -714,7 +716,7 @@ _CURRENT_TEXTS = {
 
 
 def _current_texts(database: Database, names: Mapping[ProblemKind, list[str]]) -> list[str]:
-    """Describes the faults of `CURRENT`, and names the MANIFEST that `CURRENT` should contain."""
+    """Describes the faults of `CURRENT`, and names the MANIFEST that `CURRENT` should name."""
     texts = [text.format(database.manifest) for kind, text in _CURRENT_TEXTS.items() if names[kind]]
     if database.newest_manifest:
         texts.append(f"{database.newest_manifest} is intact and the newest")
@@ -742,7 +744,7 @@ _OF_LOGS = {
 
 
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
-    """Describes a database in several lines. A line has a label, a text, and whether the text reports a fault.
+    """Describes a database in several lines. Each line has a label, a text, and a flag for a fault.
 
     With `is_brief`, the MANIFEST and the tables get a line only if they have a fault or an oddity.
     """

@@ -1,4 +1,4 @@
-"""Combines the results for the files of a source. All functions and verbs that take many logs use this module."""
+"""Combines the results for the files of a source. All functions and verbs for many logs use this module."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Fold:
 
     Attributes:
         files: The files.
-        failures: For each file that could not be read, its name or `Split`, and the exception.
-        others: For each file in a directory that is not a log, its name or `Split`, and its format.
-        damaged: The names of the damaged logs, if the results are reports or contain a report.
-        record_counts: For each log that has a report, the number of records read.
+        failures: The name or the `Split` of each file that could not be read, with the exception.
+        others: The name or the `Split` of each file in a directory that is not a log, with the format.
+        damaged: The names of the damaged logs, if the results are or contain reports.
+        record_counts: The number of records read from each log that has a report.
         databases: The databases among the files, once `judge` has been called.
         exports: The exports of Datastore or Firestore among the files, once `judge` has been called.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cordwood._native import Follower, Record
 
 _PAUSE_MAX = 0.1
-"""The maximum time, in seconds, between two checks for whether the follower was closed."""
+"""The maximum time, in seconds, between two checks of whether the follower was closed."""
 
 
 class FollowerRecords:
@@ -45,9 +45,9 @@ async def left(follower: Follower) -> None:
 
 
 async def _next(follower: Follower) -> Record:
-    """Waits for a record, like `Follower.__next__`. If no record arrives in time, the iteration ends."""
-    # Other tasks must get a turn even if the next record is always available. No record is held across an await,
-    # because a task that is cancelled at the await would lose the record.
+    """Waits for a record, like `Follower.__next__`. If no record arrives before the timeout, the iteration ends."""
+    # Other tasks must get a turn even if a record is always available. No record is held across an await, because a
+    # task that is cancelled at the await would lose the record.
     await asyncio.sleep(0)
     clock = asyncio.get_running_loop().time
     deadline = None if follower.timeout is None else clock() + follower.timeout
@@ -58,7 +58,7 @@ async def _next(follower: Follower) -> Record:
                 break
             until = min(until, deadline)
         while True:
-            # Sleep at least once so that other tasks get a turn even if the timeout is 0.
+            # Sleep at least once so that other tasks get a turn even if the delay is 0.
             await asyncio.sleep(min(until - clock(), _PAUSE_MAX))
             if clock() >= until or follower.closed:
                 break

@@ -1,4 +1,4 @@
-"""Converts values to JSON. Kept out of `payload` so that printing JSON does not import `payload`."""
+"""Converts values to JSON. This module is not part of `payload`, so printing JSON does not import `payload`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def json_value(payload: str, record: ReadableBuffer, dialect: str | None = None)
 def json_text(value: object) -> str:
     """Returns a value as one line of JSON."""
     if not _encode:
-        # Many modules that import this one write no JSON.
+        # Many importers of this module write no JSON.
         import json
 
         _encode.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode)

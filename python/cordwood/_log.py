@@ -16,12 +16,12 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Logs damage that was skipped. Under a policy that does not raise, damage is reported only in the log."""
+    """Logs damage that was skipped. If the policy does not raise, only these messages report the damage."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
 def log_other_log(own: int, other: int, path: str | None) -> None:
-    """Logs that a file has no records because it was renamed, or because it was recycled and not written to since."""
+    """Logs that a file has no records because it was renamed, or recycled but not yet written to."""
     _logger.warning(
         "%s: the whole file belongs to log %d; expected log %d (from the file's name or an option); "
         "log_number=%d reads it",
@@ -33,17 +33,17 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs the incomplete end of a file that is no longer followed because another file has its name."""
+    """Logs the incomplete end of a file that is no longer followed because another file now has its name."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )
 
 
 def log_summary(count: int, length: int, path: str | None) -> None:
-    """Logs how much was skipped in addition to the regions logged one by one. Called once reading is finished."""
+    """Logs how much was skipped beyond the regions logged individually. Call this once reading is finished."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)
 
 
 def log_fault(place: str, text: str) -> None:
-    """Logs a fault that involves several files. Such a fault is not visible when only one of the files is read."""
+    """Logs a fault that involves several files. Reading only one of the files would not reveal such a fault."""
     _logger.warning("%s: %s", place, text)

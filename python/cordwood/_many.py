@@ -1,4 +1,4 @@
-"""Functions that take one log, or many logs as a directory, a pattern or a list."""
+"""Functions that accept one log, or many logs as a directory, a pattern or a list."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @staticmethod
     def of(read: Callable[..., U], source: Any, /, **options: Any) -> U | Results[U]:
-        """Calls a function for one log and returns its result, or for many logs and returns their `Results`.
+        """Calls a function for one log and returns the result, or for many logs and returns their `Results`.
 
         Args:
             read: The function to call with the source of each log, and with the options.
@@ -144,16 +144,16 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
 
 def _is_ok(name: str | Split, result: Any) -> bool:
-    """Checks whether a `Report` or a `Stat` has no fault, or a `LogMap` shows no damage."""
+    """Checks that a `Report` or a `Stat` has no fault, or that a `LogMap` shows no damage."""
     if not isinstance(result, Report):
         return getattr(result, "ok", not result.damaged_len)
-    # A split that does not include the start may contain only an older log.
+    # A split that does not include the log's start may contain only an older log.
     is_start = isinstance(name, str) or not name.start
     return result.ok and not (is_start and result.other_log_number is not None)
 
 
 def files_of(source: Any) -> list[Input] | None:
-    """Returns the files if `source` names many logs, or `None` if `source` is one log or unreadable."""
+    """Returns the files if `source` names many logs, or `None` if `source` is one log or cannot be read."""
     if isinstance(source, bytes | Split):
         return None
     if is_path(source):
@@ -191,8 +191,8 @@ def logs_of(
     """Returns each source, its `Split` if it has one, and whether `sources` names many logs.
 
     The native `scan` calls this. Files in directories that are not logs are left out. If `decode` names a kind of
-    records, two more groups are left out: the metadata of exports, and the logs in directories whose first record is
-    of another kind.
+    record, the metadata of exports is also left out, and so are logs in directories whose first record is of another
+    kind.
 
     Raises:
         OSError: A directory, or a file in it, cannot be read.
@@ -210,7 +210,7 @@ def logs_of(
     def is_other_kind(file: Input, *_: object) -> bool:
         if not file.is_in_directory:
             return False
-        # A file with the name of a log can have another format, such as text.
+        # A file that is named like a log can have another format, such as text.
         detect(file.opened)
         return wanted is not None and other_kind(file.name, wanted, **options) is not None
 
@@ -242,8 +242,8 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
         one: A function for one log.
         own: The options of `one` among `"threads"`, `"progress"` and `"start"`. A function with `"start"` also
             accepts splits.
-        judges_directories: Whether the results include the databases and the exports in directories, and each
-            `Report` takes the files next to its log into account.
+        judges_directories: Whether the results include the databases and the exports in directories, and whether each
+            `Report` takes into account the files next to its log.
     """
 
     def of(source: object, options: dict[str, Any]) -> T:
@@ -274,7 +274,7 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
 
 def _named_like(one: Callable[..., T], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a function for many logs the name, the help and the signature of the function for one log."""
+    """Gives a function for many logs the name, docstring and signature of the function for one log."""
     wraps(one)(function)
     function.__module__ = "cordwood"
     function.__annotations__ = {"return": object}
@@ -315,7 +315,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception. Whatever its class, this exception is not a fault of the file.
+            # The caller's code raised this exception. Whatever the exception's class is, the file is not at fault.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found

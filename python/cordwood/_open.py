@@ -19,7 +19,7 @@ class Split(NamedTuple):
     Attributes:
         path: The path or the URL of the file.
         start: The file offset of the first byte, which is the start of a block.
-        end: The file offset after the last byte. A record that starts before `end` may extend past `end`.
+        end: The file offset after the last byte. A record that starts before this offset may extend past it.
         dialect: How the bytes are laid out. `None` if the dialect could not be detected. Default: `None`.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
             Default: `None`.
@@ -62,7 +62,7 @@ class Split(NamedTuple):
 
 
 def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Returns the source that a function for reading logs takes, and the options merged with those of the split.
+    """Returns the source for a function that reads logs, and the options merged with those of the split.
 
     Raises:
         ValueError: An option differs from the split's option.
@@ -71,7 +71,7 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     file_len, position, own = split.file_len, split.position, split._asdict()
     del own["path"], own["file_len"], own["position"], own["source"]
     if split.dialect is None:
-        # The format was not detected, so the options decide.
+        # The format was not detected, so the options determine it.
         own = {name: value for name, value in own.items() if value is not None}
     for name, value in own.items():
         given = options.get(name)
@@ -159,9 +159,9 @@ def open(  # noqa: A001
             specifies its own range. The path can be the directory of a segmented log. Bytes or any other buffer (such
             as `mmap`) are treated as the content of a log, never as a path: `b"name.log"` is a log of eight bytes. To
             write, pass a path or an object with `write`. With `segment_len`, pass the path of a directory.
-        mode: `"r"` reads. `"w"` writes a new file and replaces any existing one. `"x"` writes a new file and fails if
-            one exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never text.
-            Default: `"r"`.
+        mode: `"r"` reads. `"w"` writes a new file and replaces any existing one. `"x"` writes a new file, and fails
+            if the file exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never
+            text. Default: `"r"`.
         dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`, which means the dialect of
             the file, or `"leveldb"` for a new file.
         log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`. Readers then detect the
@@ -210,10 +210,10 @@ def open(  # noqa: A001
         TornTailError: The mode is `"a"` and the file does not end with a whole record.
         CorruptionError: The mode is `"a"` and the file is damaged, or a segment between two other segments is
             missing.
-        LogChangedError: For reading, `start` is a position in another log, or the `Split` is from another log.
+        LogChangedError: For reading, `start` or the `Split` belongs to another log.
         LogTruncatedError: For reading, the segments that contained `start` were pruned.
-        DialectError: The mode is `"a"` and the file is not a log, has another dialect than the given one, or cannot
-            be appended to.
+        DialectError: The mode is `"a"` and the file is not a log, has a different dialect than the given one, or
+            cannot be appended to.
         TypeError: `source` is not a valid source, or an option for writing is passed in mode `"r"`, or vice versa.
             The message lists the options of the mode.
         ValueError: The mode is unknown, or an option has an invalid value, makes no sense in the dialect, or differs
@@ -274,8 +274,8 @@ def follow(
     The writer may be in another process, or in this one.
 
     Args:
-        path: The path of a file, which must exist and may be empty, or of the directory of a segmented log. Following
-            a segmented log never raises a `LogRotatedError` and never misses a record.
+        path: The path of a file, which must exist but may be empty, or of a segmented log's directory. Following a
+            segmented log never raises a `LogRotatedError` and never misses a record.
         start: Return only the records that start at or after this position. Pass a file offset in bytes, or the
             `Follower.position` of an earlier run, which also identifies the log. Default: 0.
         timeout: How long the iteration waits for the next record, in seconds. After this time, the iteration ends. A
@@ -286,14 +286,14 @@ def follow(
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path names another file or no file, and all records of the old file have been
+        on_rotation: What to do once the path names another file or no file, and every record of the old file has been
             returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file at the
-            path, but misses a file that had the path only between two polls. `"stop"` ends the iteration. See
+            path, but misses a file that was at the path only between two polls. `"stop"` ends the iteration. See
             `Follower`. Default: `"raise"`.
-        poll_interval: The number of seconds to sleep before checking the file again. Default: 0.05.
-        retry_time: If no valid block follows apparent damage, the follower reads the damage again, at least three
-            times and for at least this long, in seconds, before it reports the damage. With 0, the follower reports
-            damage at once. Default: 0.1.
+        poll_interval: How many seconds to sleep before checking the file again. Default: 0.05.
+        retry_time: If no valid block follows apparent damage, the follower rereads the damage at least three times,
+            and for at least this many seconds, before it reports the damage. With 0, the follower reports damage at
+            once. Default: 0.1.
         record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:

@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import Any
 
 _WHY_LEN_MAX = 200
-"""If a package fails to import, at most this many characters of its message are quoted in the error."""
+"""If a package fails to import, the error quotes at most this many characters of the message."""
 
 
 def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
-    """Imports a module of a package that an extra installs.
+    """Imports a module from a package that an extra installs.
 
     Args:
         name: The name of the module.
-        need: The start of the message, which states why the module is needed.
+        need: The start of the message, which says why the module is needed.
         extra: The name of the extra.
         without: The features that work without the package. The text starts with a semicolon.
 
@@ -29,8 +29,8 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
         text = f"{need} the package {package}: pip install 'cordwood[{extra}]'{without} ({error})"
         raise ModuleNotFoundError(text, name=error.name) from error
     except Exception as error:
-        # A package can raise any exception when it is imported, for example because of an incompatible numpy. Its
-        # message may have many lines.
+        # A package may raise any exception on import, for example because of an incompatible numpy. Its message may
+        # have many lines.
         from textwrap import shorten
 
         why = shorten(str(error), _WHY_LEN_MAX, placeholder=" ...")

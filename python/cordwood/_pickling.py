@@ -22,7 +22,7 @@ def _refuse(given: object) -> NoReturn:
 
 
 def _reduced(record: Record) -> tuple[Any, ...]:
-    """Returns the constructor and its keyword arguments. Every protocol of `pickle` stores this form compactly."""
+    """Returns the constructor and its keyword arguments. Every `pickle` protocol stores this form compactly."""
     keywords = {name: getattr(record, name) for name in ("offset", "end_offset", "data", "salvaged")}
     return copyreg.__newobj_ex__, (Record, (), keywords)  # type: ignore[attr-defined]  # of Python's own, not for users
 

@@ -1,7 +1,7 @@
 """Wraps sources that are read in ranges, such as objects in a store, in file objects that read ahead.
 
-The binding calls `file_of` for each source that is neither a path nor a buffer. The packages for a kind of source are
-imported when the first source of this kind is opened.
+The binding calls `file_of` for each source that is neither a path nor a buffer. The packages for each kind of source
+are imported when the first such source is opened.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges. Later ranges have the last length. Reading just the start must not take 16 MiB."""
+"""The lengths of the first ranges. Later ranges have the last length. Reading only the start must not take 16 MiB."""
 
 AHEAD_MAX = 4
-"""The maximum number of ranges that are requested before they are needed. Each range uses its own thread."""
+"""The maximum number of ranges that are requested before they are needed, each in its own thread."""
 
 read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 """The current limit, as passed to `set_read_ahead`."""
@@ -39,8 +39,8 @@ read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 def set_read_ahead(length: int) -> None:
     """Limits how many bytes of each remote file this process requests before they are needed.
 
-    The limit applies to URLs and other sources read in ranges that are opened after the call. A lower limit saves
-    memory when many files are read at the same time, but causes more requests.
+    The limit applies to URLs, and to other sources that are read in ranges, if they are opened after the call. A
+    lower limit saves memory when many files are read at the same time, but causes more requests.
 
     Args:
         length: The limit in bytes, which must be at least 131,072 (four blocks). The limit is 64 MiB by default.
@@ -80,10 +80,10 @@ _URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
 
 
 def local_path(name: str) -> str | None:
-    """Returns the path of the local file or archive that a name refers to, or `None` for a URL that is not local."""
+    """Returns the path of the local file or archive that a name refers to, or `None` for any other URL."""
     if not is_url(name):
         return name
-    # In a chain of URLs, the last part is the source of the bytes.
+    # In a chain of URLs, the bytes come from the last part.
     protocol, _, path = name.rpartition("::")[2].partition("://")
     return path if protocol in ("file", "local") else None
 
@@ -91,7 +91,7 @@ def local_path(name: str) -> str | None:
 def own_path(name: str) -> str | None:
     """Returns the path of the file that a path or a URL names, or `None` if the file is in a store or an archive."""
     url = _URL.fullmatch(name)
-    # A cache has the same bytes as the file, but an archive has several members.
+    # A cache contains the same bytes as the file, but an archive contains several members.
     return None if url and "://" in (url[3] or "") else local_path(name)
 
 
@@ -102,7 +102,7 @@ def base_name(name: str) -> str:
 
 
 class _Url(str):
-    """A URL with the arguments of its file system, which are kept with the URL in lists, splits and pickles."""
+    """A URL with the arguments of its file system, which stay with the URL in lists, splits and pickles."""
 
     storage_options: Mapping[str, Any]
 
@@ -135,7 +135,7 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
 
 
 def beside(url: str, name: str) -> str:
-    """Returns the URL `name` with the file system arguments of `url`."""
+    """Returns the URL `name`, with the file system arguments of `url`."""
     found: str = with_options(name, getattr(url, "storage_options", None))
     return found
 
@@ -147,7 +147,7 @@ def source_of(source: object) -> RangeReadable | None:
         source: A URL, or another source that is neither a path nor a buffer.
 
     Raises:
-        ImportError: A package that is needed for such a URL is not installed.
+        ImportError: A package that is needed for the URL is not installed.
         TypeError: The source is an `fsspec.OpenFile` that decompresses its file.
         ValueError: No file system is known for the URL.
     """
@@ -189,22 +189,22 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
         version: The version of the file when it had this length, if known.
 
     Raises:
-        ModuleNotFoundError: A package that is needed for such a URL is not installed.
+        ModuleNotFoundError: A package that is needed for the URL is not installed.
         ValueError: No file system is known for the URL.
     """
     return _OnFilesystem(*_filesystem_of(url), url, file_len, version)
 
 
 def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> RangeReadable:
-    """Like `ranges_of_url`, but caches the length and the first bytes, for a file that is opened more than once."""
+    """Like `ranges_of_url`, but caches the length and the first bytes for a file that is opened repeatedly."""
     return _ReadTwice(*_filesystem_of(url), url, file_len, version)
 
 
 def is_listed(name: str) -> bool:
     """Checks whether a name is a URL of several files, which is a pattern, or a directory whose URL ends in a slash.
 
-    A URL of a web server never refers to several files. Web servers do not list their files, and their URLs may
-    contain any characters.
+    A URL of a web server never refers to several files. Web servers do not list their files, and may have any
+    characters in their URLs.
     """
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
@@ -215,10 +215,10 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     Each file is returned as a tuple of five values. The first is its URL, in the same caches or the same archive. The
     second is its path relative to the directory, or to the last directory of the pattern without wildcards. The
     relative path never leads out of the directory. The other values are whether the file was found in a directory
-    rather than matched by a pattern, the length of the file in bytes, and the version if the store states one.
+    rather than matched by a pattern, the file's length in bytes, and the version if the store reports one.
 
     Raises:
-        OSError: The files cannot be listed, or no file exists.
+        OSError: The files cannot be listed, or there are none.
         ModuleNotFoundError, ValueError: Same as for `ranges_of_url`.
     """
     fs, path = _filesystem_of(url)
@@ -238,14 +238,14 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     files: list[tuple[str, str, bool, int, str | None]] = []
     for name, info in sorted(found.items()):
         parts = [part for part in name[directory_len:].split("/") if part not in ("", ".", "..")]
-        # The file system does not know the caches and the archive of the URL.
+        # The file system does not know about the caches and the archive in the URL.
         own_url = beside(url, f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}")
         files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0, _version_of(info)))
     return files
 
 
 def _filesystem_of(url: str) -> tuple[Any, str]:
-    """Returns the fsspec file system of a URL, and the path of the file on it."""
+    """Returns the fsspec file system for a URL, and the file's path within the file system."""
     protocol = url.partition("://")[0].rpartition("::")[2]
     packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
     try:
@@ -263,7 +263,7 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise _about(url, ValueError, str(error)) from error
     except Exception:
-        # File systems may raise exceptions of any class here, where archives are already opened and other file
+        # File systems may raise exceptions of any class here, because archives are already opened and other file
         # systems check their options.
         with _os_errors_of(url):
             raise
@@ -271,7 +271,7 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
 
 
 def _of_fsspec(file: object) -> _OnFilesystem | None:
-    """Returns the file of an `OpenFile` or a `UPath`. `OpenFile` and `UPath` have the same two attributes."""
+    """Returns the file of an `OpenFile` or a `UPath`, which both have the attributes `fs` and `path`."""
     fs: Any = getattr(file, "fs", None)
     path: Any = getattr(file, "path", None)
     if path is None or not hasattr(fs, "cat_file"):
@@ -285,13 +285,13 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
     *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
 )
-"""The names under which stores state a version. Names of versions that change with the bytes come first."""
+"""The names that stores use for a version. Versions that change whenever the bytes change come first."""
 
 
 def _version_of(info: dict[str, Any]) -> str | None:
-    """Returns the version that an fsspec file system states for a file."""
+    """Returns the version of a file according to its fsspec file system."""
     found = next((info[name] for name in _VERSIONS if info.get(name)), None)
-    # A listing states the time as a number, but for a single file it is a `datetime`.
+    # In a listing, the time is a number, but for a single file it is a `datetime`.
     return None if found is None else str(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
@@ -325,7 +325,7 @@ class _OnFilesystem:
         return _version_of(self._info())
 
     def _info(self) -> dict[str, Any]:
-        # The file may be newer than a listing that the file system has cached.
+        # The file may be newer than the file system's cached listing.
         self._fs.invalidate_cache(self._path)
         info: dict[str, Any] = self._fs.info(self._path)
         return info
@@ -387,14 +387,14 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 
 
 class RangeFile:
-    """A seekable file object that reads ranges ahead.
+    """A seekable file object that reads ahead in ranges.
 
     Ranges are requested ahead if they are within `[start, end)`, extended by a block on both sides. The block that
     contains `start` may begin before `start`, and the last record may extend past `end`. Everywhere else, only the
-    bytes to be read are requested, so that little more than `[start, end)` is transferred.
+    bytes that a read asks for are requested, so that little more than `[start, end)` is transferred.
 
-    If an object is replaced between two requests, the requests return bytes of two different objects. To detect this,
-    the version of the object is compared before the last range is returned. If the version has changed, bytes of all
+    If an object is replaced between two requests, the bytes come from two different objects. To detect this, the
+    version of the object is compared before the last range is returned. If the version has changed, bytes from all
     ranges are compared, because a log that has only grown is still the same log.
 
     Attributes:
@@ -426,7 +426,7 @@ class RangeFile:
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
         self._position = 0
-        # Adjacent ranges. The first range may be the one before the range that contains the position.
+        # Adjacent ranges. The first range may precede the range that contains the position.
         self._ranges: deque[_Range] = deque()
         # The number of ranges requested since the last seek to a position outside the ranges.
         self._count = 0
@@ -445,7 +445,7 @@ class RangeFile:
         return position
 
     def read(self, size: int) -> bytes:
-        """Returns at most `size` of the next bytes, or no bytes at the end of the file."""
+        """Returns at most the next `size` bytes, or no bytes at the end of the file."""
         position = self._position
         size = min(size, self._len - position)
         if size <= 0:
@@ -459,8 +459,8 @@ class RangeFile:
             try:
                 body = request.result()
             except Exception:
-                # The next read requests the range again. Without `del`, the request and this frame would form a
-                # reference cycle through the error.
+                # The next read requests the range again. Without `del`, the error would put the request and this
+                # frame in a reference cycle.
                 self._forget()
                 del request
                 raise
@@ -470,7 +470,7 @@ class RangeFile:
         return data
 
     def _received(self, start: int, body: memoryview) -> None:
-        """Keeps the mark of a range. If the range is the last one, also compares the version."""
+        """Keeps the mark of a range. If it is the last range, also compares the version."""
         if start in self._marks or not self._start <= start < self._end:
             return
         if self._end <= start + len(body) and not self._is_compared:
@@ -503,7 +503,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. A request that has already started ends by itself, and so does its thread."""
+        """Cancels the requests. A request that has already started finishes by itself, and so does its thread."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -512,7 +512,7 @@ class RangeFile:
     __del__ = close
 
     def _range_at(self, position: int, size: int) -> _Range:
-        """Returns the range that contains the position. Requests this range and later ranges if necessary."""
+        """Returns the range that contains the position, and requests this range and later ones if necessary."""
         ranges = self._ranges
         if not (ranges and ranges[0].start <= position < ranges[-1].end):
             is_next = bool(ranges) and position == ranges[-1].end
@@ -522,7 +522,7 @@ class RangeFile:
             elif not self._start <= position < self._end:
                 self._request(position, position + size)
         current = next((at for at, range_ in enumerate(ranges) if position < range_.end), 0)
-        # The previous range is kept, because two readers of the same file take turns.
+        # Keep the previous range, because two readers of the same file may take turns.
         for _ in range(current - 1):
             ranges.popleft()
         current = min(current, 1)
@@ -577,9 +577,8 @@ def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
 def _os_errors_of(name: str | None) -> Generator[None]:
     """Raises the error of a source as an `OSError` that names the source.
 
-    An `OSError` keeps its class. The error is raised unchanged in two cases: if the class is not built in, because
-    such a class may take other arguments, and if the error has a hint, because such an error already names the
-    source.
+    An `OSError` keeps its class. The error is raised unchanged in two cases: if its class is not built in, because
+    the class may take different arguments, and if it has a hint, because it then already names the source.
     """
     try:
         yield
@@ -597,7 +596,7 @@ def _os_errors_of(name: str | None) -> Generator[None]:
 
 
 def _first_line(text: str) -> str:
-    """Returns the first line. The other lines may list thousands of directories searched for a library."""
+    """Returns the first line. The other lines may list thousands of directories that were searched for a library."""
     return text.partition("\n")[0]
 
 

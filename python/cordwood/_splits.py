@@ -18,7 +18,7 @@ from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable
 
 InStore: TypeAlias = RangeReadable | FsspecFile | tuple[ObjectStore, str]
-"""A file in a store that is given as an object, not as a URL."""
+"""A file in a store, passed as an object instead of a URL."""
 
 
 def plan_splits(
@@ -36,8 +36,8 @@ def plan_splits(
     read, unless you pass `dialect`. Several remote files are read in parallel. A log of a dialect with log numbers or
     compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts, so it becomes a single range.
 
-    If several names refer to the same file, for example through a link, the file is cut only once, under the first
-    name. A repeated URL is also cut only once. A file in a directory is cut only if it is a log.
+    If several names refer to the same file, for example through a link, the file is cut only once, under its first
+    name. The file at a repeated URL is also cut only once. A file in a directory is cut only if it is a log.
 
     Args:
         sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these and of objects in
@@ -77,7 +77,7 @@ def plan_splits(
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
     if dialect or log_number is not None or compression:
-        # Creating a reader here raises an error for options that no reader of the splits would accept.
+        # Creating a reader here raises an error for options that readers of the splits would not accept.
         Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 
@@ -115,9 +115,9 @@ def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Po
 
 
 def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int, LogFormat | None, Position | None]:
-    """Returns where a log starts and ends, its format, and the position at its start.
+    """Returns the start, the end and the format of a log, and the position at its start.
 
-    The length of a remote file is requested once if it is unknown.
+    If the length of a remote file is unknown, it is requested once.
     """
     if file.source is not None or is_url(file.name):
         source = file.source or ranges_of_url(file.name, file.file_len or None, file.version)

@@ -1,4 +1,4 @@
-"""Summarizes one reading of a log for the output of a verb, for `--strict`, and for the exit status."""
+"""Summarizes one reading of a log for a verb's output, for `--strict`, and for the exit status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cordwood.types import (
 )
 
 _HEADER_LEN_MIN = 7
-"""The length of the shortest header. Fewer bytes between two regions are the trailer of a block."""
+"""The length of the shortest header. If there are fewer bytes between two regions, they are a block's trailer."""
 
 
 _HIDES_NO_DATA = {
@@ -32,7 +32,7 @@ _HIDES_NO_DATA = {
 def suspect_regions(report: Report) -> list[SkippedRegion]:
     """Returns the listed regions in which records may have been lost: damage, zeros and a torn tail.
 
-    Zeros at the end are not included if they are regarded as padding.
+    Zeros at the end are left out if they are regarded as padding.
     """
     zeros = zeros_of(report)
     end_offset = zeros.offset if zeros and zeros.is_padding else report.outcome.offset + 1
@@ -40,12 +40,12 @@ def suspect_regions(report: Report) -> list[SkippedRegion]:
 
 
 def zeros_inside_text(length: int) -> str:
-    """Describes how many zeros are followed by a record, and where the zeros may come from."""
+    """Describes how many zeros precede a record, and where the zeros may come from."""
     return f"{quantity(length, 'byte')} of zeros before more records: never written, or lost"
 
 
 ZEROS_ARE = "space that was never written, or data that was lost"
-"""The possible origin of zeros at the end of a file."""
+"""The possible origins of zeros at the end of a file."""
 
 
 class ZerosAtEnd(NamedTuple):
@@ -69,9 +69,9 @@ class ZerosAtEnd(NamedTuple):
 def zeros_at_end(
     offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool = False
 ) -> ZerosAtEnd | None:
-    """Returns the zeros at the end of a log, which start at this offset, or `None` if there are no zeros.
+    """Returns the zeros at the end of a log, which start at this offset, or `None` if there are none.
 
-    Zeros that follow damage are not regarded as padding, but as part of a record that never reached the disk.
+    Zeros after damage are not regarded as padding, but as part of a record that never reached the disk.
     """
     if offset is None:
         return None
@@ -117,7 +117,7 @@ def is_torn(report: Report) -> bool:
 
 
 def is_empty_run(report: Report) -> bool:
-    """Checks whether a log is empty and has the name of a run's log."""
+    """Checks whether a log is empty and is named like a run's log."""
     # Reading can also stop at damage before the first record.
     return not report.skipped and dialect_of_empty_run(report.path or "", report.outcome.offset) is not None
 
@@ -140,7 +140,7 @@ def has_no_dialect(report: Report) -> bool:
 def report_of(reader: Reader, record_count: int) -> Report:
     """Returns the report of a reading that returned this many records.
 
-    In this report, `salvaged_count` is the number of records after damage in their block, which LevelDB drops.
+    In this report, `salvaged_count` is the number of records after damage in the same block, which LevelDB drops.
     """
     left_out_count, len_by_reason = left_out(reader)
     return Report(
@@ -162,7 +162,7 @@ def report_of(reader: Reader, record_count: int) -> Report:
 def _shows_flip(regions: Sequence[SkippedRegion]) -> bool:
     """Checks whether a flipped bit outside a length explains a region.
 
-    Headers have different lengths in different dialects. If the dialect is wrong, bytes can look as if a bit of a
+    Headers have different lengths in different dialects, so in the wrong dialect, bytes can look as if a bit of a
     length were flipped. A flipped bit outside a length confirms the dialect.
     """
     flips = (region.bit_flip for region in regions)

@@ -1,4 +1,4 @@
-"""Formats the names of sources, quantities and bytes as text that cannot control a terminal."""
+"""Formats source names, quantities and bytes as text that cannot control a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def quantity(count: int, noun: str) -> str:
 
 
 def damaged_text(paths: Sequence[str]) -> list[str]:
-    """Returns a list with a text that states how many logs are damaged and names the first, or an empty list."""
+    """Returns a list of one text, which states how many logs are damaged and names the first, or an empty list."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return [f"{len(paths):,} damaged: {display_name(paths[0])}{more}"] if paths else []
 

@@ -15,7 +15,7 @@ the record starts.
 3
 """
 
-# Type checkers also run where Beam is not installed. Where Beam is missing, its types are unknown.
+# Type checkers also run where Beam is not installed, and its types are unknown there.
 # pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from cordwood.typing import CompressionName, DecoderName, DialectName
 if TYPE_CHECKING:
 
     class PTransform:
-        """Stands in for Beam's class when type checkers run without Beam."""
+        """Stands in for Beam's class when a type checker runs without Beam."""
 
         def __or__(self, right: Any) -> Any: ...
         def __ror__(self, left: Any) -> Any: ...
@@ -125,7 +125,7 @@ class _Log(NamedTuple):
             yield SimpleNamespace(cordwood_path=self.path, **methods)
 
     def _decompressed(self, file: Any, size: int) -> bytes:
-        """Returns the next bytes of a file that Beam decompresses. Beam does not report a file that is cut short.
+        """Returns the next bytes of a file that Beam decompresses. Beam does not report that a file is cut short.
 
         Raises:
             EOFError: The file is cut short.
@@ -212,7 +212,7 @@ class _Detect(beam.DoFn):
 
 
 def _matches(pattern: str) -> list[Any]:
-    """Returns the `FileMetadata` of a file or of all files that match a pattern.
+    """Returns the `FileMetadata` of a file, or of all files that match a pattern.
 
     If the name of a file equals the pattern itself, only this file is returned.
 
@@ -239,7 +239,7 @@ def _is_local(path: str) -> bool:
 
 
 _TRACKER = beam.DoFn.RestrictionParam()
-"""The default value that marks the parameter through which a runner passes the restriction tracker."""
+"""The default value that tells runners to pass the restriction tracker as this parameter."""
 
 
 class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
@@ -353,7 +353,7 @@ def _damage(log: _Log, skipped: Iterable[SkippedRegion]) -> Iterator[Any]:
 
 
 def _count(name: str, number: int) -> None:
-    """Adds to a counter. Called once per range, because each call takes as long as processing a record."""
+    """Adds to a counter. Call this once per range, because each call takes as long as processing a record."""
     Metrics.counter("cordwood", name).inc(number)
 
 
@@ -361,14 +361,14 @@ class ReadAllFromLog(PTransform):
     """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
 
     A path that ends in `/` refers to all files in that directory. A `FileMetadata` as returned by `fileio.MatchAll`
-    is always read as a single file, even if the file's name contains wildcard characters. Each file is read up to the
-    length that the file had when it was found.
+    is always read as a single file, even if the file's name contains wildcard characters. Each file is read up to its
+    length at the time when it was found.
 
     Segmented logs are refused. The files of a segmented log are also refused unless you name each of them, because a
     missing file would not be noticed.
 
-    The namespace `cordwood` has three counters. `records` is the number of records, `record_bytes` is the number of
-    bytes in these records, and `skipped_bytes` is the number of bytes of all regions in the output `damage`.
+    The namespace `cordwood` has three counters. `records` is the number of records, `record_bytes` is their number of
+    bytes, and `skipped_bytes` is the number of bytes in all regions of the output `damage`.
 
     Args:
         desired_bundle_size: The number of bytes of a log in each range that a worker reads. This number is rounded
@@ -378,18 +378,18 @@ class ReadAllFromLog(PTransform):
             split, and neither can a log in a dialect with log numbers. A compressed file that ends early raises an
             `EOFError` under every policy. Default: `"auto"`, which chooses the decompression by file name extension.
         with_filename: Whether each element is a tuple of the path and the record or list. Default: `False`.
-        as_batches: With `True`, an element is a list of records of about 256 KiB, which takes half of the time. With
-            `"arrow"`, an element is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
-            Default: `False`, in which case each element is a record.
+        as_batches: With `True`, an element is a list of records of about 256 KiB in total, which takes half the time.
+            With `"arrow"`, an element is a `pyarrow.RecordBatch` of the same size with the columns `offset` and
+            `record`. Default: `False`, in which case each element is a record.
         decode: The kind of records, as for `cordwood.scan`. If `decode` is given, an element is a
             `pyarrow.RecordBatch` of decoded records. With `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges
-            are not cut again. With other values, one worker reads the whole log, because a row may depend on other
-            records. Under a policy other than `"raise"`, the counter `left_out` counts the records of another kind,
-            up to 1,000 in each range. Default: `None`, which returns records as bytes.
+            are not split further. With other values, one worker reads the whole log, because a row may depend on
+            other records. Under a policy other than `"raise"`, the counter `left_out` counts the records of other
+            kinds, up to 1,000 in each range. Default: `None`, which returns records as bytes.
         columns: The columns with `decode`, as for `cordwood.scan`. Default: `None`.
         schema: The schema with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in JSON,
             you must pass a schema, because all logs must have the same columns. Default: `None`.
-        with_damage: Whether the result is a `LogOutputs`, which contains the elements and the regions that were not
+        with_damage: Whether to return a `LogOutputs`, which contains the elements and the regions that were not
             returned. Default: `False`.
         dialect: Same as for `cordwood.Reader`. Default: `None`, which detects the dialect of each file.
         on_corruption: How to treat damage, as for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default:
@@ -466,7 +466,7 @@ class ReadAllFromLog(PTransform):
         Returns:
             A `PCollection`, or the `LogOutputs`.
         """
-        # One worker lists the files. Many workers detect the formats of the files.
+        # One worker lists the files, and many workers detect their formats.
         files = pcoll | "Match" >> beam.ParDo(_Match()) | "Reshuffle" >> beam.Reshuffle()
         logs = files | "Detect" >> beam.ParDo(self._detect)
         outputs = logs | "Read" >> beam.ParDo(self._read).with_outputs(_DAMAGE, main="batches")
@@ -493,7 +493,7 @@ def _check_text(name: str, path: object) -> None:
 
 
 def _check(table: dict[str, Any]) -> None:
-    """Rejects options that a scan would reject, and options that could give two logs different columns."""
+    """Rejects options that a scan would reject, and options with which two logs could have different columns."""
     scan(b"", **table)
     if table["schema"] is None and PAYLOADS[table["decode"]].columns is None:
         raise ValueError(f"the columns of {table['decode']!r} depend on the records: pass schema")
@@ -614,9 +614,9 @@ class WriteToLog(PTransform):
     """Writes the records of a `PCollection` to new logs, one for each shard, and returns the paths of the logs.
 
     The logs get their final names once all of them are complete. A bundle that fails and is retried leaves no
-    duplicate records and no partial logs. On a local file system, the logs and their directory entries have then been
-    synced to the disk. Existing logs with such names are removed first. A `PCollection` without records produces an
-    empty log.
+    duplicate records and no partial logs. On a local file system, the logs and their directory entries have been
+    synced to the disk by then. Existing logs with such names are removed first. A `PCollection` without records
+    produces an empty log.
 
     Each window of an unbounded `PCollection` has its own logs. The logs of a window are complete once the watermark
     has passed the end of the window. The logs of a window replace only existing logs with the same names.
@@ -624,10 +624,10 @@ class WriteToLog(PTransform):
     Args:
         file_path_prefix: The start of the paths of the logs, on one of Beam's file systems.
         file_name_suffix: The end of the paths of the logs, such as `".log"`. Default: `""`.
-        num_shards: The number of logs. Default: 0. In this case, the runner decides, and each window has one log.
-        shard_name_template: The middle of the paths of the logs. `S` is replaced by a digit of the shard's number,
-            `N` by a digit of the number of shards, and `W` by the window. With `""`, there is one log. Default:
-            `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
+        num_shards: The number of logs. Default: 0, which lets the runner decide, and gives each window one log.
+        shard_name_template: The middle part of the paths of the logs. `S` is replaced by a digit of the shard's
+            number, `N` by a digit of the number of shards, and `W` by the window. With `""`, there is one log.
+            Default: `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
         triggering_frequency: The length of the windows of an unbounded `PCollection`, in seconds. Default: `None`,
             which keeps the windows of the `PCollection`. The global window is refused, because it never ends.
         dialect: Same as for `cordwood.Writer`. Default: `None`, which means `"leveldb"`.
@@ -635,7 +635,7 @@ class WriteToLog(PTransform):
 
     Raises:
         TypeError: A path is not a string. When the pipeline runs, this is also raised if a record is not `bytes`.
-        ValueError: `file_path_prefix` contains `*`, `?` or `[`, and Beam would not find the files again. The template
+        ValueError: `file_path_prefix` contains `*`, `?` or `[`, so Beam would not find the files again. The template
             has no `S`, or no `W` for windows. An option has an invalid value.
 
     >>> import apache_beam, cordwood

@@ -27,11 +27,11 @@ from cordwood.types import Hint, PayloadReason, Reason
 class CordwoodError(Exception):
     """The base class of all exceptions in this module.
 
-    `str(error)` starts with the path. The attribute `hint` gives advice, which a traceback spells out.
+    `str(error)` starts with the path. The attribute `hint` is advice, which a traceback shows in words.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset of the fault, in bytes. For a region, it is the offset of the first byte. 0 if the
+        offset: The file offset of the fault, in bytes. For a region, this is the offset of the first byte. 0 if the
             fault concerns the whole file.
         message: The fault, without the path.
         hint: Advice on how to proceed, or `None`.
@@ -52,7 +52,7 @@ class CordwoodError(Exception):
         """Creates an error with these attributes. The other attributes of its class keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
-        # The argument includes the path because other programs build new errors from the arguments. For example,
+        # The argument contains the path because other programs build new errors from the arguments. For example,
         # Apache Beam does so to add the name of a step.
         super().__init__(str(self))
         if hint is not None:
@@ -98,7 +98,7 @@ class _RegionError(CordwoodError):
 class CorruptionError(_RegionError):
     """A log contains bytes that no complete write can have produced.
 
-    The reader stays usable, and its next step continues after these bytes. `pack` also raises this error for an
+    The reader stays usable, and its next read continues after these bytes. `pack` also raises this error for an
     incomplete record at the end, and for zeros that are not padding.
 
     Attributes:
@@ -106,7 +106,7 @@ class CorruptionError(_RegionError):
         offset: The file offset of the first affected byte.
         length: The number of affected bytes, starting at `offset`.
         reason: The reason, as in `SkippedRegion.reason`.
-        stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`. Otherwise `None`.
+        stored_crc: The checksum stored in the file, if the reason is `checksum_mismatch`. Otherwise `None`.
         computed_crc: The checksum of the data, if the reason is `checksum_mismatch`. Otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -142,7 +142,7 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to a different log than the file's name or `log_number` states.
+    """A file to be salvaged belongs entirely to a log other than the one in its name or in `log_number`.
 
     To read the other log, call `cordwood.open(path, log_number=error.other_log_number)`.
 
@@ -160,10 +160,10 @@ class OtherLogError(CordwoodError):
 class RecordTooLargeError(_RegionError):
     """A record is longer than `record_len_max`.
 
-    A `Reader` stays usable, and its next step continues after the record.
+    A `Reader` stays usable, and its next read continues after the record.
 
-    A reader of a compressed log also raises this error for a record that decompresses to too many bytes, under every
-    policy. The reader then stays before the record, and each further attempt to read raises the same error. See
+    Under every policy, a reader of a compressed log also raises this error for a record that decompresses to too many
+    bytes. The reader then stays before the record, and each further attempt to read raises the same error. See
     `Reader`.
 
     A `Writer` does not write a record that is longer than its `record_len_max`, and stays usable. In this case,
@@ -247,7 +247,7 @@ class LogTruncatedError(_ChangedError):
     """A log ends before the offset at which reading should start, or starts after this offset.
 
     The offset is the `start` of a reader, the target of a `seek`, or the offset that a follower has reached. The file
-    was cut short, or it was replaced by another file, in which the offset has no meaning. A segmented log may start
+    was cut short, or was replaced by another file, in which the offset has no meaning. A segmented log may start
     after the offset because its oldest segments were pruned. In this case, `first_offset` is the offset at which the
     log starts.
 
@@ -291,9 +291,9 @@ class LogChangedError(CordwoodError):
 class LogRotatedError(_ChangedError):
     """The path of a followed log now names another file or no file, and all records of the old file were returned.
 
-    If more records are written to the old file, the follower's next step returns them. To read the new file, start a
-    new follower. With `on_rotation="reopen"`, the same follower continues with the new file. A file that had the path
-    only between two polls is missed.
+    If more records are written to the old file, the follower's next read returns them. To read the new file, start a
+    new follower. With `on_rotation="reopen"`, the same follower continues with the new file. A file that was at the
+    path only between two polls is missed.
 
     Attributes:
         path: The path of the log.
@@ -329,7 +329,7 @@ _WORDS = {
     "plan_splits take directories",
     Hint.OTHER_NAME: "give the new log another name",
 }
-"""The text of each hint, which is added to the exception as a note."""
+"""The text of each hint, which is added as a note to exceptions."""
 
 
 def _add_hint(error: BaseException, hint: Hint) -> None:

@@ -1,4 +1,4 @@
-"""The types of the values that cordwood returns, such as formats, reports and skipped regions.
+"""The types of values that cordwood returns, such as formats, reports and skipped regions.
 
 The string values of the enums are stable. All other types are named tuples. You can construct, compare, hash, copy,
 pickle and match their values.
@@ -30,7 +30,7 @@ class DetectedDialect(str):
     __slots__ = ()
 
     def __new__(cls, name: DialectName) -> Self:
-        """Marks the name of a dialect as detected."""
+        """Marks a dialect's name as detected."""
         return super().__new__(cls, name)
 
 
@@ -61,8 +61,8 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves that the
-            length is wrong.
+        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves the length
+            wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
@@ -71,15 +71,16 @@ class Reason(StrEnum):
         ZERO_HEADER: A header of zeros, followed by bytes that are not zero. Such a header should be followed by zeros
             up to the end of the block.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
-        TOO_LARGE_REST: The rest of a record that was too large.
+        TOO_LARGE_REST: The rest of a record that is too large.
         ZERO_FILL: Zeros up to the end of the block or the file. The zeros may be unwritten space, padding, or lost
             data.
-        NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine reads these bytes.
-        EMPTY_FIRST: An empty first fragment that is not followed by the rest of its record. Old versions of LevelDB
-            wrote such fragments. No data is missing.
+        NONZERO_TRAILER: The last bytes of a block, which are too few for a header, are not zero. No engine reads
+            these bytes.
+        EMPTY_FIRST: An empty first fragment without the rest of its record. Old versions of LevelDB wrote such
+            fragments. No data is missing.
         TORN_TAIL: An incomplete record at the end, such as one left by a crash.
         FILE_HEADER: The first bytes of a file of this dialect.
-        UNKNOWN_VERSION: The file header states an unknown version. The records after the header are still read.
+        UNKNOWN_VERSION: The file header has an unknown version. The records after the header are still read.
         BAD_FILE_HEADER: The file does not start with a valid file header, or the first record proves that the version
             in the header is wrong.
         METADATA: A record that the engine wrote for its own use.
@@ -87,12 +88,14 @@ class Reason(StrEnum):
         IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
         END_TRAILER: The header that marks the end of a closed log.
         STALE: The rest of an older log in a recycled file, after the end of this log.
-        LOST_WRITE: A part of an older log in the middle of this one. The data written here never reached the disk.
+        LOST_WRITE: A part of an older log in the middle of this log. The data that was written here never reached the
+            disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
-        BAD_CONTAINER: A container of records in a packed log that has a form no writer produces. No record in the
+        BAD_CONTAINER: A container of records in a packed log, in a form that no writer produces. No record in the
             container is returned.
-        MISSING_SEGMENT: Bytes of a segmented log that are in none of its files. A file was removed or cut short.
+        MISSING_SEGMENT: Bytes of a segmented log that are not in any of its files, because a file was removed or cut
+            short.
         GROWN_SEGMENT: The part of a file in a segmented log that extends past the start of the next file.
         NOT_READ: The bytes after the damage at which reading stopped because the policy is `"stop"`.
     """
@@ -139,14 +142,14 @@ class Hint(StrEnum):
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
-        CHECK_OFFSET: Check the offset that you passed to `seek`. If no record starts at this offset, the log is not
-            damaged.
+        CHECK_OFFSET: Check the offset that you passed to `seek`. If no record starts at this offset, the error does
+            not show that the log is damaged.
         RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Both readers and writers need a higher
-            limit for records above 1 GiB.
+            limit for records longer than 1 GiB.
         LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records that do not fit in memory.
         NAME_DIALECT: If you are sure that the file is a log, pass `dialect`.
         NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or no `dialect`.
-        NAME_LOG_NUMBER: Pass the `log_number` that the fragments carry.
+        NAME_LOG_NUMBER: Pass the `log_number` that the fragments contain.
         OMIT_LOG_NUMBER: Pass no `log_number`, or a `dialect` that has one.
         OMIT_COMPRESSION: Pass no `compression`, or a `dialect` that has one.
         ENABLE_ZSTD: Use a build with zstd.
@@ -157,7 +160,7 @@ class Hint(StrEnum):
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
         START_AT_FIRST_OFFSET: Start at `first_offset`. All earlier records are gone.
-        START_AGAIN: Read from the start. The log is not the same one that was read before.
+        START_AGAIN: Read from the start. The log is not the one that was read before.
         OWN_DIRECTORY: Give the segmented log a directory of its own.
         SEGMENT_LEN: To append to a segmented log, pass `segment_len`.
         READ_DIRECTORY: Call a function that reads all logs in a directory.
@@ -193,8 +196,7 @@ class Severity(StrEnum):
 
     Attributes:
         INFO: The region is not damaged. Such a region is padding, an engine's metadata, or bytes that the options
-            exclude. Zeros (`Reason.ZERO_FILL`) may be unwritten space or lost data, and the file does not show which
-            of the two.
+            exclude. Zeros (`Reason.ZERO_FILL`) may be unwritten space or lost data. The file does not show which.
         TORN_TAIL: The incomplete end of a file.
         CORRUPTION: Bytes that no complete write can have produced, or a record that exceeds a limit. The option
             `on_corruption` decides how a reader treats such regions.
@@ -210,7 +212,7 @@ class OutcomeKind(StrEnum):
 
     Attributes:
         UNFINISHED: Reading is not finished. There may be more records.
-        CLEAN: Reading reached the end of the file or the range, and the last record is complete.
+        CLEAN: Reading reached the end of the file or the range, and did not end inside an incomplete record.
         TORN_TAIL: Reading ended in an incomplete record, such as one left by a crash.
         STOPPED: Reading stopped at damage because the policy is `"stop"`.
     """
@@ -222,19 +224,19 @@ class OutcomeKind(StrEnum):
 
 
 class WaitReason(StrEnum):
-    """Why a follower has no record yet.
+    """Why a follower has not returned another record yet.
 
     Attributes:
         IDLE: Everything in the file has been returned.
         INCOMPLETE: The next record is incomplete. The record is still being written, or its writer was killed.
-        ZEROS: The next bytes are zeros: space that a writer has preallocated, or a hole that is still to be filled.
-        STALE: The next bytes may be left over from an older log that this log overwrites. The bytes carry the number
-            of another log, or look damaged in a log that has a number. If no record is ever returned, the file may
-            have been renamed. Readers take the log's number from the file's name.
-        SUSPECT: The next bytes look damaged. The bytes are read again before damage is reported.
+        ZEROS: The next bytes are zeros, either space that a writer has preallocated, or a hole that will be filled
+            later.
+        STALE: The next bytes may be left over from an older log that this log overwrites. The bytes belong to another
+            log, or look damaged in a log that has a number. If no record is ever returned, the file may have been
+            renamed. Readers take the log's number from the file's name.
+        SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The next bytes are the rest of a block whose damage has been reported. Reading continues at the next
-            block. After damage at the start of the file, reading continues once later bytes show which log the file
-            contains.
+            block. After damage at the start of the file, reading continues once later bytes identify the log.
     """
 
     IDLE = "idle"
@@ -246,7 +248,7 @@ class WaitReason(StrEnum):
 
 
 class FragmentPart(StrEnum):
-    """The part of a fragment that a byte belongs to, or the file header.
+    """The part of a fragment that contains a byte, or the file header.
 
     Attributes:
         CHECKSUM: The masked checksum, in bytes 0 to 3 of the header.
@@ -284,9 +286,9 @@ class FragmentKind(StrEnum):
         WAL_SYNC_FIRST: A `FIRST` fragment with the number and the synced offset: type 10.
         WAL_SYNC_MIDDLE: A `MIDDLE` fragment with the number and the synced offset: type 11.
         WAL_SYNC_LAST: A `LAST` fragment with the number and the synced offset: type 12.
-        SET_COMPRESSION: States how the records of a RocksDB log are compressed: type 9.
-        TIMESTAMP_SIZES: States the lengths of timestamps in a RocksDB log: types 10 and 11.
-        PREDECESSOR: States which log a RocksDB log continues: types 130 and 131.
+        SET_COMPRESSION: A statement of how a RocksDB log's records are compressed: type 9.
+        TIMESTAMP_SIZES: The lengths of the timestamps in a RocksDB log: types 10 and 11.
+        PREDECESSOR: The log that a RocksDB log continues: types 130 and 131.
         PACKED_FULL: A container of records, in a packed log: type 0x40.
         PACKED_FIRST: The first part of a container: type 0x42.
         PACKED_MIDDLE: A middle part of a container: type 0x44.
@@ -337,7 +339,7 @@ class PayloadReason(StrEnum):
         TRUNCATED: The record, or a field in it, ends inside a number or a string.
         BAD_VARINT: A variable-length number does not end.
         NON_CANONICAL: A field has a form that engines read but never write, such as a number with unnecessary bytes.
-        UNKNOWN_TAG: A tag is unknown to the engine, or is not allowed in this kind of record.
+        UNKNOWN_TAG: The engine does not know a tag, or does not allow the tag in this kind of record.
         BAD_LENGTH: The length of a field does not match its content.
         BAD_KEY: An internal key is too short to contain a sequence number and a type.
         WRONG_COUNT: The number of operations in the batch differs from the number in its header.
@@ -345,7 +347,7 @@ class PayloadReason(StrEnum):
         MISSING_FIELD: A required field of a protocol buffer is missing.
         NOT_UTF8: A string is not valid UTF-8.
         RESERVED_NAME: A property of an entity has a reserved name: `__key__` or `__other_fields__`.
-        TOO_DEEP: The record has more levels of nesting than any program writes.
+        TOO_DEEP: The record is nested more deeply than any program writes.
         TOO_LARGE: A value is too large for the format, or an integer in JSON has more digits than Python accepts.
     """
 
@@ -388,7 +390,7 @@ class BitFlip(NamedTuple):
     Attributes:
         offset: The file offset of the byte.
         bit: The position of the bit in the byte: 0 is the lowest, 7 the highest.
-        part: The part of the fragment that the byte belongs to, or the file header.
+        part: The part of the fragment that contains the byte, or the file header.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -407,7 +409,7 @@ class BitFlip(NamedTuple):
 
 
 class SkippedRegion(NamedTuple):
-    """The bytes `[offset, end_offset)` of a file that were not returned as a record, and the reason why.
+    """The bytes `[offset, end_offset)` of a file, which were not returned as a record, and the reason why.
 
     `Reader.skipped`, `Follower.skipped` and `Report.skipped` list these regions. `str(region)` describes a region in
     a sentence.
@@ -416,13 +418,13 @@ class SkippedRegion(NamedTuple):
         offset: The file offset of the first byte.
         end_offset: The file offset after the last byte.
         reason: Why these bytes were not returned.
-        stored_crc: The checksum that the file states, if the reason is `checksum_mismatch`. Otherwise `None`.
+        stored_crc: The checksum stored in the file, if the reason is `checksum_mismatch`. Otherwise `None`.
         computed_crc: The checksum of the data, if the reason is `checksum_mismatch`. Otherwise `None`.
-        stated_len: The length in bytes that the header states, if the reason is `bad_length`. Otherwise `None`.
+        stated_len: The length in the header, in bytes, if the reason is `bad_length`. Otherwise `None`.
         type_byte: The type byte, if the reason is `unknown_kind`, `ignored_kind`, `metadata` or `bad_metadata`.
             Otherwise `None`.
-        version: The version that the file header states, if the reason is `unknown_version`. Otherwise `None`.
-        bit_flip: The single flipped bit that explains the region, if `verify` or `salvage` found one. If you pass
+        version: The version in the file header, if the reason is `unknown_version`. Otherwise `None`.
+        bit_flip: The single flipped bit that explains the region, if `verify` or `salvage` found one. With
             `repair_bit_flips`, `salvage` flips the bit back.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -497,7 +499,7 @@ class Outcome(NamedTuple):
 
 
 class NotYet(NamedTuple):
-    """Where a follower waits, and why it has no record yet. `Follower.waiting` returns it.
+    """Where a follower is waiting, and why it has not returned another record yet. `Follower.waiting` returns it.
 
     Use it to distinguish an idle writer from a stuck one.
 
@@ -535,13 +537,14 @@ class Fragment(NamedTuple):
         kind: The kind of the fragment: `"full"`, `"first"`, `"trailer"`, ...
         block: The index of the block that contains the fragment, from 0.
         type_byte: The type byte. `None` if there is no header.
-        payload_len: The length of the payload in bytes that the header states, even if it is wrong. `None` if there
+        payload_len: The length of the payload in bytes, as stated in the header, even if it is wrong. `None` if there
             is no header.
-        stored_crc: The unmasked checksum that the header states. `None` if there is no header.
+        stored_crc: The unmasked checksum in the header. `None` if there is no header.
         computed_crc: The checksum computed from the bytes. `None` if the fragment extends past the end of the block
             or the file.
-        log_number: The number of the log, if headers of this type carry one. Otherwise `None`.
-        synced_offset: The offset up to which the file was synced, if headers of this type state it. Otherwise `None`.
+        log_number: The number of the log, if headers of this type contain it. Otherwise `None`.
+        synced_offset: The offset up to which the file was synced, if headers of this type contain it. Otherwise
+            `None`.
         reason: Why these bytes were not returned as part of a record. `None` for trailers, and for bytes that were
             returned.
         record_offset: The file offset of the record that contains the fragment, if that record was returned.
@@ -585,7 +588,7 @@ class Fragment(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A summary of the contents of a log and its damage. `verify` and `salvage` return it.
+    """A summary of a log's contents and damage. `verify` and `salvage` return it.
 
     Comparing two reports ignores their paths. Notebooks display a report as a table.
 
@@ -597,7 +600,7 @@ class Report(NamedTuple):
             the offset at which the log ends. `None` if the length is unknown because an object with `read` was not
             read to its end.
         outcome: How reading ended.
-        len_by_reason: For each reason that occurs, the number of bytes in its regions, including regions that are not
+        len_by_reason: The number of bytes in the regions with each reason that occurs, including regions that are not
             listed.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
@@ -606,21 +609,21 @@ class Report(NamedTuple):
         repaired_count: The number of records that `salvage` wrote with a bit flipped back. 0 without
             `repair_bit_flips`.
         skipped: The first 100,000 regions that were not returned, in order of offset. If one flipped bit explains a
-            region, the region has a `bit_flip`. Adjacent regions are merged if their reasons are the same in all
-            details and no flipped bit explains either region.
+            region, the region has a `bit_flip`. Adjacent regions are merged if they have the same reason, with the
+            same details, and no flipped bit explains either region.
         repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each fragment is listed as
             the region that a reader would skip, with its `bit_flip`. Such a fragment may be a part of a record,
             metadata of the engine, the file header, or the trailer of a closed log.
-        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If so,
-            the file's name or `log_number` states a different number. Either the file was recycled and no record has
-            been written to the new log yet, or the file was renamed or copied.
+        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If
+            this is not `None`, it differs from the number in the file's name or in `log_number`. Either the file was
+            recycled and no record has been written to the new log yet, or the file was renamed or copied.
         not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`.
-            `"synced_offsets"` are the offsets up to which the file was synced, which some Pebble records state.
+            `"synced_offsets"` are the offsets up to which the file was synced, which some Pebble records contain.
             `"bad_metadata"` is metadata in a form that no engine writes, and `"ignored_kinds"` is metadata of an
             unknown type. `"timestamp_sizes"` and `"predecessor"` are metadata records of RocksDB. These records are
-            not kept if they follow damage in their block, or if they are damaged and one flipped bit shows their
-            contents. Without `"timestamp_sizes"`, RocksDB mistakes keys with timestamps for keys without timestamps.
-            `"version_edit"` is an edit of a MANIFEST without which no engine opens the database.
+            not kept if they follow damage in the same block, or if they are damaged and a single flipped bit reveals
+            their contents. Without `"timestamp_sizes"`, RocksDB treats keys with timestamps as keys without
+            timestamps. `"version_edit"` is an edit of a MANIFEST without which no engine opens the database.
         dialect_known: Whether the dialect was detected or passed as an option. If the dialect could not be detected,
             the log was read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
@@ -655,7 +658,7 @@ class Report(NamedTuple):
 
         A torn tail does not count as damage.
         """
-        # The lengths do not show all damage, because a region may be empty, such as one of `Reason.GROWN_SEGMENT`.
+        # The lengths do not show all damage, because a region may be empty, for example with `Reason.GROWN_SEGMENT`.
         is_damaged = any(Reason(reason).severity is Severity.CORRUPTION for reason in self.len_by_reason)
         return not is_damaged and not self.repaired
 
@@ -726,10 +729,10 @@ class Stat(NamedTuple):
         middle_count: The number of MIDDLE fragments of the records.
         last_count: The number of LAST fragments of the records.
         container_count: The number of containers in a packed log. Each container consists of one or more of the
-            fragments counted above.
+            fragments that are counted above.
         container_len: The stored length of the containers in bytes, without headers.
         packed_count: The number of records in containers.
-        packed_len: The number of bytes of data in the records in containers.
+        packed_len: The number of bytes of data in these records.
         trailer_len: The number of bytes in trailers, which are the ends of blocks that are too short for a header.
         skipped_len: The number of bytes that were not returned, for any reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
@@ -845,19 +848,18 @@ class ProblemKind(StrEnum):
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
         CURRENT_CRLF: `CURRENT` ends with CR LF. Git on Windows may have changed the line end.
-        CURRENT_OTHER: `CURRENT` has a fault. goleveldb opens the database with this file instead, but LevelDB does
-            not.
+        CURRENT_OTHER: `CURRENT` has a fault. goleveldb uses this file instead, but LevelDB does not.
         MANIFEST_MISSING: The MANIFEST that `CURRENT` or Pebble's marker names is missing.
         MANIFEST_DAMAGED: The named MANIFEST is damaged, or is not a log.
-        MANIFEST_EMPTY: The named MANIFEST is empty, or contains no edit that states a number.
+        MANIFEST_EMPTY: The named MANIFEST is empty, or none of its edits contains a number.
         MANIFEST_INCOMPLETE: The named MANIFEST lacks an edit that every engine needs to open the database.
         MANIFEST_UNKNOWN: The named MANIFEST has an edit that cordwood does not decode, so it is not known which
             tables exist.
         TABLE_MISSING: A table that the MANIFEST lists is missing.
-        TABLE_SHORT: A table is shorter than the MANIFEST states.
-        TABLE_ELSEWHERE: A table is not in this directory. The engine may keep it in another directory.
+        TABLE_SHORT: A table is shorter than stated in the MANIFEST.
+        TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another one.
         LOG_MISSING: A log that the MANIFEST needs is missing.
-        LOG_SHORT: A log is shorter than its synced length, which the MANIFEST states.
+        LOG_SHORT: A log is shorter than its synced length, as stated in the MANIFEST.
         LOG_CUT: A LevelDB log lacks its last writes, or all of its writes, although a newer log has later writes.
             LevelDB does not report this loss. In RocksDB, a log ends in an incomplete record, and a newer log does
             not start with the next write. By default, RocksDB refuses the database, or opens it without the newer
@@ -865,11 +867,11 @@ class ProblemKind(StrEnum):
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. The log may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
-            block. RocksDB refuses the database, drops the writes that follow, or drops only the damaged writes,
-            depending on its `wal_recovery_mode`. Pebble refuses the database, or drops the writes that follow.
-        LOG_BEHIND: The newest log ends before the last sequence number that the MANIFEST states. The sequence numbers
-            in between are `missing_sequences`. The writes with these numbers were lost, for example in a power
-            failure, or RocksDB wrote them without a log.
+            block. Depending on its `wal_recovery_mode`, RocksDB refuses the database, drops the writes that follow,
+            or drops only the damaged writes. Pebble refuses the database, or drops the writes that follow.
+        LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. The numbers in between are
+            `missing_sequences`. The writes with these numbers were lost, for example in a power failure, or bypassed
+            the log in RocksDB.
         LOG_EMPTY: A log has no record. The log is empty or contains only zeros, or the newest log is an older log
             that RocksDB or Pebble is about to overwrite. Either no write has reached the log, or the writes were
             lost.
@@ -922,8 +924,8 @@ class Problem(NamedTuple):
     Attributes:
         kind: The kind of fault or oddity.
         path: The path of the file, which may be missing.
-        missing_sequences: For `LOG_BEHIND`, the first and the last sequence number that no log contains. Otherwise
-            `None`.
+        missing_sequences: For `LOG_BEHIND`, the first and the last of the sequence numbers that no log contains.
+            Otherwise `None`.
     """
 
     kind: ProblemKind
@@ -932,7 +934,7 @@ class Problem(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        """`CORRUPTION` if the engine refuses the database or loses data on opening it. Otherwise `INFO`."""
+        """`CORRUPTION` if the engine refuses to open the database, or loses data by opening it. Otherwise `INFO`."""
         return Severity.INFO if self.kind in _NOTES else Severity.CORRUPTION
 
 
@@ -947,19 +949,19 @@ _NOTES = frozenset(
 
 
 class Database(NamedTuple):
-    r"""A database in a directory, checked as its engine would see it. The contents of tables are not read.
+    r"""A database in a directory, checked from the point of view of its engine. The contents of tables are not read.
 
     Attributes:
         path: The directory.
         engine: The engine, which is determined from the files in the directory.
         manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names. `None` if they name none.
         newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
-            `manifest` has no fault. In the latter case, no other MANIFEST is read.
+            `manifest` has no fault. If `manifest` has no fault, no other MANIFEST is read.
         table_count: The number of tables that `manifest` lists, or `newest_manifest` if `manifest` is unusable.
             `None` if the number is not known.
         problems: The faults, and the oddities worth knowing.
-        log_number_min: A lower bound of the log numbers that the engine reads. The writes of older logs are already
-            in tables. `None` if the number is not known.
+        log_number_min: A lower bound for the numbers of the logs that the engine reads. The writes of older logs are
+            already in tables. `None` if the number is not known.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
     >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
@@ -978,7 +980,7 @@ class Database(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the engine opens the database and loses at most an incomplete last write in the newest log.
+        """Whether the engine opens the database, and loses at most an incomplete last write in the newest log.
 
         Only `info`, `verify` of a directory and `evidence` read the logs. Tables are not read.
         """
@@ -1013,8 +1015,8 @@ class Export(NamedTuple):
         file_len: The number of bytes in these files.
         missing_files: The paths of missing files, and of lists of files that are missing or cannot be read.
         empty_files: The paths of empty files and empty lists of files.
-        stated_entity_count: The number of entities in the files, as stated in the metadata. `None` if not stated.
-        stated_len: The number of bytes in the files, as stated in the metadata. `None` if not stated.
+        stated_entity_count: The number of entities in the files, according to the metadata. `None` if not stated.
+        stated_len: The number of bytes in the files, according to the metadata. `None` if not stated.
         entity_count: The number of entities found in the files. `None` if not all files were read.
 
     >>> from cordwood.types import Export
@@ -1073,12 +1075,12 @@ class Info(NamedTuple):
         log_count_by_payload: The number of logs with each kind of records, according to their first record. The kind
             is one of the values of `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: The number of records that can be read.
-        salvaged_count: The number of these records that start after damage in their block.
+        salvaged_count: How many of these records start after damage in the same block.
         payload_len: The number of bytes of data in the records.
         file_len: The number of bytes in the logs.
         damaged_len: The number of damaged bytes, which are the bytes of severity `CORRUPTION`.
         torn_count: The number of logs that end in an incomplete record.
-        zeros_count: The number of logs that end in zeros other than padding.
+        zeros_count: The number of logs that end in zeros that are not padding.
         zeros_len: The number of zero bytes at the ends of these logs.
         zeros_inside_len: The number of zero bytes that are followed by a record.
         runs: The runs of Weights & Biases, and the runs of SwanLab whose logs are empty.
@@ -1088,9 +1090,9 @@ class Info(NamedTuple):
             in these logs would not be noticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
-        misnamed_logs: The logs whose records all have another log number than the file's name. Each entry consists of
-            the path, the number in the name, and the number in the log.
-        other_file_count_by_format: For each format, the number of files in a directory that are not logs.
+        misnamed_logs: The logs whose records all have a different log number from the one in the file's name. Each
+            entry consists of the path, the number in the file's name, and the number in the log.
+        other_file_count_by_format: The number of files in a directory that are not logs, for each format.
         failures: The files that could not be read, each with its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
     """
@@ -1165,13 +1167,13 @@ class KeyChange(NamedTuple):
         sequence: The sequence number of the operation. `None` if the operation has no number.
         offset: The file offset of the operation's record.
         old_sequence: The sequence number of the operation that put the old value. `None` if this log does not contain
-            it.
+            that operation.
         old_offset: The file offset of the record that contains the old value. `None` if this log does not contain it.
-        is_certain: Whether the old value is certainly the one that this operation replaces. If no old value was
-            found, whether the old value is certainly not in this log. An interruption between the two records, or
-            before this record if no old value was found, makes the result uncertain. An interruption is damage,
-            zeros, a gap in the sequence numbers, a salvaged record, a record that is not a write batch, or an
-            operation that is neither a put nor the deletion of one key.
+        is_certain: Whether this operation certainly replaces the old value. If no old value was found, whether the
+            old value is certainly not in this log. The result is uncertain if there is an interruption between the
+            two records, or before this record if no old value was found. An interruption is damage, zeros, a gap in
+            the sequence numbers, a salvaged record, a record that is not a write batch, or an operation that is
+            neither a put nor the deletion of one key.
     """
 
     key: bytes
@@ -1195,7 +1197,7 @@ class KeyChanges(NamedTuple):
         overwritten: The first 1,000 overwritten values.
         faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
         are_all_followed: Whether the log was searched for the older value of each key. If the log has more than a
-            million different keys, or more than 128 MiB of keys, only the first keys are searched for.
+            million different keys, or more than 128 MiB of keys, the search covers only the first keys.
     """
 
     deleted_count: int
@@ -1229,8 +1231,8 @@ class LogEvidence(NamedTuple):
             is the time of its most recently modified file. `None` for a URL.
         sha256: The SHA-256 of the file, in hexadecimal. For a segmented log, the hash covers all files in order.
             `None` for a URL.
-        is_changed: Whether the file changed while it was read. If the file changed, the report and the SHA-256 may
-            describe different states.
+        is_changed: Whether the file changed while it was read. If so, the report and the SHA-256 may describe
+            different states of the file.
         regions: The first 1,000 skipped regions. Damaged and torn regions come first.
         keys: The deleted and overwritten keys in a log of write batches. `None` for any other log.
         svg: The picture of the log, as `map` draws it.
@@ -1246,5 +1248,5 @@ class LogEvidence(NamedTuple):
     svg: str = ""
 
     def __repr__(self) -> str:
-        # Leaves out the picture, which takes kilobytes, and the regions, which may be many.
+        # Leave out the picture, which takes kilobytes, and the regions, of which there may be many.
         return f"<cordwood.types.LogEvidence: {self.path}, {self.report!r}>"

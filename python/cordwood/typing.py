@@ -1,4 +1,4 @@
-"""Types for annotations: the sources of readers, the sinks of writers, and the names that options accept."""
+"""Types for annotations: sources for readers, sinks for writers, and the names that options accept."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -16,7 +16,7 @@ DialectName: TypeAlias = Literal[
 """The name of a dialect, which defines how the bytes of a log are laid out. `cordwood.Reader` explains each name."""
 
 CompressionName: TypeAlias = Literal["zstd"]
-"""The name of the method by which each record in a log is compressed."""
+"""The name of the method that compresses each record in a log."""
 
 ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
 """The name of a column in a table of records. `cordwood.scan` describes each column."""
@@ -50,7 +50,7 @@ class Readable(Protocol):
             size: The maximum number of bytes to read.
 
         Returns:
-            At most `size` bytes. An empty result (`b""`) means that the end of the file was reached.
+            At most `size` bytes. An empty result (`b""`) means the end of the file.
         """
         ...
 
@@ -59,10 +59,10 @@ class Writable(Protocol):
     """An object that accepts the bytes of a file in pieces."""
 
     def write(self, data: memoryview, /) -> int | None:
-        """Writes all of the bytes, or only the first few.
+        """Writes all of the bytes, or only the first few of them.
 
         Args:
-            data: The bytes, which are read-only. You may keep a reference to the bytes, because they never change.
+            data: The bytes, which are read-only. You may keep a reference to them, because they never change.
 
         Returns:
             The number of bytes written. `None` means all of them.
@@ -103,8 +103,8 @@ class ArrowStreamExportable(Protocol):
 class RangeReadable(Protocol):
     """A file from which any range can be read, such as an object in a store.
 
-    The file may have an attribute `name`, a `str` that errors and reports show. Several threads call `read_range` at
-    the same time to read ahead.
+    The file may have an attribute `name`, which is a `str` for errors and reports. Several threads call `read_range`
+    at the same time to read ahead.
     """
 
     def size(self) -> int:

@@ -1,4 +1,4 @@
-"""The limits of the lists and values in evidence."""
+"""Limits for the lists and values in evidence."""
 
 DETAILED_MAX = 50
 """Regions, keys and pictures are kept for at most this many logs."""
@@ -10,4 +10,4 @@ KEY_LEN_MAX = 256
 FOLLOWED_MAX = 1_000_000
 """The values of at most this many keys of a log are tracked."""
 FOLLOWED_LEN_MAX = 128 << 20
-"""The tracked keys have at most this many bytes in total."""
+"""The maximum total length of the tracked keys in bytes."""

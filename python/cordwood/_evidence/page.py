@@ -1,7 +1,7 @@
 """Formats evidence as an HTML page and as JSON.
 
 Names, keys and messages come from untrusted files, so all text is escaped. Control characters and bidirectional
-characters are shown by their code points. The page's content security policy allows neither scripts nor requests.
+characters are shown as their code points. The page's content security policy allows neither scripts nor requests.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STATES = ("damaged", "incomplete", "ok")
 
 
 _SUMMARY_MAX = 10_000
-"""At most this many logs and at most this many unreadable files get a line each."""
+"""At most this many logs, and as many unreadable files, get their own line."""
 
 _LIMITS = (
     f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
@@ -80,16 +80,16 @@ class Evidence(NamedTuple):
     """The contents and the damage of logs, which `cordwood.evidence` returns. Notebooks show this as a page.
 
     Attributes:
-        logs: The logs. Damaged logs come first, then incomplete logs. Only the first 50 logs have regions, keys and
-            pictures.
+        logs: The logs. Damaged logs come first, then incomplete logs. Regions, keys and pictures are included only
+            for the first 50 logs.
         databases: The databases in directories, and whether their engines find everything that they need.
         exports: The exports of Datastore or Firestore in directories, and whether they are complete.
         failed: The files that could not be read, each with the reason. A log that disappeared after it was verified
             is also in `logs`.
         other_files: The files in directories that are not logs, each with its format.
-        command: The command that the page states, or `None` if the page states no command.
+        command: The command to print on the page, or `None` to print no command.
         examined: The time in UTC at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at the time `examined`, where relative paths start. `None` if it had been
+        directory: The current directory at the time `examined`, to which relative paths refer. `None` if it had been
             removed.
         version: The version of cordwood that read the logs.
 
@@ -115,7 +115,7 @@ class Evidence(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether any log or database was found, all could be read, none is damaged and all exports are complete."""
+        """Whether any log or database was found, all could be read, none is damaged, and all exports are complete."""
         directories = self.databases + self.exports
         is_whole = all(rank(log.report) for log in self.logs) and all(directory.ok for directory in directories)
         return is_whole and not self.failed and bool(self.logs or self.databases)
@@ -185,7 +185,7 @@ def page(evidence: Evidence) -> str:
 
 
 def counts_text(evidence: Evidence) -> str:
-    """Returns the numbers of logs, databases and exports, and how many of them are damaged or incomplete."""
+    """Returns the numbers of logs, databases and exports, and how many of each are damaged or incomplete."""
     logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
     states = Counter(_STATES[rank(log.report)] for log in logs)
     incomplete = f", {states['incomplete']:,} incomplete" if states["incomplete"] else ""
@@ -350,7 +350,7 @@ def _table(
     *,
     is_cut: bool = False,
 ) -> str:
-    """Returns an HTML table of `count` items, and states how many rows are not listed. The cells must be HTML."""
+    """Returns an HTML table of `count` items, and states how many are not listed. The cells must be HTML."""
     listed = list(islice(rows, _SUMMARY_MAX))
     heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
     if not listed:

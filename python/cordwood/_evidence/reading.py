@@ -37,7 +37,7 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
     """Returns the function that `each` calls to collect the counts, the times and the SHA-256 of a log.
 
     Args:
-        log: The options for the format of the log that were given.
+        log: The given options for the format of the log.
     """
 
     def read(file: Input, threads: int, progress: Progress) -> LogEvidence:
@@ -80,7 +80,7 @@ def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evi
                 regions=regions_of(log), keys=key_changes(log.path, log.report), svg=document(pictures)
             )
         except (OSError, CordwoodError, MemoryError) as error:
-            # A live database may have removed the log. The report of the log is kept.
+            # A live database may have removed the log. Keep its report anyway.
             if not is_gone(inputs[log.path], error):
                 failed.append((log.path, _reason(error)))
     directory = None
@@ -114,7 +114,7 @@ def utc(time_ns: int) -> str | None:
 
 
 def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
-    """Returns the regions to be listed, each with its first bytes."""
+    """Returns the regions to list, each with its first bytes."""
     skipped = sorted(log.report.skipped, key=lambda region: region.severity == Severity.INFO)[: limits.LISTED_MAX]
     path = own_path(log.path)
     if path is None:
@@ -183,7 +183,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
 
 
 class _Value(NamedTuple):
-    """The position of a value in the log, and the number of interruptions before the value."""
+    """The position of a value in the log, and the number of interruptions that precede the value."""
 
     sequence: int | None
     offset: int | None
@@ -223,7 +223,7 @@ class _Changes:
             absent = _Value(None, None, 0 if self.are_complete else -1)
             self._append("deleted", operation, key, offset, self._values.pop(name, absent))
         elif operation.kind not in _WITHOUT_EFFECT:
-            # The operation is a merge, a deleted range or a part of a transaction, and may change any key.
+            # The operation is a merge, a range deletion or a part of a transaction, and may change any key.
             self.interrupt()
             if operation.kind == OperationKind.DELETE_RANGE:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))

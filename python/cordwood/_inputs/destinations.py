@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def destinations(names: Sequence[str], files: Sequence[Input], destination: str) -> dict[str, str]:
-    """Returns the path of the new log for each source. The directory of the log is not created here.
+    """Returns the path of the new log for each source. No directories are created.
 
-    Whether the destination is a directory depends on the names, not on how many logs they refer to.
+    Whether the destination is a directory depends on the names of the sources, not on the number of logs.
 
     Raises:
         ValueError: Several logs would be written to one file, or to the directory that contains them.
     """
     is_several = not is_one_file(names)
-    # A trailing slash marks a directory, but the path without the slash may name a file.
+    # A trailing slash marks a directory. Without the slash, the path may name a file.
     bare = destination.rstrip(os.sep + (os.altsep or ""))
     is_directory = is_several or bare != destination or os.path.isdir(destination)
     if not destination or not is_directory:
@@ -40,8 +40,8 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
 def check_new_directory(directory: str, sources: Iterable[str], *, why: str = "") -> None:
     """Checks that new files can be written to a directory.
 
-    The path must not exist, or must be a directory other than that of a segmented log. The path must not be inside a
-    directory that is read.
+    If the path exists, it must be a directory, and not the directory of a segmented log. The path must not be inside
+    a directory of sources.
 
     Raises:
         ValueError: No new files can be written to the path. `why` explains why a directory is needed.
@@ -63,8 +63,8 @@ def check_new_directory(directory: str, sources: Iterable[str], *, why: str = ""
 def make_directory(path: str, source: str) -> list[str]:
     """Creates a directory and its parents, and returns the created directories, topmost first.
 
-    The new directories give other users the same permissions as the directory of `source`, the log to be copied. A
-    private directory protects the logs in the directory, even if the logs themselves are readable by all.
+    Other users get the same permissions for the new directories as for the directory of `source`, the log to be
+    copied. A private directory protects the logs in the directory, even if the logs themselves are readable by all.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:
@@ -76,7 +76,7 @@ def make_directory(path: str, source: str) -> list[str]:
         above = os.path.dirname(above)
     for directory in missing:
         with contextlib.suppress(FileExistsError):
-            # Without the owner's permissions, no file could be written to the directory.
+            # The owner must be able to write files to the directory.
             os.mkdir(directory, mode | 0o700)
     return missing
 
@@ -95,7 +95,7 @@ def new_directories() -> Generator[Callable[[str, str], None]]:
 
 
 def sync_directory(path: str) -> None:
-    """Syncs the directory entry of a file whose content is already on the disk."""
+    """Syncs the directory entry of a file whose contents are already on the disk."""
     sync_names(os.path.dirname(os.path.realpath(path)))
 
 

@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int], object] | None
-"""A function that is called after each read with the number of bytes read, or `None` to show no progress."""
+"""A function to call with the number of bytes after each read, or `None` to show no progress."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """A function that reads a file with a given number of threads. Raises a `DialectError` if the file is not a log."""
 
 Result: TypeAlias = tuple[Input, T | str | Exception]
-"""A file and its `result_of`."""
+"""A file, and what `result_of` returned for the file."""
 
 THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""The number of files in a store whose starts are read at the same time, before the files themselves are read."""
+"""The number of files in a store whose starts are read in parallel before the files themselves are read."""
 
 LEN_MIN = 1 << 21
-"""A shorter file on a disk is read without a thread, because starting a task takes longer than reading the file."""
+"""A file on a disk that is shorter than this is read without a thread, because starting a task would take longer."""
 
 _LISTINGS_MAX = 10
-"""The maximum number of times that a directory is listed if files keep disappearing from it."""
+"""The maximum number of times a directory is listed if its files keep disappearing."""
 
 _POLL_SECONDS = 0.1
 """The interval at which the progress of the current file is reported."""
@@ -73,8 +73,8 @@ def result_of(
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
-        # The directory of a segmented log contains another file. The segmented log is not read, but must still count
-        # as a log.
+        # The directory of a segmented log also contains another file. The segmented log is not read, but must still
+        # count as a log.
         return error.format if file.is_in_directory and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
@@ -96,12 +96,12 @@ def each(
 ) -> Iterator[Result[T]]:
     """Yields each file with its `result_of`, in order.
 
-    Files for which `is_gone` is true are left out. The directory of such a file is listed again, and any new files in
-    it follow.
+    Files for which `is_gone` is true are left out. The directory of such a file is listed again, and any new files
+    are yielded later.
 
-    Long files and all files in a store are read ahead in a pool of threads. The number of threads for a file depends
-    on its share of the bytes, and a single file gets all threads. All other files are read when their turn comes,
-    including files in a directory that do not have the name of a log.
+    Long files, and all files in a store, are read ahead by a pool of threads. The number of threads for a file
+    depends on the file's share of all bytes. A single file gets all threads. All other files are read when their turn
+    comes, including files in a directory whose names are not those of logs.
 
     Args:
         files: The files.
@@ -170,7 +170,7 @@ def _each_once(
                     try:
                         started.append((next_file, job, pool.submit(result, next_file, job)))
                     except RuntimeError:
-                        # The system has no more threads. This file and all later files are read when their turn
+                        # The system cannot start more threads. This file and all later files are read when their turn
                         # comes.
                         job.is_cancelled = True
                         waiting.clear()
@@ -216,4 +216,4 @@ class _Job:
 
 
 class _CancelledError(Exception):
-    """Stops reading, because the result is no longer needed."""
+    """Stops reading because the result is no longer needed."""

@@ -1,9 +1,10 @@
-"""Reads the metadata of a Datastore or Firestore export, which lists its files and states the number of entities.
+"""Reads the metadata of a Datastore or Firestore export, which lists the files and the number of entities.
 
 Each directory with entities has a file `*.export_metadata`. This file is a single protocol buffer message that lists
 the files `output-0`, `output-1` and so on. The directory of the whole export has a file `*.overall_export_metadata`.
-This file is a log of two records. The first record is a version, and the second record is a message with the lists of
-the directories and the number of entities. The field numbers are taken from exports of the Firestore emulator.
+This file is a log of two records. The first record is a version, and the second is a message that contains the lists
+for the directories and the number of entities. The field numbers were determined from exports of the Firestore
+emulator.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ _LEN_MAX = 1 << 20
 """The maximum length of a message that is read, in bytes. A message of this length lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""At most this many missing files of a list are reported individually. All other missing files share one error."""
+"""At most this many of a list's missing files are reported individually. All others share one error."""
 
 
 def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
     """Compares the files in a directory with the metadata of the exports in it, and returns the files.
 
     A listed file must exist and must be a log, just like a file named on the command line. Missing files are added,
-    each with an error. A list that cannot be read also gets an error, because such a list cannot show which files are
+    each with an error. A list that cannot be read also gets an error, because it is then unknown which files are
     missing.
     """
     files: list[tuple[Input, Identity | None]] = []
-    # Maps the real path of each listed file to the index of the list and the path to report.
+    # Maps each listed file's real path to the index of the list and the path to report.
     listed: dict[str, tuple[int, str]] = {}
     for file, identity in found:
         judged, names = _judged(file)
@@ -60,7 +61,7 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
         name = os.path.basename(files[by][0].name)
         paths.sort()
         for path, real in paths[:_MISSING_MAX]:
-            # A missing file has no inode, so the real path identifies the file instead.
+            # A missing file has no inode, so it is identified by its real path.
             files.append((_missing(path, f"missing, and {name} lists it"), real))
         if more := paths[_MISSING_MAX + 1 :]:
             path, real = paths[_MISSING_MAX]
@@ -97,7 +98,7 @@ def named_metadata(file: Input) -> Input:
 
 
 def listed_files(path: str) -> list[str] | None:
-    """Returns the paths of the files in the metadata of an export, relative to its directory.
+    """Returns the paths listed in an export's metadata, relative to the metadata's directory.
 
     Returns:
         The paths. `None` if the file is a log with other contents.
@@ -130,14 +131,14 @@ def _listed(message: bytes) -> list[str]:
     """Returns the paths in the message of `*.export_metadata`."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    # Every such message has the name and the times of the export, but some messages list no files.
+    # Every such message contains the name and the times of the export, but some messages list no files.
     if not _messages(message, 1):
         raise ValueError("the name of the export is missing")
     return _paths(message, 2)
 
 
 def _paths(message: bytes, entries: int) -> list[str]:
-    """Returns the paths in the entries of a list, which are the values of the field with the number `entries`."""
+    """Returns the paths in a list, whose entries are the values of the field with the number `entries`."""
     return [_path(name) for entry in _messages(message, entries) for name in _messages(entry, 2)]
 
 
@@ -154,14 +155,14 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """Returns the exports of Datastore or Firestore whose metadata is among these files.
 
-    A named empty file belongs to the export whose list in the same directory contains the file.
+    A named empty file belongs to the export whose list is in the same directory and contains the file.
 
     Args:
         files: The files.
         counts: The number of records read from each log, by its path.
 
     Returns:
-        The exports, and the path and the exception of each metadata file that can no longer be read.
+        The exports, and each metadata file that can no longer be read, with its exception.
     """
     metadata: dict[str, None] = {}
     for file in files:
@@ -176,7 +177,7 @@ def exports_of(
     in_others: set[str] = set()
     exports: list[Export] = []
     failures: list[tuple[str, Exception]] = []
-    # Lists come before the metadata of a whole export, because this metadata refers to the lists.
+    # Read the lists before the metadata of a whole export, which refers to the lists.
     for path in sorted(metadata, key=lambda path: not path.endswith(LIST_SUFFIX)):
         try:
             if path.endswith(LIST_SUFFIX):
@@ -186,7 +187,8 @@ def exports_of(
                 lists = {name: os.path.realpath(name) for name in _beside(path, _paths(message, 1))}
                 in_others.update(lists.values())
                 for name, real in lists.items():
-                    # A link to the metadata of an export in another directory lists files in that directory.
+                    # If a link leads to an export's metadata in another directory, the listed files are in that
+                    # directory.
                     if real not in parts and _len(name):
                         with contextlib.suppress(OSError, ValueError):
                             parts[real] = _export(name, _beside(name, listed_files(name) or ()))
@@ -247,7 +249,7 @@ def _of_stated(found: int, stated: int | None, noun: str) -> str:
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
-    """Names the first file in this state, and counts the others. The text starts with a semicolon."""
+    """Returns text, starting with a semicolon, that names the first file in this state and counts the others."""
     if not paths:
         return ""
     more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"
@@ -257,8 +259,8 @@ def _in_state(paths: Sequence[str], state: str) -> str:
 def _beside(path: str, names: Iterable[str]) -> list[str]:
     """Returns the paths of the files that the metadata of an export names.
 
-    If the metadata is a link, the files are in the directory of its target. On Windows, the Firestore emulator uses
-    backslashes in paths. On other systems, a file name may contain backslashes.
+    If the metadata is a link, the files are in the directory of the link's target. On Windows, the Firestore emulator
+    uses backslashes in paths. On other systems, a file name may contain backslashes.
     """
     if is_url(path):
         return [beside(path, f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}") for name in names]
@@ -276,7 +278,7 @@ def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -
     lens = {name: _len(name) for name in files}
     missing = tuple(name for name, length in lens.items() if length is None)
     empty = tuple(name for name, length in lens.items() if length == 0)
-    # Not all exporters state the number of entities. An export without files contains no entities.
+    # Not all programs that write exports state the number of entities. An export without files contains no entities.
     count, stated_len = (number or (0 if path.endswith(OVERALL_SUFFIX) and not lens else None) for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
 
@@ -324,7 +326,7 @@ def overall_message(path: str) -> bytes | None:
 
 
 def stated(message: bytes) -> tuple[int, int]:
-    """Returns the numbers of entities and of bytes that the message of `*.overall_export_metadata` states.
+    """Returns the numbers of entities and bytes from the message of `*.overall_export_metadata`.
 
     Raises:
         ValueError: The message has other contents.
@@ -377,4 +379,4 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 _FIXED_LENS = {1: 8, 5: 4}
-"""The lengths, in bytes, of the wire types with a fixed length."""
+"""The lengths of the fixed-length wire types, in bytes."""

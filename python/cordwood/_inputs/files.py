@@ -29,7 +29,7 @@ def is_directory_of_logs(name: str) -> bool:
 
 
 def segments_in(directory: str) -> list[tuple[int, int]]:
-    """Returns the offset in the log at which each file of a segmented log starts, and the length of the file.
+    """Returns the offset of each file of a segmented log, and the file's length.
 
     Returns an empty list if the directory is not a segmented log.
     """
@@ -37,7 +37,7 @@ def segments_in(directory: str) -> list[tuple[int, int]]:
 
 
 def _listed_segments(directory: str) -> list[tuple[int, str]]:
-    """Returns the offset in the log at which each segment starts, and the path of the segment, in order.
+    """Returns the log offset and the path of each segment, in order.
 
     Returns an empty list if the directory is not a segmented log.
     """
@@ -64,19 +64,19 @@ def len_on_disk(path: str) -> int:
 
 
 def files_of(log: str) -> list[tuple[int, str]]:
-    """Returns the files of a log and the offset in the log at which each file starts. A single file starts at 0."""
+    """Returns the files of a log, and the log offset at which each file starts. A single file starts at 0."""
     return _listed_segments(log) or [(0, log)]
 
 
 def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | None = None) -> str | None:
     """Returns the SHA-256 of a log up to an offset. For a segmented log, the hash covers all files in order.
 
-    Returns `None` if the log is not on the disk, has become shorter, or was pruned in the meantime. `progress` is
-    called with 0 after each read.
+    Returns `None` if the log is not on disk, has become shorter, or was pruned in the meantime. `progress` is called
+    with 0 after each read.
     """
     if end is None or log == "-":
         return None
-    # A writer may have started new files in the meantime.
+    # A writer may have started new segments in the meantime.
     files = [(start, path) for start, path in files_of(log) if start <= end]
     if not (files and os.path.isfile(files[0][1])):
         return None
@@ -101,16 +101,16 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
-    """Returns the named files, in the order of their names. A file with several names is returned once.
+    """Returns the files that these names refer to, in the same order. A file with several names is returned once.
 
     A pattern is replaced by its matches, in sorted order, as in many shells. A directory is replaced by all files in
-    it and in its subdirectories, in the order of their paths. A file found in a directory counts as named if the file
-    is also named directly or matched by a pattern. An `Input` among the names is returned unchanged.
+    it and in its subdirectories, in the order of their paths. A file found in a directory counts as named if it is
+    also named directly or matched by a pattern. An `Input` among the names is returned unchanged.
 
-    A file of a segmented log is left out if the directory of the log is also named or found.
+    A file of a segmented log is left out if the log's directory is also named or found.
 
-    `same` is called for each file that was named but is left out. The arguments of `same` are the given name, and the
-    name under which the same file or the segmented log is returned.
+    `same` is called for each file that was named but is left out. The arguments of `same` are the given name and the
+    name under which the file or the segmented log is returned.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -141,12 +141,12 @@ def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Checks whether a source is the path of a regular file, the most common source, which needs no expansion."""
+    """Checks whether a source is the path of a regular file. Such sources are common and need no expansion."""
     return is_path(source) and "://" not in os.fsdecode(source) and os.path.isfile(source)
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """Returns the file if it lists the files of an export. The list is checked together with these files."""
+    """Returns the file if it lists the files of an export. The listed files are checked together with the list."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -197,7 +197,7 @@ def identity_of(name: str) -> Identity | None:
 
 
 def file_identity(status: os.stat_result) -> Identity | None:
-    """Returns the identity of a file, or `None` if it has no inode or may be named several times, like a pipe."""
+    """Returns the identity of a file, or `None` if it has no inode or may be named repeatedly, like a pipe."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
@@ -207,7 +207,7 @@ def is_stream(name: str) -> bool:
 
 
 def _is_pattern(name: str) -> bool:
-    # If a file has exactly this name, the name is not a pattern.
+    # A name is not a pattern if a file with exactly this name exists.
     return has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
@@ -220,13 +220,13 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in _with_whole_logs(matches):
-                # None of the resulting paths leads out of the directory, whatever the pattern is.
+                # Whatever the pattern is, none of the resulting paths leads out of the directory.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part not in (os.curdir, os.pardir))
                 if segments := segments_in(match):
                     yield _of_segments(match, relative or os.path.basename(os.path.abspath(match)), segments)
                 elif os.path.isdir(match):
-                    # `**` also matches the contents of the directory.
+                    # `**` also matches the directory's contents.
                     if "**" not in name:
                         yield from _in_directory(match, relative)
                 elif is_stream(match):
@@ -239,7 +239,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
-    """Returns the matches. The files of a segmented log are replaced by the log's directory."""
+    """Returns the matches. The log's directory replaces the files of a segmented log."""
     directories = {os.path.dirname(match) for match in matches if is_segment(match)}
     whole = (os.path.dirname(match) if os.path.dirname(match) in directories else match for match in matches)
     return list(dict.fromkeys(name or os.curdir for name in whole))
@@ -254,7 +254,7 @@ def is_segment(path: str) -> bool:
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log or its files where only single files can be read."""
+    """Returns the error for a segmented log, or its files, where only single files can be read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 
@@ -312,7 +312,7 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
     if not two_stars:
         yield from glob.glob(pattern)
         return
-    # `glob` follows the links that `**` matches, even in circles. A shell does not follow these links.
+    # `glob` follows the links that `**` matches, even in circles. Shells do not follow these links.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:
         for path, directories, _ in _walk(top or os.curdir):
@@ -362,7 +362,7 @@ def _directory_of_segment(name: str) -> Identity | None:
 def _walk(
     top: str, unreadable: Callable[[OSError], object] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks a tree like `os.walk`, whose recursive implementation in Python 3.11 fails at 1,000 levels."""
+    """Walks a tree like `os.walk`, which is recursive in Python 3.11 and fails at 1,000 levels."""
     below = [top]
     while below:
         for path, directories, names in islice(os.walk(below.pop(), onerror=unreadable), 1):
@@ -374,8 +374,7 @@ def _walk(
 def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | None]]:
     """Returns all files in a directory, and the files listed in the metadata of its exports.
 
-    Links to directories are not followed. A link is left out if the directory also contains the file to which the
-    link points.
+    Links to directories are not followed. A link is left out if the directory also contains the link's target.
     """
     found: list[tuple[Input, Identity | None]] = []
     links: list[tuple[Input, Identity | None]] = []
@@ -388,7 +387,7 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
             relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
             found.append(_of_segments(path, relative, segments_in(path), is_in_directory=True))
             continue
-        # The path is joined only once for all files in the directory.
+        # Join the path only once for all files in the directory.
         before = os.path.join(path, "")
         relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
         relative_before = "" if relative == os.curdir else os.path.join(relative, "")
@@ -421,12 +420,12 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
 
 
 def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
-    """Compares the files in a directory with the lists of the exports in it, and returns the files."""
+    """Compares the files in a directory with the lists of its exports, and returns the files."""
     if not any(is_of_export(file.name) for file, _ in found):
         return found
     return compared(found)
 
 
 def listed_beside(file: Input) -> list[Input]:
-    """Returns the files that are now in the directory of this file, or below it."""
+    """Returns the files that are now in this file's directory, or below it."""
     return [found for found, _ in _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))]

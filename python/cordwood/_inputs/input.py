@@ -7,25 +7,25 @@ from typing import Any, NamedTuple, TypeAlias
 from cordwood._remote import is_url, ranges_of_url
 
 Identity: TypeAlias = tuple[int, int] | str
-"""The identity that all names of a file share: the device and inode, or the URL in a store or an archive."""
+"""The identity that all names of a file share: the device and the inode, or the URL in a store or an archive."""
 
 EMPTY = "empty"
 """The format of an empty file in a directory."""
 
 METADATA = "metadata of an export"
-"""The format of a file that describes an export and contains no entities."""
+"""The format of a file that describes an export but contains no entities."""
 
 NO_FILE = "pipe, socket or device"
-"""The format of a file that is opened only if it is named directly, because opening it may block forever."""
+"""The format of a file that is opened only if named directly, because opening it may block forever."""
 
 LIST_SUFFIX = ".export_metadata"
-"""The suffix of the file that lists the files in one directory of a Datastore or Firestore export."""
+"""The suffix of a file that lists the files in one directory of a Datastore or Firestore export."""
 
 OVERALL_SUFFIX = ".overall_export_metadata"
-"""The suffix of the log that describes a whole export."""
+"""The suffix of a log that describes a whole export."""
 
 RUN_SUFFIXES = (".wandb", ".swanlab")
-"""The suffixes of the logs of runs. Without the dot, each suffix is also the name of the dialect."""
+"""The suffixes of logs that record runs. Without the dot, each suffix is also the name of the dialect."""
 
 
 class Input(NamedTuple):
@@ -36,30 +36,30 @@ class Input(NamedTuple):
     relative: str
     """The path of the file relative to the directory, or to the part of the pattern without wildcards.
 
-    For all other files, this is the last part of the name.
+    For a file named directly, this is the last part of the name.
     """
     is_in_directory: bool = False
     """Whether the file was found in a directory. Such a file does not have to be a log."""
     format: str | None = None
-    """The format of the file, if the file is known not to be a log even before it is read."""
+    """The format of the file, if it is already clear before reading that the file is not a log."""
     error: OSError | None = None
-    """Why the file cannot be read, for example because a file of an export is missing. `None` if not known."""
+    """Why the file cannot be read, such as a missing file of an export. `None` if no problem is known."""
     is_metadata: bool = False
     """Whether the file is the log that describes an export. The records of such a log cannot be decoded."""
     file_len: int = 0
-    """The number of bytes to read from a regular file, or 0 if unknown."""
+    """The number of bytes to read from the file, or 0 if unknown."""
     version: str | None = None
-    """The version that a store states for the file together with the length."""
+    """The version of the file that a store reports together with the length."""
     source: Any = None
-    """The value to be read instead of the file with this name, such as a `Split`, stdin or an object with ranges."""
+    """The value to read instead of the file with this name, such as a `Split`, stdin or an object with ranges."""
     segments: tuple[tuple[int, int], ...] = ()
-    """The offset and the length of each segment of a segmented log at the time of listing."""
+    """The offset and the length of each segment of a segmented log when it was listed."""
     file_count: int = 1
     """The number of files that this input represents. The missing files of an export may share one error."""
 
     @property
     def opened(self) -> Any:
-        """The value to pass to a reader. A length that a store has already stated is not requested again."""
+        """The value to pass to a reader. If a store has already reported the length, it is not requested again."""
         if self.source is None and self.file_len and "://" in self.name:
             return ranges_of_url(self.name, self.file_len, self.version) if is_url(self.name) else self.name
         return self.name if self.source is None else self.source
@@ -76,19 +76,18 @@ class Input(NamedTuple):
 
     @property
     def not_decoded(self) -> str | None:
-        """The format of the file if it is skipped by verbs that decode records."""
+        """The format of the file, if verbs that decode records skip it."""
         return METADATA if self.is_metadata else self.format
 
 
 def dialect_of_empty_run(path: str, file_len: int | None) -> str | None:
-    """For an empty log with the name of a run's log, returns the dialect.
+    """Returns the dialect if this is an empty log with the name of a run's log.
 
-    The log of a run is empty if the run was killed before it wrote its first records. For all other files, this
-    returns `None`.
+    A run's log is empty if the run was killed before it wrote its first records. Returns `None` for all other files.
     """
     return path.rpartition(".")[2] if file_len == 0 and path.endswith(RUN_SUFFIXES) else None
 
 
 def is_of_export(path: str) -> bool:
-    """Checks whether a file has the name of a file that describes an export."""
+    """Checks whether a file is named like one that describes an export."""
     return path.endswith((LIST_SUFFIX, OVERALL_SUFFIX))

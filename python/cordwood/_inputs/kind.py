@@ -1,4 +1,4 @@
-"""Decides which files are not logs, according to their contents."""
+"""Decides, based on the contents of files, which files are not logs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def without_fragment(name: str, source: Any) -> str | None:
 def may_be_damaged_log(path: str) -> bool:
     """Checks whether a file without a detected dialect may be a log.
 
-    The file may be a log if it has the name of a log, if its only record is incomplete, or if one bit is wrong.
+    The file may be a log if it is named like one, if its only record is incomplete, or if one bit is wrong.
     """
     if is_log_name(path):
         return True
@@ -62,7 +62,7 @@ _HEADER_LEN_MAX = 11
 """The length of a header with a log number."""
 
 _CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
-"""The bytes that do not occur in text."""
+"""Bytes that do not occur in text."""
 
 
 def _has_flipped_bit(report: Report) -> bool:

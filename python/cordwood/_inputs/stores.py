@@ -16,9 +16,9 @@ _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
 
 
 def is_in_archive(name: str) -> bool:
-    """Checks whether a name is a URL that contains another URL, such as the URL of a member of an archive.
+    """Checks whether a name is a URL that contains another URL, such as that of a member of an archive.
 
-    The name of a neighbouring file cannot be derived from the URL of such a member.
+    The name of a file in the same directory cannot be derived from the URL of such a member.
     """
     return "://" in name and "::" in name
 

@@ -20,8 +20,8 @@ class LogMap(NamedTuple):
         path: The path of the log, or `None` if the source has no path.
         dialect: The dialect of the log, which defines how its bytes are laid out.
         file_len: The length of the log in bytes.
-        damaged_len: The number of bytes of severity `"corruption"`, which are damaged bytes and bytes that are lost
-            with them.
+        damaged_len: The number of bytes of severity `"corruption"`, which are the damaged bytes and those lost
+            because of the damage.
         torn_len: The number of bytes in the torn tail.
         svg: The picture as an SVG document in one `<svg>` element. You can write the document to a file or embed it
             in a page.
@@ -75,11 +75,11 @@ def map(  # noqa: A001
     compression: CompressionName | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> LogMap | cordwood.Results[LogMap]:
-    """Draws a picture of a log that shows where the records and the damage are.
+    """Draws a picture of a log, which shows where the records and the damage are.
 
     The log is read twice with the policy `"salvage"`, which takes about a second per GiB. Memory use does not depend
-    on the length of the log. The picture is the same as that of `cordwood map --svg`. The picture needs no scripts
-    and no other files, and is as wide as the page allows.
+    on the length of the log. The picture is the same one that `cordwood map --svg` draws. The picture needs no
+    scripts and no other files, and is as wide as the page allows.
 
     Args:
         source: A path, a URL, the content of a file in memory, or a file in a store. The source cannot be an open

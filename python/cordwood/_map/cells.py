@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cordwood.typing import Source
 
 Run = tuple[int, int, str, str | None, str | None, int]
-"""The offset, end offset, name, reason, severity and number of fragments, as `next_run` returns them."""
+"""The offset, end offset, name, reason, severity and number of fragments, as returned by `next_run`."""
 
 
 class Category(IntEnum):
@@ -35,13 +35,13 @@ class Category(IntEnum):
     LOST = 6
     """Valid fragments of a record whose other fragments are lost."""
     DAMAGE = 7
-    """Bytes that differ from what was written."""
+    """Bytes that differ from those that were written."""
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
-"""A cell shows the first of these categories that occurs in it, even if only a few bytes have this category.
+"""A cell shows the first of these categories that occurs in the cell, even if only a few bytes have the category.
 
-A cell without these categories shows the category with the most bytes.
+A cell in which none of these categories occurs shows the category that has the most bytes.
 """
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
@@ -86,17 +86,18 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 
 
 class Cells:
-    """The bytes of a log in cells of equal length, which doubles whenever there would be too many cells.
+    """The bytes of a log, divided into cells of equal length. The length doubles when there would be too many cells.
 
-    So the length of the log does not have to be known in advance, and memory use is the same for any log.
+    So the log's length does not have to be known in advance, and memory use is the same for every log.
 
     Attributes:
-        sums: The number of bytes of each category, for each cell.
+        sums: The number of bytes of each category in each cell.
         totals: The number of bytes of each category in the log.
         regions: The damaged and torn regions, up to `REGIONS_MAX`.
         region_count: The number of all regions, including regions that are not listed.
         zeros_inside_len: The number of zeros that are followed by a record.
-        zeros_offset: The offset of the zeros at the end of the log, or `None` if the log does not end in zeros.
+        zeros_offset: The offset at which zeros at the end of the log start, or `None` if the log does not end in
+            zeros.
         has_records: Whether the log has any records.
         damage_end: The offset at which the last damage ends.
         salvaged_count: The number of records that follow damage in their block.
@@ -131,7 +132,7 @@ class Cells:
             if severity == "corruption":
                 cells.damage_end = end
             if reason == "zero_fill":
-                # The zeros of adjacent blocks are merged.
+                # Zeros in adjacent blocks are merged.
                 zeros.append((zeros.pop()[0] if zeros and zeros[-1][1] == start else start, end))
             elif category in (Category.WHOLE, Category.PART):
                 cells.has_records = True
@@ -187,12 +188,12 @@ class Cells:
 def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
     """Returns the cells of a log for rows of `columns` cells.
 
-    Usually, each row shows one block. A row of a long log shows several blocks, and a row of a short log shows a part
-    of a block.
+    Usually, each row shows one block. For a long log, a row shows several blocks, and for a short log, a part of a
+    block.
 
     Args:
         source: The log, which is read once.
-        log: The given options of the format of the log.
+        log: The given options for the format of the log.
         columns: The number of cells in a row, which is a power of two.
         row_count_max: The maximum number of rows.
     """
@@ -207,7 +208,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
 
 
 def category_of_cell(sums: list[int]) -> Category:
-    """Returns the category of a cell from its number of bytes in each category."""
+    """Returns the category of a cell, given its number of bytes in each category."""
     for category in SHOWN_FIRST:
         if sums[category]:
             return category
@@ -223,7 +224,7 @@ def size(length: int) -> str:
 
 
 def rows(row_len: int) -> str:
-    """Returns a text that states how much of a log a row shows."""
+    """Returns text that states how much of a log a row shows."""
     if row_len < BLOCK_LEN:
         return size(row_len)
     return f"{quantity(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"

@@ -1,8 +1,8 @@
 """Draws logs as one SVG document.
 
 The document needs no scripts and no other files. Browsers show each `<title>` when the pointer hovers over its
-element. `<style>` has colours for light and for dark backgrounds. The colours are from the palette of Okabe and Ito,
-which people with any kind of colour vision can distinguish. Damage is also hatched and marked in the margin.
+element. `<style>` defines colours for light and dark backgrounds. The colours are from the palette of Okabe and Ito,
+which people with every type of colour vision can distinguish. Damage is also hatched and marked in the margin.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 ROW_COUNT_MAX = 64
 COLUMNS = 128
 FRAGMENTS_MAX = 4000
-"""The maximum number of fragments in a document. If there are more, cells are drawn instead of fragments."""
+"""The maximum number of fragments in a document. If a log has more fragments, cells are drawn instead."""
 REGIONS_MAX = 16
 
-# The browser scales these units, because a document is as wide as the page allows. On a page that is 500 pixels wide,
+# A document is as wide as the page allows, so the browser scales these units. On a page that is 500 pixels wide,
 # letters are still 9 pixels high.
 _WIDTH = 720
 _LEFT, _BARS = 126, 560
@@ -77,7 +77,7 @@ _STYLE = """
 
 
 class Box(NamedTuple):
-    """Bytes `[start, end)` that are drawn as one box, and their description."""
+    """Bytes `[start, end)` that are drawn as one box, with a description."""
 
     start: int
     end: int
@@ -119,7 +119,7 @@ def _title(fragment: Fragment) -> str:
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Yields boxes for cells. Adjacent cells of a row with the same category share one box."""
+    """Yields boxes for cells. Adjacent cells in a row that have the same category share one box."""
     categories = cells.categories()
     start = 0
     for index in range(1, len(categories) + 1):
@@ -137,7 +137,7 @@ def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
 
 
 class Picture(NamedTuple):
-    """The picture of a log, which is a part of a document."""
+    """The picture of a log, as a part of a document."""
 
     cells: Cells
     title: str
@@ -152,7 +152,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 
     Args:
         source: A function that opens the log. The function is called several times.
-        log: The given options of the format of the log.
+        log: The given options for the format of the log.
         title: The heading above the picture.
         fragments_max: The maximum number of fragments that are drawn individually.
     """
@@ -164,7 +164,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 
 
 def document(pictures: Sequence[Picture]) -> str:
-    """Returns the pictures in one document, one below the other."""
+    """Returns one document that shows the pictures below each other."""
     height = sum(picture.height for picture in pictures)
     # All documents on a page can share the same hatching.
     out = [
@@ -232,7 +232,7 @@ def _headline(y: int, style: str, text: str) -> str:
 
 
 def _shortened(title: str) -> str:
-    """Returns the title, shortened to fit in a line. A shortened path loses more of its start than of its end."""
+    """Returns the title, shortened to fit on one line. A shortened path loses more of its start than of its end."""
     start = _TITLE_LEN_MAX // 4
     end = _TITLE_LEN_MAX - start - 1
     return title if len(title) <= _TITLE_LEN_MAX else f"{title[:start]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
@@ -246,7 +246,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
         end = min(box.end, (row + 1) * row_len)
         x = _LEFT + (start % row_len) * _BARS / row_len
         width = (end - start) * _BARS / row_len
-        # If there is enough space, a gap separates a fragment from the next one.
+        # Leave a gap between fragments if there is enough space.
         width = width - 0.8 if width > 2.4 else width
         if box.category in SHOWN_FIRST:
             width = max(width, 2.5)
@@ -259,7 +259,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
 
 
 def _legend(category: Category, length: int, y: int) -> Iterator[str]:
-    """Yields a line of the legend, which shows how a category is drawn and how many bytes belong to it."""
+    """Yields a line of the legend, which shows how a category is drawn and how many bytes it has."""
     place = f'x="{_LEFT}" y="{y}" width="18" height="{_BAR}"'
     yield f'<rect class="{category.name.lower()}" {place}/>'
     if category is Category.DAMAGE:
@@ -270,7 +270,7 @@ def _legend(category: Category, length: int, y: int) -> Iterator[str]:
 
 
 def _listed(y: int, offset: str, length: str, reason: str, style: str) -> str:
-    """Returns a line of the list of regions."""
+    """Returns a line for the list of regions."""
     return (
         f'<text x="{_LEFT + 140}" y="{y + 13}" class="{style}" text-anchor="end">{offset}</text>'
         f'<text x="{_LEFT + 290}" y="{y + 13}" class="{style}" text-anchor="end">{length}</text>'
@@ -283,7 +283,7 @@ def _number(value: float) -> str:
 
 
 def _text(text: str) -> str:
-    """Returns text for XML. Most control characters are replaced, because XML cannot represent them."""
+    """Returns text escaped for XML. Most control characters are replaced, because XML cannot represent them."""
     printable = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
-    # `html.escape` is not used, because importing it would load all HTML entities.
+    # `html.escape` is not used, because importing `html` would load all HTML entities.
     return printable.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

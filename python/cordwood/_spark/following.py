@@ -18,7 +18,7 @@ from cordwood.errors import DialectError, LogChangedError, LogRotatedError, LogT
 from cordwood.types import BLOCK_LEN, WaitReason
 
 _GONE = "gone "
-"""The prefix of the position of a log that was missing in the previous batch.
+"""The prefix of a log's position if the log was missing in the previous batch.
 
 If the log is still missing in the next batch, the position is dropped.
 """
@@ -30,7 +30,7 @@ def paths_of_logs(options: Options) -> set[str]:
 
 
 def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = None) -> dict[str, str]:
-    """Advances the positions in `start` to the end of the last record of each log, and adds new logs.
+    """Advances the positions in `start` to the end of each log's last record, and adds new logs.
 
     At most `options.max_files` logs with new records are advanced, starting with the least recently modified log.
     If `left` is given, only the logs in this set are advanced. Each log is advanced once and then removed from the
@@ -39,7 +39,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
     Raises:
         CorruptionError: A log is damaged and the policy is `"raise"`.
         LogChangedError: The path of a log in `start` now names another log.
-        LogRotatedError: A log in `start` was renamed, so its records would be delivered again.
+        LogRotatedError: A log in `start` was renamed, so its records would be delivered twice.
         LogTruncatedError: A log is shorter than its position in `start`.
         OSError: A log cannot be read.
         ValueError: A path is a URL.
@@ -98,7 +98,7 @@ def _end_of(name: str, position: Position | None, options: Options) -> str | Non
 
 
 def _check_not_renamed(path: str, missing: Mapping[str, str]) -> None:
-    """Checks that a new log is not one of the missing logs under another name.
+    """Checks that a new log is not one of the missing logs under a new name.
 
     Raises:
         LogRotatedError: The log is one of the missing logs.
@@ -127,7 +127,7 @@ def _is_log(path: str) -> bool:
 
 
 def _read_all(follower: Follower) -> None:
-    """Reads all available records. If data looks damaged, waits until the follower has reread it often enough."""
+    """Reads all available records. If bytes look damaged, waits until the follower has reread them often enough."""
     for _ in follower:
         pass
     while follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:

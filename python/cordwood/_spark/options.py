@@ -14,7 +14,7 @@ from cordwood.types import BLOCK_LEN
 from cordwood.typing import DecoderName, DialectName
 
 PARTITION_LEN = 128 << 20
-"""The default of `spark.sql.files.maxPartitionBytes`, which Spark uses for its own file formats."""
+"""The default value of `spark.sql.files.maxPartitionBytes`, which Spark uses for its own file formats."""
 
 
 class Options(NamedTuple):
@@ -54,7 +54,7 @@ def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Option
     log = {name: values.pop(name) for name in _LOG if name in values}
     given = {_FIELDS.get(name, name): value for name, value in values.items()}
     found = Options(paths_of(options), **given, log=log)
-    # Creating a reader raises an error for invalid values.
+    # Creating a reader raises an error if a value is invalid.
     Reader(b"", on_corruption=found.on_corruption, **log).close()
     if found.table == "skipped" and (found.decode or found.on_corruption != "raise" or is_stream):
         raise ValueError("the table of skipped regions is about whole logs: no decode, no on_corruption, no stream")
@@ -72,7 +72,7 @@ def dialect_of(options: Mapping[str, str]) -> DialectName:
     """Returns the dialect of the logs that a job writes.
 
     Raises:
-        ValueError: An option does not exist, or a job cannot write logs of this dialect.
+        ValueError: An option does not exist, or jobs cannot write logs of this dialect.
     """
     dialect: DialectName = _checked(options, _WRITE).get("dialect", "leveldb")
     return dialect
@@ -142,7 +142,7 @@ def _partition_len(text: str) -> int:
 
 
 _OF_SPARK = {"path", "paths", "checkpointlocation", "queryname"}
-# Spark passes an owner when a table is created, and passes no options at all when the table is read.
+# Spark passes an owner when a table is created, but passes no options at all when the table is read.
 _NO_TABLE = (
     "Spark keeps no path for a table in its catalog: CREATE TEMPORARY VIEW name USING cordwood OPTIONS (path '...')"
 )

@@ -1,4 +1,4 @@
-"""Reads logs as Spark tables. Plans the partitions of a table, and reads the batches of a partition with pyarrow."""
+"""Reads logs as Spark tables. Plans a table's partitions, and reads a partition's batches with pyarrow."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ SKIPPED = _schema(path=pa.string(), offset=pa.int64(), end_offset=pa.int64(), re
 """The columns of skipped regions."""
 
 LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
-"""The columns for records that `decode` leaves out."""
+"""The columns of records that `decode` leaves out."""
 
 _TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
 
 _LEFT_OUT_MAX = 1_000
-"""A scan lists at most this many left-out records of a split."""
+"""A scan lists at most this many of the records that are left out of a split."""
 
 _SKIPPED_MAX = 100_000
 """A report lists at most this many regions."""
 
 
 def schema_of(options: Options) -> Schema:
-    """Returns the default columns of a job, with Spark's types. With `decode`, this may read all logs once."""
+    """Returns a job's default columns, with Spark's types. With `decode`, this may read all logs once."""
     if not options.decode or options.table != "records":
         return _TABLES[options.table]
     reading: dict[str, Any] = {"on_corruption": options.on_corruption, "storage_options": options.storage_options}
@@ -60,7 +60,7 @@ def check_columns(names: Iterable[str], options: Options) -> None:
         ValueError: A column does not exist.
     """
     if options.decode and options.table == "records":
-        # If no record has a value for a column, the column is empty.
+        # A column is empty if no record has a value for it.
         return
     more = MORE_COLUMNS if options.table == "records" else ()
     check_columns_known(names, [*_TABLES[options.table].names, *more])
@@ -88,7 +88,7 @@ def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[R
         table = scan(splits, decode=options.decode, schema=schema, on_corruption=options.on_corruption)
     else:
         table = scan(splits, columns=schema.names, on_corruption=options.on_corruption)
-    # Requests arrays with 32-bit offsets, as in Spark's types.
+    # Request arrays with 32-bit offsets, as in Spark's types.
     stream = pa.RecordBatchReader.from_stream(table, schema=RECORDS if "record" in schema.names else None)
     for batch in stream:
         # Columns of other types are cast. A cast that would change a value raises an error.

@@ -15,7 +15,7 @@ from cordwood.typing import DialectName
 
 
 class Part(NamedTuple):
-    """The log that one attempt of a task wrote.
+    """The log that one attempt at a task wrote.
 
     Attributes:
         name: The name of the file.
@@ -27,16 +27,16 @@ class Part(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A job that writes a table, or a batch of a stream, to a directory of logs.
+    """A job that writes a table, or one batch of a stream, to a directory of logs.
 
     The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
-    attempts that Spark accepts to a second hidden directory, and renames that directory into the target. The target
-    therefore gets either all logs of the job or none. The target never contains files of attempts that failed or are
-    still running.
+    attempts that Spark accepts to a second hidden directory, and then moves this directory into the target. The
+    target therefore gets either all logs of the job or none. The target never contains files of attempts that failed
+    or are still running.
 
     Attributes:
         target: The directory of logs.
-        name: The name of the directory of this job in the target.
+        name: The name of this job's directory in the target.
         dialect: The dialect of the logs.
     """
 
@@ -45,7 +45,7 @@ class Job(NamedTuple):
     dialect: DialectName = "leveldb"
 
     def write(self, partition: int, attempt: int, batches: Iterable[Any]) -> Part:
-        """Writes the records of a task to a log, and syncs the log. The batches must have only one column.
+        """Writes the records of a task to a log, and syncs the log. Each batch must have exactly one column.
 
         Raises:
             OSError: The log cannot be written.
@@ -65,11 +65,11 @@ class Job(NamedTuple):
         return Part(name, count)
 
     def commit(self, parts: Sequence[Part], *, overwrite: bool = False) -> None:
-        """Makes the logs of these parts visible and removes all other files of the job. Repeating this has no effect.
+        """Makes the logs of these parts visible and removes all other files of the job. A second call has no effect.
 
         Raises:
-            OSError: A log is missing, for example because a worker wrote it to its own disk, or the target cannot be
-                changed.
+            OSError: A log is missing, for example because a worker wrote it to that worker's own disk, or the target
+                cannot be changed.
         """
         target = os.path.join(self.target, self.name)
         if not os.path.exists(target):
@@ -92,7 +92,7 @@ class Job(NamedTuple):
             shutil.rmtree(self._hidden(use), ignore_errors=True)
 
     def check_replaceable(self) -> None:
-        """Checks that the target contains only logs of Spark jobs, because overwriting removes all of its files.
+        """Checks that the target contains only logs from Spark jobs, because overwriting it removes all files.
 
         Raises:
             FileExistsError: The target contains another file.
@@ -109,7 +109,7 @@ class Job(NamedTuple):
         if os.listdir(made):
             os.rename(made, target)
             sync_names(self.target)
-            # The target may be a new directory, so the entry of the target in its parent directory is also synced.
+            # The target may be a new directory, so its entry in the parent directory is also synced.
             sync_names(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
@@ -135,13 +135,13 @@ class Job(NamedTuple):
 
 
 PREFIX = "part-"
-"""The prefix of the directories of jobs."""
+"""The prefix of job directories."""
 
 _LOG_NAME = re.compile(r"\d{5,}\.log")
 
 
 def _is_of_job(path: str) -> bool:
-    """Checks whether a path is a directory that a job added. Other programs also write files named `part-...`."""
+    """Checks whether a path is a directory that a job has added. Other programs also write files named `part-...`."""
     return (
         os.path.basename(path).startswith(PREFIX)
         and os.path.isdir(path)

@@ -1,4 +1,4 @@
-"""Makes tables with the columns of a given schema. A value that cannot be converted exactly is an error."""
+"""Makes tables with the columns of a given schema. Values that cannot be converted exactly are errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def given_table(payload: Payload, schema: Any) -> Table:
     """Returns a table with the columns of a `pyarrow.Schema`. All other columns are left out.
 
     The native module makes columns of other types, and pyarrow casts them. The native module accepts only values that
-    the cast does not change.
+    this cast does not change.
     """
     table = Table(payload, "arrow", columns_of(schema))
     table.schema, table.cast = schema, _cast
@@ -24,7 +24,7 @@ def given_table(payload: Payload, schema: Any) -> Table:
 
 
 def columns_of(schema: Any) -> dict[str, ColumnType]:
-    """Returns the types of the columns of a `pyarrow.Schema`.
+    """Returns the column types of a `pyarrow.Schema`.
 
     Raises:
         SameNamesError: Two columns, or two fields of one column, have the same name.
@@ -34,7 +34,7 @@ def columns_of(schema: Any) -> dict[str, ColumnType]:
 
 
 def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each type
-    """Returns the type of a column, of its items (`path[]`), or of a field in it (`path.name`)."""
+    """Returns the type of a column, of a list's items (`path[]`), or of a field (`path.name`)."""
     types: Any = import_module("pyarrow").types
     kind = field.type
 

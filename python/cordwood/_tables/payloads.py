@@ -16,21 +16,21 @@ from cordwood._tables.schema import ColumnType, ListOf, StructOf, utf8
 
 
 class Kind(NamedTuple):
-    """A kind of record. Several payloads may show different parts of the same kind."""
+    """A kind of record. Several payloads may show different parts of records of the same kind."""
 
     name: str
     title: str
-    """The name of a single record, in the singular."""
+    """The name of a record, in the singular."""
     plural: str
-    """The name of several records, in the plural."""
+    """The name of records, in the plural."""
     best: str
     """The name of the payload that shows most of the data in a record."""
     starts_with: bytes | None = None
-    """The bytes at the start of each record. `None` if these bytes do not identify the kind."""
+    """The bytes with which each record starts. `None` if the first bytes do not identify the kind."""
     dialects: tuple[str, ...] = ()
     """The dialects whose logs contain only records of this kind."""
     file_name: str | None = None
-    """A pattern for the file names that databases give to logs of this kind."""
+    """A pattern for the names that databases give to logs of this kind."""
 
     def is_name(self, path: str) -> bool:
         """Checks whether a file has a name that a database gives to logs of this kind."""
@@ -39,17 +39,17 @@ class Kind(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """A way to show the records of a log in a table. The native module has a decoder of the same name."""
+    """A way to show a log's records in a table. The native module has a decoder of the same name."""
 
     name: str
     help: str
-    """A description of a row and its most important columns."""
+    """A description of a row and of its most important columns."""
     kind: Kind | None
     """The kind of records that the payload shows, or `None` for all kinds."""
     columns: Mapping[str, ColumnType] | None = None
     """The columns, if they are the same in every log."""
     always: Mapping[str, ColumnType] = {}
-    """If the columns differ between logs, the columns that always come first, even if no row has a value."""
+    """If the columns differ between logs, the columns that always come first, even without values."""
     has_offset: bool = False
     """Whether each row has the `offset` of its record."""
     has_value: bool = True
@@ -57,7 +57,7 @@ class Payload(NamedTuple):
     origin: str = "path"
     """The column that shows which of several logs a row comes from."""
     is_by_record: bool = False
-    """Whether rows depend only on their own record, so that parts of a log can be decoded separately."""
+    """Whether each row depends only on its own record, so that parts of a log can be decoded separately."""
     is_part: bool = False
     """Whether records without values for the table are skipped."""
 
@@ -121,7 +121,7 @@ KEY = StructOf(
 
 
 def _columns(text: str) -> Mapping[str, ColumnType]:
-    """Returns columns with simple types from a text of the form `name:type`, separated by white space."""
+    """Returns columns with simple types, given a text of words `name:type` separated by white space."""
     return dict(column.split(":") for column in text.split())
 
 
@@ -250,8 +250,8 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:
     """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
-    The first record must be valid for this kind. If several kinds are possible, the name of the file determines the
-    kind, provided that databases use such a name.
+    The first record must be valid for this kind. If several kinds are possible, the file's name determines the kind,
+    provided that databases use such names.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]
@@ -265,7 +265,7 @@ def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | No
 
 
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
-    """Returns the kind of the first record of a log, or `None` if the kind is wanted or unknown.
+    """Returns the kind of a log's first record, or `None` if this kind is wanted or unknown.
 
     The log is read with these options of `Reader`. A database has write batches in one file and version edits in
     another, so another kind is not a fault.
@@ -276,7 +276,7 @@ def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
 
 
 def origin_of(path: str, column: str) -> str:
-    r"""Returns the value of an `origin` column, which is the path, or the ID of a run from the name of its file.
+    r"""Returns the value of an `origin` column, which is the path, or the ID of a run from its file name.
 
     A name may contain bytes that are not valid text. Each such byte becomes six characters, such as `\udcff`.
     """

@@ -1,4 +1,4 @@
-"""Implements the result of `scan` with `decode=`, a table with the same rows and columns as `cordwood convert`."""
+"""Implements the result of `scan` with `decode=`, a table like that of `cordwood convert`."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _LEFT_OUT_MAX = 1_000
 _KEPT_LEN_MAX = 64 << 20
 """The maximum number of bytes in the batches that a stream keeps while it determines the columns.
 
-If a stream has more bytes, it reads the logs again.
+If there are more, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
-"""The argument for `Reader`, the offset where reading starts, whether this can be read only once, and its `Split`."""
+"""The argument for `Reader`, the offset where reading starts, whether it can be read only once, and any `Split`."""
 
 
 class DecodedScan:
-    """The decoded records of logs as a table for any program that reads Arrow. `scan` with `decode=` returns it.
+    """The decoded records of logs, as a table for any program that reads Arrow. `scan` with `decode=` returns it.
 
     The table has the same rows and columns as `cordwood convert --as`. Making the table requires pyarrow. If the
-    columns differ between logs, the sources are read to determine the columns when they are first needed. If a stream
-    determines the columns, it reads short sources only once.
+    columns differ between logs, the sources are read to determine the columns when they are first needed. A stream
+    that determines the columns reads short sources only once.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class DecodedScan:
         Returns:
             The capsule, which reads the sources from their start.
         """
-        # Only this stream uses the kept batches, because the sources may change before another stream is made.
+        # Only this stream uses the kept batches, because the sources may have changed when another stream is made.
         kept = self._find_columns(keeps=True)
         schema = self._schema()
         _check_exportable(schema)
@@ -102,7 +102,7 @@ class DecodedScan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The skipped regions, as a tuple of `SkippedRegion` for each source, in order.
 
-        The regions come from the most recent reading, up to the position that it has reached. Empty if no reading has
+        The regions come from the most recent reading, as far as that reading has come. Empty if no reading has
         started.
         """
         return tuple(log.reader.skipped if log.reader else () for log in self._latest)
@@ -111,7 +111,7 @@ class DecodedScan:
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
         """The records that are not of the kind that `decode` names. Each source has a tuple of offsets and faults.
 
-        The records come from the most recent reading, up to the position that it has reached. Empty if no reading has
+        The records come from the most recent reading, as far as that reading has come. Empty if no reading has
         started. At most the first 1,000 records of each source are listed. A value that cannot be read is left out of
         its row, and is also listed. With `on_corruption="raise"`, these errors are raised instead.
         """
@@ -121,13 +121,13 @@ class DecodedScan:
     def ok(self) -> bool:
         """Whether no damage was found and no record was left out.
 
-        The result covers the most recent reading, up to the position that it has reached.
+        The value covers the most recent reading, as far as that reading has come.
         """
         return not any(log.left_out or (log.reader and not log.reader.ok) for log in self._latest)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """The `Outcome` of each source, in order, which tells how reading ended.
+        """The `Outcome` of each source, in order, which shows how reading ended.
 
         The outcomes describe the most recent reading. If this reading has not reached the end of a source, the
         outcome of the source is `"unfinished"`. Empty if no reading has started.
@@ -155,7 +155,7 @@ class DecodedScan:
         """Reads the sources to determine the columns if they are not known.
 
         Returns:
-            With `keeps`, the batches made during this reading. `None` if these batches are incomplete or too long.
+            With `keeps`, the batches that were made during this reading. `None` if they are incomplete or too long.
         """
         with self._lock:
             if self._given is not None or self._known is not None:
@@ -270,7 +270,7 @@ class _Source:
 
     @property
     def opening(self) -> int:
-        """A number that changes when another stream starts to read the source and so moves the position."""
+        """A number that changes when another stream starts to read the source, which moves the position."""
         return 0 if self._start is None else self._opening_count
 
 
@@ -282,7 +282,7 @@ class _Kept(NamedTuple):
 
 
 class _Intact(NamedTuple):
-    """The results for a source without skipped regions. The results replace the reader, which takes several kB."""
+    """The results for a source without skipped regions. They replace the reader, which takes several kB."""
 
     path: str | None
     outcome: Outcome
@@ -314,7 +314,7 @@ class _Log:
             read = table.read(reader, self._leave_out, first=first, on_corruption=on_corruption, target_len=_BATCH_LEN)
             try:
                 for _, batches in read:
-                    # Another stream may start between two batches, or in another thread at any time.
+                    # Another stream may start between two batches, or at any time in another thread.
                     self._check_alone(opening)
                     yield from batches
                     self._check_alone(opening)

@@ -1,4 +1,4 @@
-"""Defines the types of the columns of a table."""
+"""Defines the types of a table's columns."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class ListOf(NamedTuple):
-    """The type of a column of lists."""
+    """The type of a column that contains lists."""
 
     item: ColumnType
 
 
 class StructOf(NamedTuple):
-    """The type of a column of structures, with the names and the types of their fields."""
+    """The type of a column that contains structures, with the names and types of their fields."""
 
     fields: tuple[tuple[str, ColumnType], ...]
 
 
 class GivenAs(NamedTuple):
-    """The type of a column of a given schema."""
+    """The type of a column in a given schema."""
 
     name: str
     """The name of the type in Arrow, for messages."""
     made_as: ColumnType
-    """The type that the native module uses to make the column."""
+    """The type with which the native module makes the column."""
     fits: str
     """The values that fit the column, as in `cordwood_payload::table::Fits`."""
     size: int
@@ -42,7 +42,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as a column that every row starts with. The text is this name."""
+    """A log has a column with the same name as one that every row starts with. The text is this name."""
 
 
 class MisfitError(ValueError):
@@ -56,7 +56,7 @@ class MisfitError(ValueError):
 
 
 class SameNamesError(ValueError):
-    """Two columns of a table, or two fields of a structure in the table, would have the same name."""
+    """Two columns of a table, or two fields of a structure in it, would have the same name."""
 
 
 def utf8(text: str) -> str:
@@ -65,7 +65,7 @@ def utf8(text: str) -> str:
 
 
 def arrow_name(name: str) -> str:
-    r"""Returns the name of a column or a field in Arrow. A NUL becomes `\x00`, because it would end the name."""
+    r"""Returns the Arrow name of a column or a field. A NUL becomes `\x00`, because it would end the name."""
     return utf8(name.replace("\0", r"\x00"))
 
 
@@ -81,7 +81,7 @@ def check_schema(schema: Any) -> None:
 
 
 def _check_type(kind: Any, path: str) -> None:
-    """Checks the type of a column, of its items (`path[]`), or of a field in it (`path.name`)."""
+    """Checks the type of a column, of a list's items (`path[]`), or of a field (`path.name`)."""
     if hasattr(kind, "item_type"):
         for inside in (kind.key_type, kind.item_type):
             _check_type(inside, f"{path}[]")

@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from cordwood._tables.payloads import Payload
 
 COLUMN_COUNT_MAX = 10_000
-"""The maximum number of columns, including fields, as in BigQuery. Records with more columns have no common form."""
+"""The maximum number of columns, including fields, as in BigQuery. Records that need more have no common form."""
 
 FIELD_COUNT_MAX = 1_000
-"""The maximum number of fields in one column. If a column has more, it is a mapping whose keys are data."""
+"""The maximum number of fields in one column. A column with more fields is a mapping whose keys are data."""
 
 LEVEL_COUNT_MAX = 20
-"""The maximum number of nested lists and structures in a column, which is also the maximum in Datastore."""
+"""The maximum nesting depth of lists and structures in a column, the same as in Datastore."""
 
 ROW_COUNT_MAX = 1 << 16
 """The maximum number of rows in an Arrow batch."""
 
 CELL_COUNT_MAX = 1 << 22
-"""The maximum number of cells in an Arrow batch of several rows. A column with a value in one row takes space in all.
+"""The maximum number of cells in an Arrow batch of several rows. A column with any value takes space in every row.
 
-With a lower limit, Parquet's metadata about each column of each row group would take more space.
+With a lower limit, Parquet's metadata for each column of each row group would take more space.
 """
 
 
 class Fault(NamedTuple):
-    """A fault that was found in a record while making a table."""
+    """A fault in a record that was found while making a table."""
 
     part: Literal["record", "row", "value", "rest"]
     """The part that is missing from the table: the record, a row, a value, or all rows after the first ones."""
@@ -53,10 +53,10 @@ Report: TypeAlias = Callable[[Fault], None]
 
 
 class Table(NativeTable):
-    """A table of the records of logs, which is created one batch at a time.
+    """A table of records from logs, which is created one batch at a time.
 
     Attributes:
-        stop_offset: The offset in the last log at which reading stopped because there were enough rows. `None` if
+        stop_offset: The offset in the last log at which reading stopped because the table had enough rows. `None` if
             reading did not stop early.
         cast: A function that casts an array to the type of its column. `None` if no cast is needed.
     """
@@ -91,7 +91,7 @@ class Table(NativeTable):
             wanted: The names of the wanted columns in order, or `None` for all columns. `a.b` is the field `b` of the
                 column `a`.
             limit: The maximum number of rows.
-            opens_early: Whether a table without known columns is opened with the columns of the first records.
+            opens_early: Whether to open a table without known columns with the columns of the first records.
             bytes_as: How bytes are converted to text: "object", "utf-8", "hex" or "base64". With "utf-8", a row with
                 bytes that are not valid UTF-8 is a fault.
             escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would mistake it for a formula.
@@ -144,18 +144,18 @@ class Table(NativeTable):
 
         Args:
             reader: The reader of the log.
-            report: A function that is called with each fault.
-            starts: A function that is called with the first record after its faults were reported.
-            notes: A function that is called with a note about uncertain points.
+            report: A function to call with each fault.
+            starts: A function to call with the first record, after that record's faults have been reported.
+            notes: A function to call with a note about uncertainties.
             taken: The first records, if they were already read from the reader.
-            first: The names and texts of the cells that each row starts with.
+            first: The names and the texts of the cells that each row starts with.
             on_corruption: The policy for damage.
             target_len: The approximate number of bytes of records to read at a time.
             threads: Same as for `record_batches`.
 
         Raises:
             HasFirstError: A row contains one of the columns that each row starts with.
-            MisfitError: A value does not fit its column, or belongs to no column.
+            MisfitError: A value does not fit its column, or has no column.
             TooManyColumnsError: There are too many columns.
         """
         self.start(reader, first or {}, on_corruption=on_corruption)
@@ -187,7 +187,7 @@ class Table(NativeTable):
         self, reader: Reader, *, target_len: int, threads: int, on_corruption: str
     ) -> Iterable[RecordBatch | list[Record]]:
         """Yields the records of a log in groups. With a limit, this yields no more records than needed."""
-        # A batch does not store where each record ends, nor whether it was salvaged.
+        # A batch does not store where each record ends, or whether the record was salvaged.
         has_place = self._payload.name == "raw" or (on_corruption == "salvage" and self._payload.has_offset)
         if has_place or self._limit is not None:
             return self._records(reader, target_len)
@@ -196,7 +196,7 @@ class Table(NativeTable):
     def feed(
         self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Adds records of a started log, or `only` the ones with these indices. Yields the same values as `read`."""
+        """Adds records from a started log, or `only` those with these indices. Yields the same values as `read`."""
         decoded = _messages(source, report) if self._payload.name == "wandb" else source
         start, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.
@@ -214,7 +214,7 @@ class Table(NativeTable):
             start = end
 
     def end(self, report: Report) -> Iterator[tuple[int, list[Any]]]:
-        """Makes the rows that are complete only at the end of a log. Yields the same values as `read`.
+        """Makes the rows that become complete only at the end of a log. Yields the same values as `read`.
 
         Faults in these rows are reported as faults of the last record.
         """
@@ -248,7 +248,7 @@ class Table(NativeTable):
             yield some
 
     def _whole(self, made: list[Any]) -> list[Any]:
-        """Returns the output with all columns in each batch. Columns without values share one array per type."""
+        """Returns the output, with all columns in each batch. Columns without values share one array per type."""
         return made if self._form != "arrow" else [self._batch(*batch) for batch in made]
 
     def _batch(self, numbers: list[int], row_count: int, capsules: tuple[object, object]) -> Any:
@@ -293,7 +293,7 @@ def record_of(source: RecordBatch | list[Record], index: int) -> Record:
 
 
 def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record]:
-    """Returns the records of wandb with their messages as JSON text."""
+    """Returns wandb's records with their messages as JSON text."""
     from cordwood.payload.wandb import to_dict
 
     messages: list[Record] = []
@@ -311,7 +311,7 @@ def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record
 
 
 def _is_run(reader: Reader) -> bool:
-    """Checks whether a log belongs to a run, which may have been killed before its first record.
+    """Checks whether a log belongs to a run, even one that was killed before its first record.
 
     The log of a run has a dialect of its own. An empty file is recognised by its name, because wandb writes the file
     header with the first records.
@@ -324,10 +324,10 @@ def _is_run(reader: Reader) -> bool:
 
 
 def _family_names(path: str) -> dict[int, bytes]:
-    """Returns the names of the column families from the MANIFESTs next to a log. Empty if only the default exists."""
+    """Returns the names of column families from the MANIFESTs next to a log. Empty if only the default one exists."""
     directory = os.path.dirname(path) or os.curdir
     names: dict[int, bytes] = {}
-    # If the directory cannot be listed or a file cannot be read, its names are not known.
+    # If the directory cannot be listed, or a file cannot be read, names remain unknown.
     with contextlib.suppress(OSError):
         for file in sorted(os.listdir(directory)):
             manifest = os.path.join(directory, file)
@@ -338,7 +338,7 @@ def _family_names(path: str) -> dict[int, bytes]:
 
 
 def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
-    """Returns the names of the column families that a MANIFEST in this state adds. Empty if it is not a log."""
+    """Returns the names of the column families that a MANIFEST in this state adds. Empty if the file is not a log."""
     from cordwood.payload.version_edit import FieldKind, VersionEdit
 
     names: dict[int, bytes] = {}
@@ -354,7 +354,7 @@ def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
     return names
 
 
-# The logs of a directory share their MANIFESTs, and a MANIFEST may be longer than all these logs.
+# All logs in a directory share its MANIFESTs, and a MANIFEST may be longer than all of the logs.
 _families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 

@@ -33,7 +33,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "pack": ("compress",),
     "evidence": ("report",),
 }
-"""For each verb, the words that other tools use instead of it."""
+"""For each verb, the words that other tools use for the same task."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,8 +77,8 @@ def _run(arguments: Sequence[str]) -> int:
         # The reader of the output has closed the pipe, as `head` does.
         drop_failed()
         return Status.BROKEN_PIPE
-    # `ImportError` means that a package of an extra is not installed or cannot be imported. The message names the
-    # package.
+    # An `ImportError` means that a package from an extra is not installed or cannot be imported. The message names
+    # the package.
     except (OSError, MemoryError, cordwood.CordwoodError, ImportError, Failure) as error:
         complain(error)
         drop_failed()
@@ -97,7 +97,7 @@ def _is_file(word: str) -> bool:
 
 
 def _verb_like(word: str) -> str:
-    """Returns the end of a message that suggests which verb the user may have meant."""
+    """Returns the end of a message, which suggests a verb that the user may have meant."""
     if is_option(word):
         return "; options come after the verb"
     verb = next((verb for verb, words in SYNONYMS.items() if word in words), None)

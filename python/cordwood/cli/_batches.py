@@ -32,11 +32,11 @@ class Batches(NamedTuple):
     faults: list[str]
     """A message for each of the first faults."""
     note: str | None
-    """A note about the engine of the log, if the engine is uncertain."""
+    """A note about which engine wrote the log, if this is uncertain."""
     suspect_before: int | None
-    """The offset of the first region, before the first batch, where records may have been lost."""
+    """The offset of the first region before the first batch in which records may have been lost."""
     suspect_after: int | None
-    """The offset of the first region, after the last batch, where records may have been lost."""
+    """The offset of the first region after the last batch in which records may have been lost."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""

@@ -20,7 +20,7 @@ def print_databases(databases: Sequence[Database], *, as_json: bool, is_quiet: b
 
     Returns the exit status, and the totals of the databases for JSON.
 
-    The text output ends with the number of databases, because the totals of the logs do not include it.
+    The text output ends with the number of databases, which the totals of the logs do not include.
     """
     for database in databases:
         if is_quiet and database.ok:
@@ -79,7 +79,7 @@ def print_exports(
 
 
 def report_exports(files: Sequence[Input]) -> Status:
-    """Reports the incomplete exports among these files on stderr, and returns the exit status."""
+    """Reports on stderr which exports among these files are incomplete, and returns the exit status."""
     exports, failures = exports_of(files)
     for path, error in failures:
         complain(error, place=display_name(path))

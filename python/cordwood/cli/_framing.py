@@ -1,4 +1,4 @@
-"""Separates the records in a stream, in the formats that `--format` accepts."""
+"""Splits a stream into records, in the formats that `--format` accepts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 
 
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
-    """Yields the records in a stream as lists.
+    """Yields the records in a stream, in lists.
 
     With a delimiter, a list contains all records that a single read completes. With length prefixes, each list
     contains one record.

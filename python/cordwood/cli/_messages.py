@@ -21,33 +21,33 @@ class Status(IntEnum):
     FAILURE = 1
     """The command failed."""
     USAGE = 2
-    """The command line is wrong. argparse also exits with this status."""
+    """The command line is invalid. argparse also exits with this status."""
     DAMAGE = 3
     """The command succeeded, but it found damage or lost data."""
     INTERRUPTED = 130
     """The user pressed Ctrl-C. Shells report this as 128 plus the number of the signal."""
     BROKEN_PIPE = 141
-    """The program that reads stdout has closed the pipe. Shells report the same number."""
+    """The program that reads stdout has closed the pipe. Shells report the same status in this case."""
 
 
 def worst(*statuses: Status) -> Status:
-    """Returns the worst of these statuses. A failure is worse than damage."""
+    """Returns the worst of these statuses, where a failure is worse than damage."""
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
 class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
-    """A failure other than an error of the operating system or of a log. The message is printed unchanged."""
+    """A failure that is neither an error of the operating system nor of a log. The message is printed unchanged."""
 
 
 class SourceFailure(cordwood.CordwoodError):
-    """A failure of one source. Other sources may still succeed. The message does not name the source."""
+    """A failure that concerns one source. Other sources may still succeed. The message does not name the source."""
 
 
 NO_MEMORY = "not enough memory"
-"""The message for a `MemoryError`, whose own message is empty or written for Python programmers."""
+"""The message for a `MemoryError`, whose own message is empty or meant for Python programmers."""
 
 REPORTED_MAX = 10
-"""At most this many faults of a file are reported individually on stderr. Another line states the total number."""
+"""At most this many faults in a file are reported individually on stderr. Another line gives the total."""
 
 is_quiet = False
 """Whether `--quiet` suppresses progress and hints."""
@@ -57,7 +57,7 @@ before_message: Callable[[], None] | None = None
 
 
 def complain(message: object, *, place: str | None = None) -> None:
-    """Reports a message on stderr. For an error, adds advice, and the file name or `place`."""
+    """Reports a message on stderr. For an error, adds the file name or `place`, and advice."""
     if isinstance(message, OSError) and message.strerror:
         file = "" if message.filename is None else f"{message.filename or repr('')}: "
         exists = isinstance(message, FileExistsError)
@@ -106,7 +106,7 @@ def hint_of(error: object) -> str | None:
 
 
 def reason_of(error: OSError) -> str:
-    """Returns the message of the operating system, and adds advice.
+    """Returns the operating system's error message, with advice added.
 
     For a dangling link, the advice names the target of the link, because the named file itself exists.
     """
@@ -118,7 +118,7 @@ def reason_of(error: OSError) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """Returns the end of a message that suggests a known word, or no text if no known word is similar."""
+    """Returns the end of a message, which suggests a known word, or no text if no known word is similar."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, known, n=1)

@@ -1,4 +1,4 @@
-"""Checks the names of new files, and gives each file its name once it is complete."""
+"""Checks the names of new files, and gives each file its final name once the file is complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cordwood.cli._output import Output, stdout
 
 
 def check_destination(sources: Iterable[str], destination: str, *, overwrite: bool) -> None:
-    """Checks that a new file can have this name. The name is checked before the logs are read, which may take long.
+    """Checks that a new file can have this name. The check comes before the logs are read.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
@@ -42,7 +42,7 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
 
 
 def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
-    """Checks that `what` can have this name, before the source files are read.
+    """Checks, before the sources are read, that `what` can have this name.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
@@ -67,14 +67,14 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 def _check_no_log(destination: str, what: str, advice: str) -> None:
     """Checks that the file to be replaced by `what` is not a log.
 
-    When a shell expands a pattern, one of the logs can end up as the destination.
+    When a shell expands a pattern, one of the logs may end up as the destination.
 
     Raises:
         ValueError: The file is or may be a log. A file may be a log if a flipped bit explains why its first fragment
             is not valid, if its only record is incomplete, or if it has the name of a log.
     """
     refusal = f"which --overwrite does not replace with a {what}{advice}"
-    # detect() raises an error if a file is not a log or cannot be read. Such a file may be replaced.
+    # detect() raises an error if a file is not a log or cannot be read. A file of either kind may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
         if not os.path.isfile(destination):
             return
@@ -86,7 +86,7 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
 
 @contextlib.contextmanager
 def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
-    """Opens a new file, which gets its name once it is complete. For `-`, yields stdout.
+    """Opens a new file, which gets its final name once it is complete. For `-`, yields stdout.
 
     A new file can be read only by users who can read all `sources`. With `overwrite`, the new file replaces an
     existing file and gets its mode. If the existing file is not a regular file, such as a pipe, the data is written
@@ -103,17 +103,17 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
             with open(path, "wb" if overwrite else "xb", opener=partial(os.open, mode=mode)) as file:
                 yield file
         except OSError as error:
-            # The error of a failed write has no file name. Reads never raise these errors.
+            # The error from a failed write has no file name. Reads never raise these errors.
             if error.errno in _NO_ROOM and error.filename is None:
                 error.filename = name
             raise
 
 
 def _mode_of(sources: Iterable[Input]) -> int:
-    """Returns the mode of a new file made from these sources, before the system clears the bits of the umask.
+    """Returns the mode of a new file made from these sources, before the umask is applied.
 
     For a single file, this is the mode of the file, as with `cp`. For several files or a segmented log, the mode
-    contains only the permissions that all of the files have.
+    contains only the permissions that all the files have.
     """
     allowed: int | None = None
     for source in sources:
@@ -122,7 +122,8 @@ def _mode_of(sources: Iterable[Input]) -> int:
             with contextlib.suppress(OSError, ValueError):
                 for part in {path, *(part for _, part in files_of(path))}:
                     status = os.stat(part)
-                    # A directory is executable, but a file that is made from the log in it must not be executable.
+                    # The mode of a directory has execute bits, but a file made from the log in it must not be
+                    # executable.
                     mode = status.st_mode & (_READ_WRITE if stat.S_ISDIR(status.st_mode) else _PERMISSIONS)
                     allowed = mode if allowed is None else allowed & mode
     return _READ_WRITE if allowed is None else allowed
@@ -138,11 +139,11 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 @contextlib.contextmanager
 def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
-    """Yields the path of a temporary file to write. Once complete, this file atomically becomes the file `name`.
+    """Yields the path of a temporary file, which atomically becomes the file `name` once it is complete.
 
     With `overwrite`, the temporary file replaces an existing file and gets the mode of that file. Without
     `overwrite`, an error is raised if a file with this name has appeared in the meantime. The temporary file is in
-    its own directory, which no other user can enter. The temporary file has the same base name as the new file,
+    its own directory, which other users cannot enter. The temporary file has the same base name as the new file,
     because a file name may contain the number of a log.
     """
     target = os.path.realpath(name)
@@ -158,7 +159,8 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
                 os.rmdir(directory)
             except OSError:
                 # A signal has interrupted `cordwood.salvage`, so its temporary file remains. The directory is listed
-                # only in this case, because listing takes memory, and a lack of memory may have caused the failure.
+                # only in this case, because listing takes memory, and the failure may have been caused by a lack of
+                # memory.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)
@@ -199,14 +201,14 @@ def _rename_to_new(old: str, new: str) -> None:
 
 @contextlib.contextmanager
 def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
-    """Makes SIGTERM and SIGHUP call `remove` before they end the process.
+    """Makes SIGTERM and SIGHUP call `remove` before they terminate the process.
 
-    By default, these signals would end the process immediately. If several files are unfinished at the same time, a
-    signal calls the functions of all these files.
+    By default, these signals would terminate the process immediately. If several files are unfinished at the same
+    time, a signal calls the `remove` functions for all of them.
 
     The signal handlers raise no exception, because an exception could interrupt the exit of a context manager and
-    skip its last steps. A signal is left alone if it is ignored, as after `nohup`, or if a program that calls `main`
-    handles the signal.
+    skip its last steps. A signal's handler is not changed if the signal is ignored, as after `nohup`, or if a program
+    that calls `main` handles the signal.
     """
     import signal
 
@@ -215,10 +217,10 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
             for each in _removers:
                 each()
         finally:
-            # The parent process can then see which signal ended this process.
+            # This way, the parent process can see which signal terminated this process.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            # The first process of a container survives the signal, so it must exit explicitly.
+            # A container's first process survives the signal, so it must exit explicitly.
             os._exit(128 + number)
 
     # Windows has no SIGHUP.

@@ -1,4 +1,4 @@
-"""Writes new logs that are made from other logs: a file for a single log, and a directory for several logs."""
+"""Writes new logs made from other logs: a file for a single log, or a directory for several logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cordwood.cli._sources import Tally, for_each_source, inputs_of
 
 
 class Copied(NamedTuple):
-    """A new log, and the texts that describe it."""
+    """A new log, with the texts that describe it."""
 
     report: cordwood.Report
     """The report about the source."""
@@ -51,14 +51,14 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace an existing log once the new one is complete; refuse to replace any other file",
     )
-    # Each source is read completely. The report is the same as that of `verify` without `--strict`.
+    # Each source is read completely. The report is the same one that `verify` prints without `--strict`.
     parser.set_defaults(start=0, strict=False)
 
 
 def write_each(options: argparse.Namespace, copy: Copy) -> Status:
     """Writes a new log for each source, and prints a report about each source and the totals.
 
-    A new log gets its name once it is complete.
+    Each new log gets its final name once it is complete.
     """
     if options.destination == "-":
         raise ValueError("a new log is written to a file, not to stdout; ./- is a file")
@@ -67,7 +67,8 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
     if options.overwrite and len(files) > 1:
         _check_no_source(files, places.values())
     tally = Tally(options.sources, files, as_json=options.json)
-    # Maps the real path of each new log to its source, because two paths may lead to the same file.
+    # Maps the real path of each new log to the log's source. Real paths are used because two paths may lead to the
+    # same file.
     written: dict[str, str] = {}
 
     def write(file: Input) -> Status:
@@ -132,8 +133,8 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        SourceFailure: The existing file is neither empty nor a log, not even a damaged log. The user probably did not
-            mean to replace it.
+        SourceFailure: The existing file is neither empty nor a log, not even a damaged one. The user probably did not
+            mean to replace this file.
         ValueError: Same as for `check_destination`.
     """
     if os.path.exists(destination) and not os.path.isfile(destination):
@@ -156,7 +157,7 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
 
 
 def _check_no_source(files: Sequence[Input], new: Iterable[str]) -> None:
-    """Checks that no new log would replace a source that may not have been read yet.
+    """Checks that no new log would replace a source that might not have been read yet.
 
     Raises:
         ValueError: A new log would replace a source.

@@ -15,18 +15,18 @@ from cordwood.typing import DialectName
 
 
 def rare(parser: Any) -> argparse.ArgumentParser:
-    """Returns the group of options that few people need, which the help of a verb shows last."""
+    """Returns the group of options that few people need, which a verb's help shows last."""
     group: argparse.ArgumentParser = parser.rare
     return group
 
 
 def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Adds `-q`, for verbs that may take long. `more` names other lines that the option suppresses."""
+    """Adds `-q`, for verbs that may take a long time. `more` names other lines that the option suppresses."""
     parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
 
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds `--json` and `-q`, for verbs whose output is a report about each log."""
+    """Adds `--json` and `-q`, for verbs that print a report about each log."""
     add_json_argument(parser)
     add_quiet_argument(parser, ", no lines for logs without damage, and no totals: silence is success")
 
@@ -51,9 +51,9 @@ def add_source_arguments(
 
 
 class _Sources(argparse.Action):
-    """Reads stdin if no source is named and stdin is a pipe or a file.
+    """Makes stdin the source if no source is named and stdin is a pipe or a file.
 
-    On a terminal, a source is required, because the command would otherwise wait for input.
+    On a terminal, a source is required. Otherwise, the command would wait for input.
     """
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
@@ -83,7 +83,7 @@ def _log_number(text: str) -> int:
 def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
     """Returns a reader of `source` with these options, up to the file offset `end`.
 
-    With `--on-corruption skip`, the reader drops records that follow damage in their block, as LevelDB does, and
+    With `--on-corruption skip`, the reader drops records that follow damage in the same block, as LevelDB does, and
     counts them.
     """
     by_rule = options.on_corruption == "skip"

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Output(Protocol):
-    """A destination for data, which is a file or stdout."""
+    """A destination for data: a file or stdout."""
 
     def write(self, data: bytes, /) -> int:
         """Writes all of the data."""
@@ -35,10 +35,10 @@ STDOUT = "<stdout>"
 
 
 class _Stdout(io.BufferedWriter):
-    """A buffer for stdout. `write` accepts all of the data. The errors of `write` and `flush` name stdout.
+    """A buffer for stdout. `write` accepts all of the data. Errors from `write` and `flush` name stdout.
 
-    `write` and `flush` may wait for the reader of a full pipe. After Ctrl-C has ended such a wait, no more data is
-    written, because closing a table, for example, would wait again.
+    If a pipe is full, `write` and `flush` may wait for the pipe's reader. After Ctrl-C has interrupted such a wait,
+    no more data is written. Otherwise, closing a table, for example, would wait again.
     """
 
     def __init__(self, old: io.TextIOWrapper) -> None:
@@ -93,12 +93,12 @@ def _open_stdout() -> None:
     """Gives `sys.stdout` its own buffer.
 
     With PYTHONUNBUFFERED, Python's stdout has no buffer. Without a buffer, a write may accept only a part of the
-    data, for example when the disk becomes full. Only the return value of the write shows this, and neither `print`
-    nor pyarrow checks the return value.
+    data, for example when the disk becomes full. Only the return value of the write shows this, which neither `print`
+    nor pyarrow checks.
     """
     is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
     old = cast("io.TextIOWrapper", sys.stdout)
-    # In a notebook or a test, stdout may not write to a descriptor.
+    # In a notebook or a test, stdout may have no descriptor.
     if not is_text_of_bytes or isinstance(old.buffer, _Stdout):
         return
     with contextlib.suppress(io.UnsupportedOperation):
@@ -123,13 +123,14 @@ def drop_failed() -> None:
 def drop_pending() -> None:
     """Drops printed text that is still in a buffer.
 
-    Python flushes stdout and stderr when it exits, and would wait for the reader of a full pipe. Python does not
-    flush a stream whose file object is closed. The descriptor stays open for the stream that replaces the old stream.
+    Python flushes stdout and stderr when it exits. If a pipe is full, it would wait for the pipe's reader. Python
+    does not flush a stream whose file object is closed. The descriptor stays open for the stream that replaces the
+    closed one.
     """
     for name in "stdout", "stderr":
         old = getattr(sys, name)
         raw = getattr(getattr(old, "buffer", None), "raw", None)
-        # The streams of a notebook or a test are left alone.
+        # Leave the streams of a notebook or a test alone.
         if isinstance(old, io.TextIOWrapper) and isinstance(raw, io.FileIO) and not raw.closefd:
             new = open(raw.fileno(), "w", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
             setattr(sys, name, new)
@@ -157,7 +158,7 @@ def print_json(value: object) -> None:
 
 
 def json_bytes(text: str) -> bytes:
-    """Returns JSON as it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
+    """Returns JSON in the form in which it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
 
     DEL and the C1 control characters are also escaped. JSON allows such characters in strings, but a terminal that
     receives the line through a pipe would interpret them.

@@ -50,8 +50,8 @@ examples:
 
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
-    """Returns a parser for some of the verbs. Each verb in the parser requires an import."""
-    # Without this formatter, argparse would use `shutil` to look up the width for each option that is added.
+    """Returns a parser for some of the verbs. For each verb in the parser, a module is imported."""
+    # Without this formatter, argparse would look up the width with `shutil` for each option that is added.
     formatter_class = partial(_Formatter, width=terminal_width() - 2)
     parser = _Parser(
         prog="cordwood",
@@ -122,7 +122,7 @@ class _Parser(argparse.ArgumentParser):
             return options, unknown
         if hasattr(options, "sources"):
             if not any(is_option(word) for word in unknown):
-                # argparse ends the list of sources at the first option that follows one of them.
+                # argparse ends the list of sources at the first option after a source.
                 destination = getattr(options, "destination", None)
                 options.sources = [*options.sources, *([] if destination is None else [destination]), *unknown]
                 if destination is not None:
@@ -163,9 +163,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _path_before_url(name: str) -> str:
-    """Returns the name of a source or a destination. If an existing path looks like a URL, this adds `./`.
+    """Returns the name of a source or a destination. If an existing path looks like a URL, `./` is put in front.
 
-    Otherwise, a log in a directory named `https:`, which an untrusted archive may contain, would be requested from
-    the network.
+    Otherwise, the path of a log in a directory named `https:`, which an untrusted archive may contain, would cause a
+    network request.
     """
     return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name

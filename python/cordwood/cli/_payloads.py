@@ -28,9 +28,9 @@ def report_engine(name: str, text: str) -> None:
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """If a record is not of the kind that `--as` names, returns its kind and the option for that kind.
+    """Returns a record's kind and the option for it, if `--as` names another kind.
 
-    Returns `None` if the kind is unknown or ambiguous. Some dialects determine the kind of their records, even if a
+    Returns `None` if the kind is unknown or ambiguous. In some dialects, all records are of one kind, even if a
     record can also be decoded as another kind.
     """
     wanted = payload.kind
@@ -65,14 +65,14 @@ def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Call
 
 
 def is_manifest(name: str, kind: Kind | None) -> bool:
-    """Checks whether a log is a MANIFEST, either by the kind of its records or by its name."""
+    """Checks whether a log is a MANIFEST, by the kind of its records or by its name."""
     return kind == VERSION_EDIT or VERSION_EDIT.is_name(name)
 
 
 LOST_EDITS = (
     "records were lost: its live files and column families may be wrong, and a database opened with it may lose more"
 )
-"""The text about damage to a MANIFEST, whose records state which files and column families were added or removed."""
+"""The text about damage in a MANIFEST, whose records state which files and column families were added or removed."""
 
 UNKNOWN_EDITS = "edits with unknown tags, as a newer Pebble writes them, are not decoded: its live files may be wrong"
 """The text about unknown edits in an undamaged MANIFEST."""
@@ -97,7 +97,7 @@ def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None
 
 
 def report_payload(name: str, payload: Payload | None, *, has_records: bool = True) -> None:
-    """Reports which kind of records is assumed for a log."""
+    """Reports which kind of record a log is assumed to contain."""
     why = "its first record does not have exactly one known form" if has_records else "there are no records"
     text = f"read with --as {payload.name}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")

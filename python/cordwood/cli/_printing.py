@@ -55,7 +55,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _with_values(name: str) -> str:
-    """Checks a value of `--as`. For a value that needs a table, the error names the verb that makes tables."""
+    """Checks a value of `--as`. For a value that requires a table, the error names the verb that makes tables."""
     if name in PAYLOADS and not PAYLOADS[name].has_value:
         raise argparse.ArgumentTypeError(f"{name} is a table: cordwood convert --as {name} makes it")
     return name
@@ -111,15 +111,15 @@ def end_selection(selection: Selection) -> None:
 
 
 def _print_held_back(selection: Selection) -> None:
-    """Prints the held-back records, which have no value in the requested columns."""
+    """Prints the records that were held back because they have no value in the requested columns."""
     for _ in selection.held_back():
         stdout().write(b"{}\n")
 
 
 class Printer:
-    """Prints the records of a source one by one, in the format that `--format` names or as JSON.
+    """Prints the records of a source one by one, as JSON or in the format that `--format` names.
 
-    Records that `--as` cannot decode are reported, and determine the status.
+    Records that cannot be decoded as `--as` demands are reported, and affect the status.
 
     Attributes:
         status: The exit status for the records so far.
@@ -172,7 +172,7 @@ class Printer:
         return _decoder(payload, self._name, self._dialect) if payload else _ENCODERS[self._encoding]
 
     def _report(self, record: cordwood.Record, error: str) -> None:
-        """Reports the first errors. If the first record is known to be of another kind, reports only this record."""
+        """Reports the first errors, or only the first record if it is known to be of another kind."""
         self.status = Status.DAMAGE
         self._error_count += 1
         if self._error_count > self._reported_max:
@@ -183,7 +183,7 @@ class Printer:
             complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
 
     def _report_advice(self, record: cordwood.Record) -> bool:
-        """If a record is known not to be of the kind that `--as` names, reports the record and returns true."""
+        """If a record is known not to be of the kind that `--as` names, reports this and returns true."""
         advice = other_payload(record.data, self._payload, self._dialect) if self._payload else None
         if advice:
             self.status = Status.DAMAGE
@@ -211,7 +211,7 @@ def _json_of(row: dict[str, Any]) -> str:
 
 
 def _parsed(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns the record with its value parsed, because fields inside the value may be requested."""
+    """Returns the record with the value parsed, because fields inside the value may be requested."""
     value = row.get("value")
     if not isinstance(value, _Json):
         return row

@@ -17,8 +17,8 @@ class ProgressBar:
     """A progress bar on stderr that shows the rate and the remaining time.
 
     The bar appears if the work takes longer than a second. The bar is shown only on a terminal, and only if tqdm is
-    installed (the extra `cli`). The bar is not shown if records are printed on the terminal, because the records
-    already show the progress. The bar is removed before a message is printed and when the work ends.
+    installed (the extra `cli`). The bar is not shown while records are printed on the terminal, because they already
+    show the progress. The bar is removed before a message is printed and when the work ends.
     """
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:
@@ -36,7 +36,7 @@ class ProgressBar:
         self._bar = tqdm(
             total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )
-        # Leaves space for `^C`, which the terminal itself prints on Ctrl-C.
+        # Leave space for `^C`, which the terminal prints on Ctrl-C.
         if self._bar.ncols:
             self._bar.ncols = max(self._bar.ncols - 3, 1)
 
@@ -56,8 +56,8 @@ class ProgressBar:
             self._bar.close()
 
     def _clear(self) -> None:
-        """Removes the bar from the terminal until it is drawn again."""
-        # Ctrl-C may arrive while the bar is being drawn, before tqdm has recorded that it is visible.
+        """Removes the bar from the terminal until the bar is drawn again."""
+        # Ctrl-C may arrive while the bar is being drawn, before tqdm has recorded that the bar is visible.
         if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
             return
         # This also removes `^C` from the rest of the line.

@@ -1,4 +1,4 @@
-"""Opens sources that are read several times. A stream, which can be read only once, is copied."""
+"""Opens sources that are read several times. Streams, which can be read only once, are copied."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def first_stream(inputs: Iterable[Input]) -> str | None:
 class Reopenable:
     """A source that can be read several times.
 
-    A named file, a segmented log or a URL can have several readers at the same time. stdin can have only one reader,
-    and so can the temporary file to which a pipe is copied. For stdin and a temporary file, each reader must finish
-    before the next one starts.
+    A named file, a segmented log or a URL can have several readers at the same time. stdin can have only one, and the
+    same is true of the temporary file to which a pipe is copied. For stdin and a temporary file, each reader must
+    finish before the next one starts.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -50,7 +50,7 @@ class Reopenable:
         return self._file
 
     def read(self, start: int, end: int) -> bytes:
-        """Returns the bytes between two file offsets. Any reader of stdin or a pipe must have finished.
+        """Returns the bytes between two file offsets. All readers of stdin or a pipe must have finished.
 
         Raises:
             SourceFailure: The file has become shorter.

@@ -1,4 +1,4 @@
-"""Implements `--limit` and `--columns`, which select the number of rows and the columns of each row."""
+"""Implements `--limit` and `--columns`, which select how many rows and which columns are shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LISTED_MAX = 50
 """A message names at most this many columns."""
 
 _SEEN_MAX = 10_000
-"""A message about an unknown column suggests a name from at most this many names."""
+"""A message about an unknown column suggests one of at most this many names."""
 
 _MISSING = object()
 
@@ -50,7 +50,7 @@ def _names(text: str) -> list[str]:
 
 
 class Selection:
-    """Counts the requested rows, and chooses their columns.
+    """Counts rows up to the limit, and selects their columns.
 
     Attributes:
         columns: The names of the columns in order, or `None` for all columns.
@@ -68,7 +68,7 @@ class Selection:
         Args:
             options: The options of `add_selection_arguments`.
             known: The names of all columns, if they are known before the first row.
-            nested: The names in `known` whose values contain other names, which are not known.
+            nested: The names in `known` whose values contain further names, which are not known.
 
         Raises:
             ValueError: A requested name is not known.
@@ -94,7 +94,7 @@ class Selection:
         return self._limit is not None and self._count >= self._limit
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """Counts a row, and returns the requested part, or `None` if `held_back` will return the row later."""
+        """Counts a row and returns its requested part, or `None` if `held_back` will return the row later."""
         if self._wanted:
             self.look_for_names(row)
         self._count += 1
@@ -107,15 +107,15 @@ class Selection:
     def held_back(self) -> Iterable[dict[str, Any]]:
         """Returns the empty rows that `take` has held back.
 
-        A requested column that has not occurred in any row yet may not exist, so rows without values are held back.
+        A requested column may not exist if it has not occurred in any row yet, so rows without values are held back.
         Each row is returned once. The held-back rows come before the next row that `take` returns. If no row follows,
-        they come at the end, after the names have been checked.
+        the held-back rows come at the end, after the names have been checked.
         """
         count, self._held_count = self._held_count, 0
         return repeat({}, count)
 
     def in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Returns the part of a row that is in the requested columns."""
+        """Returns the part of a row in the requested columns."""
         if self.columns is None:
             return row
         found = ((name, value_in(row, name)) for name in self.columns)
@@ -174,7 +174,7 @@ def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
 def value_in(row: Mapping[str, Any], name: str) -> Any:
     """Returns the value with this name, or `_MISSING`.
 
-    If the part of the name before a dot names a value with fields, the rest of the name names one of these fields.
+    If the part before a dot is the name of a value with fields, the rest is the name of one of these fields.
     """
     if name in row:
         return row[name]

@@ -1,4 +1,4 @@
-"""Lists the sources of a verb, reads them in order with a progress bar, counts them, and reports failures."""
+"""Lists a verb's sources, reads them in order with a progress bar, counts them, and reports failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 def inputs_of(names: Iterable[str]) -> list[Input]:
     """Returns the files to which the names in a command line refer, as `expand` returns them. `-` is stdin.
 
-    If two names refer to the same file, the file is read only once, and the other name is reported.
+    If two names refer to the same file, the file is read only once, and the second name is reported.
     """
     inputs = [_of_stdin() if name == "-" else name for name in names]
     return expand(inputs, same=_report_same)
@@ -52,7 +52,7 @@ def _of_stdin() -> Input:
 
 
 class Tally(Fold):
-    """The results of the sources of a verb.
+    """The results for a verb's sources.
 
     Attributes:
         names: The names of files, patterns and directories.
@@ -63,7 +63,7 @@ class Tally(Fold):
         other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
         database_count: The number of databases that were checked.
         failed_count: The number of sources that could not be read.
-        other_kinds: The logs in directories that contain other records than requested, by kind.
+        other_kinds: The logs in directories whose records are not of the requested kind, by kind.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Tally(Fold):
 
     @cached_property
     def is_one_file(self) -> bool:
-        """Whether the command line names a single file, and not several files, a pattern or a directory."""
+        """Whether the command line names a single file rather than several files, a pattern or a directory."""
         return len(self.names) == 1 and [file.name for file in self.files] == [self.names[0]]
 
     @property
@@ -103,13 +103,13 @@ class Tally(Fold):
 
     @property
     def status(self) -> Status:
-        """The exit status, which is the worst status of any source. A failure is worse than damage."""
+        """The exit status, which is the worst status of all sources. A failure is worse than damage."""
         if self.failed_count or not (self.log_count or self.database_count or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
-        """Yields the results of `read` for the logs. Several threads read logs, and a bar shows the progress."""
+        """Yields the results of `read` for the logs. Several threads read the logs, and a bar shows the progress."""
         return self.taken(self.results(options, read))
 
     def results(self, options: argparse.Namespace, read: Read[T]) -> Iterator[Result[T]]:
@@ -132,7 +132,7 @@ class Tally(Fold):
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 
     def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
-        """Adds the numbers of a log to the sums. If one length is not known, the sum of the lengths is not known."""
+        """Adds a log's numbers to the sums. If a length is not known, neither is the sum of the lengths."""
         if self.is_one_file:
             return
         for name, total in self._sums.items():
@@ -231,8 +231,8 @@ def for_each_source(
         options: Only `sources` and `dialect` are used.
         work: The function to call for each file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: A function that returns the kind of a log in a directory if another kind was requested. Such a log
-            is left out and reported. The function returns `None` for a log that should be read.
+        other_kind: A function that returns the kind of a log in a directory if a different kind was requested. Such a
+            log is left out and reported. The function returns `None` for a log that should be read.
         tally: The tally to use, if the verb prints totals.
     """
     has_totals = tally is not None
@@ -273,10 +273,10 @@ def _report(name: str, error: Exception) -> str:
     """Reports why a source failed, and returns the reason.
 
     Raises:
-        OSError: The error is about stdout, so the other sources would fail in the same way.
+        OSError: The error concerns stdout, so the other sources would fail in the same way.
     """
     if isinstance(error, OSError):
-        # The client of a store raises errors with its own classes, which do not name the file.
+        # A store's client raises errors of its own classes, which do not name the file.
         is_of_client = error.filename is None and type(error).__module__ != "builtins"
         is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
         if isinstance(error, BrokenPipeError) or is_of_output:

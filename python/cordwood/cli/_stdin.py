@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Pipe(RawIOBase):
-    """Reads from a stdin that does not support seeking. A read waits at most a second at a time.
+    """Reads from stdin if it does not support seeking. A read waits at most one second at a time.
 
     Python runs signal handlers between two calls. A signal that arrives just before a blocking system call does not
     interrupt the call. Without this time limit, the command would wait for bytes that may never arrive.
@@ -77,6 +77,6 @@ def is_piped() -> bool:
 
 def stdin_or_path(name: str) -> Source:
     """Returns the source that a reader opens for a name."""
-    # A buffered read of a pipe waits for all requested bytes. If the user presses Ctrl-C between two system calls,
-    # the read notices this only after all the bytes have arrived.
+    # A buffered read from a pipe waits for all requested bytes. If the user presses Ctrl-C between two system calls,
+    # the read reacts only after all the bytes have arrived.
     return stdin().raw if name == "-" else name

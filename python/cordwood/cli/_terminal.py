@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 WIDTH = 80
-"""The maximum width of a line of a report. Names and commands to be copied may be wider."""
+"""The maximum width of a line in a report. Names and commands to be copied may be wider."""
 
 
 def terminal_width() -> int:
@@ -22,7 +22,7 @@ def terminal_width() -> int:
 
 
 def has_color() -> bool:
-    """Checks whether stdout is a terminal with colours and the user wants colours."""
+    """Checks whether stdout is a terminal that has colours, and the user wants colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -57,7 +57,7 @@ IS_WINDOWS = os.name == "nt"
 def write_command(line: str, path: str) -> str:
     """Returns the shell command that creates a file with one line."""
     if IS_WINDOWS:
-        # On Windows, the `echo` of the shells adds a space or a byte order mark, and CR.
+        # On Windows, the shells' `echo` adds a space or a byte order mark, and a CR.
         return f"python -c \"open({_literal(path)}, 'wb').write(b'{line}\\n')\""
     return f"echo {line} > {shell_word(path)}"
 
@@ -70,7 +70,7 @@ def move_command(old: str, new: str) -> str:
 
 
 def _literal(path: str) -> str:
-    """Returns a path as a Python literal without characters that are special to the shells of Windows."""
+    """Returns a path as a Python literal without characters that are special in the shells of Windows."""
     safe = (c if c.isalnum() or c in "/:. -_" else f"\\x{ord(c):02x}" for c in path.replace("\\", "/"))
     return f"'{''.join(safe)}'"
 

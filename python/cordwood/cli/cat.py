@@ -97,9 +97,8 @@ def run(options: argparse.Namespace) -> Status:
 def _file_len(name: str) -> float:
     """Returns the length of a file before it is read.
 
-    The output may be appended to the same file, as in `cat log | write --append log`. This length is not passed to
-    the reader as `end`, because only at the end of the file can the reader tell that stale bytes are left from a
-    recycled log.
+    The output may be appended to the same file, as in `cat log | write --append log`. The length is not passed to the
+    reader as `end`, because a reader recognises the stale bytes of a recycled log only at the end of the file.
     """
     if name == "-" or is_url(name):
         return math.inf

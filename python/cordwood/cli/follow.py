@@ -74,8 +74,8 @@ def run(options: argparse.Namespace) -> Status:
             try:
                 record = next(records)
             except StopIteration:
-                # Apparent damage is read again before it is reported. This happens even after the timeout,
-                # because otherwise the damage would never be reported.
+                # Apparent damage is read again before it is reported, even after the timeout. Otherwise, the damage
+                # would never be reported.
                 if follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue
@@ -107,7 +107,7 @@ _MAY_BECOME_LOGS = {
     "text": "the file is text",
     "unknown": "the file is in an unknown format, without a valid fragment or the header of a log",
 }
-"""The message for each format without a signature. Such a file may become a log as more bytes are written."""
+"""The message for each format without a signature. Such a file may still become a log as it grows."""
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
@@ -140,7 +140,7 @@ def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> boo
 
 
 def _other_log(path: str, log: cordwood.LogFormat) -> int | None:
-    """Returns the number of another log if the file starts with a fragment of that log."""
+    """If the file starts with a fragment of another log, returns that log's number."""
     if log.log_number is None:
         return None
     first = next(iter(cordwood.fragments(path, **log._asdict())), None)

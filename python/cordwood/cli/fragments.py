@@ -43,7 +43,7 @@ PIECE_LEN = 1 << 20
 
 
 class Region(NamedTuple):
-    """Adjacent bytes that were skipped for the same reason."""
+    """A range of bytes that were skipped for the same reason."""
 
     start: int
     end: int
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
     status = for_each_source(options, list_fragments, files=files).status
-    # After a failure, a count of 0 could be read as the extent of the damage.
+    # After a failure, a count of 0 could be taken for the extent of the damage.
     if directory is not None and (written_count or status != Status.FAILURE):
         skipped = quantity(written_len, "skipped byte")
         complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(directory)}")

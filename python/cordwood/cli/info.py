@@ -42,7 +42,7 @@ EXAMPLES = """\
 """
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
-"""For each kind of records, the text about a log with such records."""
+"""For each kind of record, the text about a log that contains such records."""
 
 MANIFEST_LEN_LONG = 64 << 20
 """A MANIFEST of at least this length is mentioned. The MANIFEST of a typical database is a thousand times shorter."""
@@ -167,7 +167,7 @@ def _print_text(info: Info, tally: Tally) -> None:
 
 
 def _repairs(database: Database) -> Iterator[str]:
-    """Yields lines that explain how to repair a database. Each line names the database or its files."""
+    """Yields lines that explain how to repair a database. Each line names the database or some of its files."""
     paths: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
         paths[problem.kind].append(problem.path)
@@ -218,7 +218,7 @@ def _names(paths: Sequence[str], noun: str) -> str:
 def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
     """Returns the commands that replace a damaged log with a salvaged log, or none if no record can be salvaged.
 
-    With `must_repair`, commands are returned only if flipped bits explain all the damage.
+    With `must_repair`, returns commands only if flipped bits explain all of the damage.
     """
     try:
         report: cordwood.Report = cordwood.verify(path)
@@ -246,7 +246,7 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """If the MANIFEST is so long that reading it takes a while, returns a line that says so and names a remedy."""
+    """If the MANIFEST is so long that reading it takes a while, returns a line that says so and suggests a remedy."""
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):
@@ -308,14 +308,14 @@ def _damage(info: Info) -> str:
         none = "none in the logs; tables are not read"
     damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else none
     if count and not info.damaged_len:
-        # A segment extends past the start of the next segment. The extra bytes do not belong to the log.
+        # A segment extends past the start of the next one. The extra bytes do not belong to the log.
         damage = f"{quantity(count, 'damaged log')}, without a damaged byte"
     end = "ends in an incomplete record" if info.torn_count == 1 else "end in incomplete records"
     return f"{damage}; {quantity(info.torn_count, 'log')} {end}" if info.torn_count else damage
 
 
 def _unneeded(info: Info) -> Iterator[str]:
-    """Yields a line for each database with damaged logs that its engine no longer reads."""
+    """Yields a line for each database that has damaged logs which its engine no longer reads."""
     # If a table is missing, a damaged log may be the only file that contains the writes of this table.
     for database in (database for database in info.databases if database.ok):
         names = [
@@ -352,7 +352,7 @@ def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
 
 
 def _commands(info: Info) -> list[str]:
-    """Returns commands that show where the damage is and what the records contain."""
+    """Returns commands that show the location of the damage and the contents of the records."""
     path = shell_word(info.path)
     if info.misnamed_logs and is_one_file([info.path]):
         return [f"cordwood cat --log-number {info.misnamed_logs[0][2]} {path}"]

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> Status:
             )
         except cordwood.DialectError as error:
             if error.format in get_args(DialectName):
-                # Otherwise, a source in a directory would be counted as a file that is not a log.
+                # Otherwise, a source in a directory would count as a file that is not a log.
                 raise SourceFailure(error.message) from error
             raise
         length = len_on_disk(new)

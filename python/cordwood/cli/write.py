@@ -147,7 +147,7 @@ def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.N
 
 
 def _report_written(options: argparse.Namespace, start: int) -> None:
-    """Reports how many records were written after the file offset `start` before the failure.
+    """Reports how many records were written after the file offset `start` before writing failed.
 
     The log is read to count the records, because a failed call does not report how many bytes it has written.
     """

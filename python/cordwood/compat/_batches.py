@@ -31,13 +31,13 @@ class KeyValue(NamedTuple):
 
 
 def records(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
-    """Yields the records, each with the offset of its first byte, which follows the fragment's header."""
+    """Yields each record with the offset of its first byte, which follows the fragment's header."""
     for record in reader.records():
         yield record.offset + FRAGMENT_HEADER_LEN, record.data
 
 
 def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatch, Iterator[KeyValue]]]:
-    """Yields the batches, each with its offset and its operations. Other records are reported to the logger."""
+    """Yields each batch with its offset and operations. Records that are not batches are reported to the logger."""
     for offset, record in records(reader):
         try:
             batch = WriteBatch(record)
@@ -48,7 +48,7 @@ def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatc
 
 
 def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
-    """Yields the puts and deletes of a batch. At any other operation, reports it to the logger and stops.
+    """Yields the puts and deletes of a batch. Any other operation is reported to the logger and stops the iteration.
 
     RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. RocksDB's
     TransactionDB starts each batch with a no-operation. The offset of an operation is the offset of its tag. Offsets

@@ -11,14 +11,14 @@ import cordwood
 from cordwood.types import Severity
 from cordwood.typing import DialectName
 
-# `Reader.skipped` lists at most this many regions.
+# The maximum number of regions in `Reader.skipped`.
 LISTED_MAX = 100_000
-# The list is built again on access after each new region, so it is emptied once it has this many regions.
+# Accessing the list after a new region rebuilds it, so it is emptied once it has this many regions.
 LISTED_ENOUGH = 1_000
 
 
 class _Whole:
-    """A file read from its start. This object keeps its own position, because others may move the file's position."""
+    """A file read from its start. Other code may move the file's position, so this object keeps its own."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file
@@ -45,8 +45,8 @@ class Scanner:
     """Returns the records of a file, one per call, from any offset, including records that are appended later.
 
     Valid records after damage in the same block are also returned. The original trusts the length in a header and
-    continues after the fragment, and this scanner must not return fewer records. An error is still raised for the
-    damage before these records.
+    continues after the fragment, and this scanner must return at least as many records. The damage before these
+    records still raises an error.
 
     Attributes:
         file: The file, which stays open. The file can be read even if its name was removed.
@@ -116,7 +116,7 @@ class Scanner:
             return None  # As in the original, no record follows the end.
 
     def _reported(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
-        """Returns the damage that was skipped since the last call, and the record after it."""
+        """Returns the damage that was skipped since the last call, and the record after the damage."""
         skipped = self.reader.skipped
         regions = skipped[self._skipped_count :]
         reported: list[cordwood.SkippedRegion | cordwood.Record | None] = [

@@ -99,7 +99,7 @@ def _position_of(file: object) -> int:
 
 
 class _Log:
-    """Presents a file as a log that starts at offset 0. The position of the file is moved only if necessary."""
+    """Presents a file as a log that starts at offset 0. The file's position is moved only if necessary."""
 
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
@@ -113,7 +113,7 @@ class _Log:
         return 0
 
     def seek(self, offset: int) -> int:
-        # A reader starts one byte earlier to check that the file is long enough, and ignores the value of this byte.
+        # A reader starts one byte earlier to check that the file is long enough, but ignores the value of this byte.
         self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
         if offset != self.position and not self._is_before:
             if not hasattr(self.file, "seek"):
@@ -165,7 +165,7 @@ class RecordsReader:
         yield from self.reader
 
     def _resume(self) -> None:
-        """Reads again at the end if the file can seek, because the file may have grown."""
+        """Reads again at the end if the file is seekable, because the file may have grown."""
         if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())
@@ -225,7 +225,7 @@ class RecordsWriter:
         self._start_block()
 
     def _start_block(self) -> None:
-        # The writer does not call the file's `flush`, so written bytes stay in the file's own buffer.
+        # The writer does not call the file's `flush`, so written bytes may stay in the file's own buffer.
         self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:
@@ -258,6 +258,6 @@ class RecordsWriter:
 
     def __del__(self) -> None:
         # The original does not have to be closed, so this writer must not warn if it was not closed. If the last
-        # write failed, it has already raised an error, and would fail again here.
+        # write failed, the error has already been raised, and the write would fail again here.
         with contextlib.suppress(Exception):
             self._writer.close()

@@ -83,7 +83,7 @@ class LogEntryType(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """A put or a delete, and where it was read."""
+    """A put or a delete, and where it was read from."""
 
     key: bytes
     value: bytes
@@ -148,7 +148,7 @@ class LogFile:
         self.reader: cordwood.Reader = cordwood.Reader(file, dialect="leveldb", on_corruption="salvage")
 
     def _get_batches(self) -> Iterator[tuple[int, bytes]]:
-        """Returns all records and their offsets. In ccl_leveldb, only this method returns non-batches."""
+        """Returns all records with their offsets. In ccl_leveldb, only this method returns non-batches."""
         self.reader.seek(0)
         return records(self.reader)
 

@@ -86,7 +86,7 @@ def strtobytes(x: str) -> bytes:
 
 
 def _name_of(file: _Path | int) -> str:
-    """Returns the argument of `open` as a string for messages."""
+    """Returns the argument of `open` as a string, for messages."""
     return str(file) if isinstance(file, int) else os.fsdecode(file)
 
 
@@ -181,7 +181,7 @@ class DataStore:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The reader of a scanned file. Its `skipped` and `outcome` describe the bytes that were not returned.
+        """The reader of a scanned file. `skipped` and `outcome` describe the bytes that were not returned.
 
         `skipped` is emptied at the end of the file, and whenever it has 1,000 regions.
         """
@@ -197,13 +197,13 @@ class DataStore:
         self._index = offset
 
     def get_offset(self) -> int:
-        """Returns the file offset after the last record returned or written, or the start of damage, in bytes."""
+        """Returns the file offset after the last record returned or written, or at the start of damage, in bytes."""
         if self._writer is None or self._writer.closed:
             self._file()
         return self._index
 
     def in_last_block(self) -> bool:
-        """Checks whether the file ends within 32,761 bytes, judged by its length at the time of opening."""
+        """Checks whether the file ends within 32,761 bytes, based on its length when it was opened."""
         return self._index > self._size_bytes - LEVELDBLOG_DATA_LEN
 
     def scan_data(self) -> bytes | None:
@@ -213,7 +213,7 @@ class DataStore:
             DamagedError: The file is damaged. The next call continues after the damage.
         """
         scanner = self._scanner
-        # A script may have opened the file itself.
+        # The script may have opened the file itself.
         if scanner is None or scanner.file is not self._fp:
             scanner = self._scan()
         if scanner.offset != self._index:
@@ -301,7 +301,7 @@ class DataStore:
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:
-        """Returns the scanned file. If no file is scanned, this raises the same exceptions as wandb's file."""
+        """Returns the scanned file. If no file is being scanned, this raises the same exceptions as wandb's file."""
         opened = self._writer if self._fp is None else self._fp
         if opened is None:
             raise AttributeError("no file has been opened")

@@ -8,7 +8,7 @@
 8 delete b'old' None
 
 `WriteBatch` is a record of a write-ahead log of LevelDB, RocksDB or Pebble. `VersionEdit` is a record of a MANIFEST.
-Each kind of payload has its own module with a function `to_dict`. You must import two of the modules separately:
+Each kind of payload has its own module, with a function `to_dict`. Two of the modules must be imported separately:
 `entity`, for exports of Datastore and Firestore, and `wandb`, for runs of Weights & Biases.
 """
 

@@ -28,8 +28,8 @@ class Key(NamedTuple):
     """The key of an entity, which identifies it in its database.
 
     Attributes:
-        app: The application, which consists of a partition and a project, such as `s~project`, or `dev~project` from
-            an emulator. The application is empty in Firestore's maps.
+        app: The application, which consists of a partition and a project, such as `s~project`, or `dev~project` in an
+            emulator. The application is empty in Firestore's maps.
         path: The elements from the root to the entity. Each element has a kind, and a number or a name. The number or
             name is `None` if none has been assigned to the entity yet.
         namespace: The namespace, if it is not the default namespace.
@@ -62,7 +62,7 @@ class User(NamedTuple):
         auth_domain: The domain in which the account was authenticated.
         nickname: The display name, if there is one.
         gaia_id: The number of the Google account.
-        obfuscated_gaia_id: The obfuscated number of the account, if the record states it.
+        obfuscated_gaia_id: The obfuscated number of the account, if the record contains it.
         federated_identity: The OpenID identity, if there is one.
         federated_provider: The provider of the OpenID identity, if there is one.
     """
@@ -80,7 +80,7 @@ class OtherField(NamedTuple):
     """A field that is kept but not interpreted.
 
     Attributes:
-        message: The message of `storage_onestore_v3` that the field belongs to: `"EntityProto"`, `"Property"`, ...
+        message: The message of `storage_onestore_v3` that contains the field: `"EntityProto"`, `"Property"`, ...
         number: The number of the field.
         offset: The offset in the record at which the field starts, in bytes.
         data: The whole field, including its tag.
@@ -97,9 +97,9 @@ class Entity(NamedTuple):
 
     Attributes:
         key: The key of the entity. An entity inside another entity may have no key.
-        properties: The values of the properties by their names, in the order of the record.
-        meanings: The meanings of the values (`Property.Meaning`), if the record states them. For example, 2 is a link
-            and 15 is a long text. An array has one meaning for each of its values.
+        properties: The values of the properties by name, in the order of the record.
+        meanings: The meanings of the values (`Property.Meaning`), if the record contains them. For example, 2 means a
+            link, and 15 a long text. An array has one meaning for each of its values.
         unindexed: The names of properties whose values are not all indexed. This includes all Firestore properties.
         other_fields: The fields that are not interpreted, which are the fields that Google's reader skips and any
             fields that this release does not know.
@@ -122,7 +122,7 @@ Text that is not UTF-8 stays `bytes`.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-# Called by the native module.
+# The native module calls this.
 def _timestamp(microseconds: int) -> datetime | int:  # pyright: ignore[reportUnusedFunction]
     try:
         return _EPOCH + timedelta(microseconds=microseconds)

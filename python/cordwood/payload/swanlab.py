@@ -27,8 +27,8 @@ def history_row(record: bytes) -> dict[str, Any] | None:
 
     Returns:
         A dictionary of `key` (the name), `step`, `epoch` (the number of values with this name so far, only in JSON),
-        `value`, and `time` (a `datetime` in UTC). A value that the record does not state is `None`. If the record
-        does not contain a number, the result is `None`.
+        `value`, and `time` (a `datetime` in UTC). Values that are not in the record are `None`. If the record does
+        not contain a number, the result is `None`.
 
     Raises:
         PayloadError: The record is not a SwanLab record.

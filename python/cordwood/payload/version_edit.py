@@ -38,14 +38,14 @@ _SHOWN_MAX = 8
 
 
 class FieldKind(StrEnum):
-    """The kind of a field of a version edit, and the type of its value. `docs/reference/payload.md` lists the tags.
+    """The kind of a field in a version edit, and the type of its value. `docs/reference/payload.md` lists the tags.
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.
         LOG_NUMBER: Logs with smaller numbers are not needed: `int`.
         NEXT_FILE_NUMBER: The number of the next file to be created: `int`.
         LAST_SEQUENCE: The last sequence number that was assigned: `int`.
-        COMPACT_POINTER: Where the next compaction of a level starts: `CompactPointer`.
+        COMPACT_POINTER: The key where a level's next compaction starts: `CompactPointer`.
         DELETED_FILE: A table was removed from a level: `DeletedFile`.
         NEW_FILE: A table was added to a level: `NewFile`.
         PREV_LOG_NUMBER: The number of an older log that is also needed: `int`, always 0 since 2011.
@@ -94,12 +94,12 @@ class FieldKind(StrEnum):
 
 
 class CustomFieldKind(StrEnum):
-    """The kind of an additional field of a new file, and the type of its value. The names are spelt as in RocksDB.
+    """The kind of an additional field for a new file, and the type of its value. The names are spelt as in RocksDB.
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any part of the database: `int`.
-        OLDEST_BLOB_FILE_NUMBER: The smallest number of a blob file that the table refers to: `int`.
+        OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
         OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if it is not known: `int`.
         FILE_CREATION_TIME: The Unix time in seconds at which the file was made, or 0 if it is not known: `int`.
         FILE_CHECKSUM: The checksum of the whole file: `bytes`.
@@ -108,7 +108,7 @@ class CustomFieldKind(StrEnum):
         MIN_TIMESTAMP: The smallest user-defined timestamp in the file: `bytes`.
         MAX_TIMESTAMP: The largest user-defined timestamp in the file: `bytes`.
         UNIQUE_ID: The file's unique number, 16 or 24 bytes: `bytes`.
-        EPOCH_NUMBER: A number that orders files by when they were flushed or ingested: `int`.
+        EPOCH_NUMBER: A number that shows in which order files were flushed or ingested: `int`.
         COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes that range deletions in the file cover: `int`.
         TAIL_SIZE: The number of bytes in the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
@@ -138,10 +138,10 @@ class CustomFieldKind(StrEnum):
 
 
 class InternalKey(NamedTuple):
-    """A key in the form in which the tables of a database store it.
+    """A key in the form in which database tables store it.
 
     Attributes:
-        user_key: The key as the user of the database knows it.
+        user_key: The key that the user of the database sees.
         sequence: The sequence number, which has 56 bits.
         value_type: The type of the entry, which is the tag of its operation, such as 0 for a delete and 1 for a put.
     """
@@ -176,7 +176,7 @@ class DeletedFile(NamedTuple):
 
 
 class CustomField(NamedTuple):
-    """An additional field of a new file or of a blob file.
+    """An additional field for a new file or a blob file.
 
     Attributes:
         kind: The kind of the field.
@@ -198,8 +198,8 @@ class NewFile(NamedTuple):
         file_len: The length of the file, in bytes.
         smallest: The smallest key in the table.
         largest: The largest key in the table.
-        smallest_sequence: The smallest sequence number in the table. LevelDB does not state this number.
-        largest_sequence: The largest sequence number in the table. LevelDB does not state this number.
+        smallest_sequence: The smallest sequence number in the table. LevelDB does not record this number.
+        largest_sequence: The largest sequence number in the table. LevelDB does not record this number.
         path_id: The number of the directory among RocksDB's `db_paths`.
         custom_fields: Additional fields of RocksDB.
     """
@@ -236,7 +236,7 @@ class BlobFileAddition(NamedTuple):
 
 
 class BlobFileGarbage(NamedTuple):
-    """Values in a blob file that no table refers to any longer.
+    """Values in a blob file to which no table refers any longer.
 
     Attributes:
         file_number: The number in the file's name.
@@ -256,7 +256,7 @@ class WalAddition(NamedTuple):
 
     Attributes:
         log_number: The number in the file's name.
-        synced_len: The number of synced bytes in the log, if the edit states it.
+        synced_len: The number of synced bytes in the log, if the edit contains it.
     """
 
     log_number: int
@@ -275,7 +275,7 @@ class Field(NamedTuple):
     Attributes:
         kind: The kind of the field.
         tag: The number before the field in the record. Some kinds have several tags, because the engines have changed
-            the form in which they write such fields.
+            how they write such fields.
         value: The value, whose type depends on the kind.
     """
 
@@ -310,10 +310,10 @@ def _value(kind: str, value: object) -> Any:
 
 @final
 class VersionEdit:
-    r"""A LevelDB or RocksDB MANIFEST record, which lists the changes that lead to a new version of the database.
+    r"""A record of a LevelDB or RocksDB MANIFEST, which lists the changes that lead to a new database version.
 
     Iterating yields the same fields as `fields`, but creates them one at a time. All fields of a long record together
-    take many times the size of the record. `bytes(edit)` is the record.
+    take many times the record's size. `bytes(edit)` is the record.
 
     Args:
         record: The record, which is decoded completely.
@@ -391,8 +391,8 @@ class LiveFile(NamedTuple):
     Attributes:
         column_family: The number of the table's column family. The number is 0 for the default column family, and
             always 0 in LevelDB.
-        column_family_name: The name of the column family, if the MANIFEST states it. No MANIFEST states the name of
-            the default column family.
+        column_family_name: The name of the column family, if the MANIFEST contains it. No MANIFEST contains the name
+            of the default column family.
         file: The level, the number and the other fields of the table, from the MANIFEST.
     """
 

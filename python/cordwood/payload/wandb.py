@@ -1,6 +1,6 @@
 """Decodes the records of `.wandb` files, which contain the logged data of a run of Weights & Biases.
 
-You need no account, no network and no other package, except that `to_dict` requires the package `wandb`.
+No account, network or other package is needed, except that `to_dict` requires the package `wandb`.
 
 `run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run's file, or the records of a
 run. The records can be an open `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable
@@ -37,7 +37,7 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: The record of a `.wandb` file.
 
     Returns:
-        The fields by their names in wandb's `.proto` file, in the JSON format of protocol buffers. 64-bit integers
+        The fields by their names in wandb's `.proto` file, in the JSON format for protocol buffers. 64-bit integers
         are strings, and fields with default values are left out. If a newer wandb wrote the record, `unknown_len` is
         the number of bytes that the installed wandb does not recognise.
 
@@ -64,7 +64,7 @@ def to_dict(record: bytes) -> dict[str, object]:
 
 
 def _error(message: str, record: bytes, reason: PayloadReason) -> PayloadError:
-    """Returns the error for a record, with a message like those of the native module."""
+    """Returns the error for a record, with a message in the style of the native module."""
     message = f"{message} ({len(record)} byte{'' if len(record) == 1 else 's'} at offset 0 of the payload)"
     return PayloadError(message, offset=0, length=len(record), reason=reason)
 
@@ -106,14 +106,14 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
         escape. The result is `None` if this is not a record of the history.
 
     Raises:
-        PayloadError: The record is not a wandb record. Without `errors`, this is also raised if a value is not JSON
-            or is nested too deeply, or if two values have the same name.
+        PayloadError: The record is not a wandb record. Without `errors`, also raised if a value is not JSON or is
+            nested too deeply, or if two values have the same name.
     """
     return RecordDecoder("wandb-history").row(record, errors)
 
 
 def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yields the measurements of the machine that wandb took during the run.
+    """Yields the measurements that wandb took of the machine during the run.
 
     Args:
         records: The records of a run, or the path of its file.
@@ -121,7 +121,7 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
     Yields:
         A row for each measurement. Each row has `_timestamp` (Unix time) and `_runtime`, both in seconds, and the
         values by the names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. The row has no
-        `_runtime` if no earlier record states when the run started.
+        `_runtime` if no earlier record contains the time when the run started.
 
     Raises:
         PayloadError: A record is not a wandb record, a value is not JSON or is nested too deeply, or two values have
@@ -162,7 +162,8 @@ def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         `id`, `name`, `project`, `entity`, `group`, `job_type`, `tags` (a list), `notes`, `state`, `exit_code`,
         `start_time` (a `datetime` in UTC), `host`, `git_commit` and `command`, in this order. A value that is not in
         the records is `None`. `state` is `"finished"`, `"failed"` (the exit code is not 0), or `"unfinished"`. A run
-        is unfinished if the records do not state how it ended, because the run continues or its process was killed.
+        is unfinished if the records do not say how it ended, because it is still in progress or its process was
+        killed.
 
     Raises:
         PayloadError: A record is not a wandb record.
@@ -224,5 +225,5 @@ def _last_row(payload: str, records: Iterable[bytes] | str | PathLike[str]) -> d
 def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
     if isinstance(records, bytes | bytearray | memoryview):
         raise TypeError("the records of a run are needed, not bytes: cordwood.open(...), or the path of the file")
-    # Iterating over a reader to its end closes its file.
+    # Iterating over a reader to the end closes the file.
     return open_log(records) if isinstance(records, str | PathLike) else records

@@ -28,7 +28,7 @@ __all__ = [
 
 
 _HEADER_LEN = 12
-"""The length of the header of a batch, which is its sequence number and its count."""
+"""The length of a batch's header, which consists of the sequence number and the count."""
 
 
 class OperationKind(StrEnum):
@@ -38,12 +38,12 @@ class OperationKind(StrEnum):
         PUT: Sets the value of a key.
         DELETE: Deletes a key.
         MERGE: Combines a value with the existing value of a key, using the merge operator of the database.
-        LOG_DATA: Data for readers of the log, which the database ignores.
+        LOG_DATA: Data for programs that read the log. The database ignores the data.
         SINGLE_DELETE: Deletes a key that was put exactly once.
         DELETE_RANGE: Deletes all keys from `key` up to but excluding `end_key`.
         PUT_BLOB_INDEX: Sets the value of a key, which is stored in a blob file.
         PUT_ENTITY: Sets the columns of a key.
-        TIMED_PUT: Sets a value that was written at an earlier time.
+        TIMED_PUT: Sets a key to a value that was written at an earlier time.
         NOOP: Has no effect.
         BEGIN_PREPARE: The operations that follow take effect only once the transaction is committed.
         BEGIN_PERSISTED_PREPARE: Like `BEGIN_PREPARE`, with RocksDB's write policy WritePrepared.
@@ -52,7 +52,7 @@ class OperationKind(StrEnum):
         COMMIT: Commits a transaction.
         COMMIT_WITH_TIMESTAMP: Commits a transaction, with a timestamp for its keys.
         ROLLBACK: Rolls back a transaction.
-        DELETE_SIZED: In Pebble, deletes a key and states the size of the deleted entry.
+        DELETE_SIZED: In Pebble, deletes a key and records the size of the deleted entry.
         RANGE_KEY_SET: In Pebble, sets range keys.
         RANGE_KEY_UNSET: In Pebble, removes range keys.
         RANGE_KEY_DELETE: In Pebble, deletes all range keys in a range.
@@ -145,7 +145,7 @@ class Operation(NamedTuple):
 
 
 def _short(value: int | bytes) -> str:
-    """Returns the `repr` of a value, and shortens it if the value has many bytes."""
+    """Returns the `repr` of a value, which is shortened if the value has many bytes."""
     if isinstance(value, bytes) and len(value) > 64:
         return f"<{len(value)} bytes: {value[:32]!r}...>"
     return repr(value)
@@ -156,15 +156,15 @@ class WriteBatch:
     """A record of a LevelDB, RocksDB or Pebble write-ahead log. Its operations take effect together.
 
     Iterating yields the operations in order, decoded one by one. A damaged batch yields the operations before the
-    damage, and then raises a `PayloadError`. If the header of a batch states a wrong count, the same error is raised
-    at the end of the batch. `len(batch)` decodes all operations and raises the same errors. `bool(batch)` is true if
+    damage, and then raises a `PayloadError`. If the count in a batch's header is wrong, the same error is raised at
+    the end of the batch. `len(batch)` decodes all operations and raises the same errors. `bool(batch)` is true if
     there are any operations. `bytes(batch)` is the record. Every batch that can be read can also be written. If you
     pass the operations of a batch to `build`, you get a batch with the same `bytes`.
 
     Args:
         record: The record. Only the header of the record is decoded at first.
-        engine: `"rocksdb"` or `"pebble"`. Use `"rocksdb"` for LevelDB, whose two tags RocksDB also uses. Five tags
-            have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
+        engine: `"rocksdb"` or `"pebble"`. Use `"rocksdb"` for LevelDB, because RocksDB also uses LevelDB's two tags.
+            Five tags have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
@@ -205,8 +205,8 @@ class WriteBatch:
 
         Raises:
             PayloadError: The engine does not support one of the operations, or a part of the batch is too large.
-            TypeError: An item of `operations` is not an `Operation`, lacks an attribute of its kind, or
-                has an attribute of another kind.
+            TypeError: An item in `operations` is not an `Operation`, lacks an attribute of its kind, or has an
+                attribute of another kind.
             ValueError: The engine or a kind of operation is unknown.
             OverflowError: A number is negative or has too many bits.
 
@@ -223,7 +223,7 @@ class WriteBatch:
 
     @property
     def count(self) -> int:
-        """The number of operations that the header states.
+        """The number of operations according to the header.
 
         Log data and transaction markers are not counted.
         """
@@ -294,7 +294,7 @@ class SequenceGap(NamedTuple):
 
 
 class SequenceNumbers(NamedTuple):
-    """The sequence numbers of the batches of a log, and the numbers that are missing between them.
+    """The sequence numbers in a log's batches, and the numbers that are missing between the batches.
 
     Attributes:
         start: The lowest sequence number. `None` if no operation has a sequence number.
@@ -318,12 +318,12 @@ GAPS_MAX = 100_000
 
 
 def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
-    """Finds the sequence numbers that are missing between the batches of one log.
+    """Finds the sequence numbers that are missing between the batches of a log.
 
     A missing number does not always mean that data was lost. A batch in a damaged part of the log leaves a gap, but
     so do writes without a log (`disableWAL`), writes in another log of the same database, and ingested tables.
     Batches may be in any order, because RocksDB does not order them if it uses `unordered_write` or two write queues.
-    RocksDB's write policies WritePrepared and WriteUnprepared assign one number to all operations of a batch, so
+    RocksDB's write policies WritePrepared and WriteUnprepared assign one number to all operations of a batch, so that
     batches seem to share numbers.
 
     Args:
@@ -350,7 +350,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
         if start == end:
             continue
         if spans and start == spans[-1].end:
-            # This is the most common case, and handling it here is five times as fast.
+            # This case is the most common, and handling it here is five times as fast.
             spans[-1] = _Span(spans[-1].start, end, batch)
             continue
         low = bisect_left(spans, start, key=lambda span: span.end)
@@ -392,7 +392,7 @@ class _Span(NamedTuple):
 def _last_key(last: WriteBatch | bytes | None) -> bytes | None:
     if not isinstance(last, WriteBatch):
         return last
-    # The operations are read one at a time, because together they may take hundreds of times the size of the record.
+    # The operations are read one at a time, because all of them may take hundreds of times the record's size.
     keys = (operation.key for operation in last if operation.sequence is not None)
     return deque(keys, maxlen=1)[0]
 

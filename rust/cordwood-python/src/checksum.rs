@@ -8,12 +8,12 @@ use crate::values::arguments::bytes_of;
 /// releasing the interpreter costs more than the checksum itself.
 const DETACH_LEN: usize = 1 << 16;
 
-/// Returns the CRC-32C of some bytes.
+/// Computes the CRC-32C of a buffer.
 ///
 /// Args:
 ///     data: `bytes` or any other buffer.
-///     crc: The CRC-32C of the bytes before `data`. The result then covers those bytes as well.
-///         Default: 0, the CRC-32C of an empty buffer.
+///     crc: The CRC-32C of the bytes before `data`. The result then also covers the bytes before
+///         `data`. Default: 0, the CRC-32C of an empty buffer.
 ///
 /// Returns:
 ///     An unsigned 32-bit integer.
@@ -43,7 +43,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
 ///     crc: The CRC-32C, an unsigned 32-bit integer.
 ///
 /// Returns:
-///     The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
+///     The checksum as stored in the header of a fragment, an unsigned 32-bit integer.
 ///
 /// Raises:
 ///     OverflowError: `crc` is not an unsigned 32-bit integer.
@@ -59,7 +59,7 @@ pub(crate) fn mask_crc(crc: u32) -> u32 {
 /// Reverses `mask_crc`.
 ///
 /// Args:
-///     masked: The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
+///     masked: The checksum as stored in the header of a fragment, an unsigned 32-bit integer.
 ///
 /// Returns:
 ///     The CRC-32C, an unsigned 32-bit integer.

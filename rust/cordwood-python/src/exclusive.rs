@@ -49,8 +49,8 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Locks the value. Returns `None` if another thread was using the value at the fork of this
-    /// process.
+    /// Locks the value. Returns `None` if another thread was using the value when this process was
+    /// forked.
     pub(crate) fn lock_unless_lost(&self, py: Python<'_>) -> PyResult<Option<MutexGuard<'_, T>>> {
         match self.try_lock() {
             Some(value) => Ok(Some(value)),
@@ -67,8 +67,8 @@ impl<T> Exclusive<T> {
         }
         match self.value.try_lock() {
             Ok(value) => Some(value),
-            // A panic under the lock has already been raised as an exception. The value's own state
-            // determines which calls still work.
+            // A panic while the lock was held has already been raised as an exception. The value's
+            // own state determines which calls still work.
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
@@ -94,8 +94,8 @@ impl<T> Exclusive<T> {
                 .compare_exchange(seen, looking, Ordering::Acquire, Ordering::Relaxed);
             if entered.is_ok() {
                 let is_taken = matches!(self.value.try_lock(), Err(TryLockError::WouldBlock));
-                // A source or sink may itself fork the process. The thread that called the source
-                // or sink then still holds the lock in the child.
+                // A source or sink may itself fork the process. In the child, the thread that
+                // called the source or sink then still holds the lock.
                 let is_own = self.owner.load(Ordering::Relaxed) == this_thread();
                 self.is_lost.store(is_taken && !is_own, Ordering::Relaxed);
                 self.process.store(2 * process, Ordering::Release);
@@ -119,7 +119,7 @@ impl<T> Exclusive<T> {
     }
 
     /// Marks this thread as the owner until the returned value is dropped. The thread that holds
-    /// the lock must call this before it runs any Python code.
+    /// the lock must call this method before it runs any Python code.
     pub(crate) fn may_run_python(&self) -> Owner<'_> {
         self.owner.store(this_thread(), Ordering::Relaxed);
         Owner(&self.owner)

@@ -23,7 +23,7 @@ use crate::values::options::{compression_of, dialect_name, dialect_of, named};
 use crate::values::position::{Position, Start, read_options};
 use crate::values::shown::handle_repr;
 
-/// Reads the records of logs by index. `cordwood.index` returns this class.
+/// Reads the records of logs by index. `cordwood.index` creates an index.
 ///
 /// `index[i]` is a record. Indices start at 0, and negative indices count from the end.
 /// `index[i:j]` is a list of records. Any number of threads can use an index at the same time, and
@@ -83,7 +83,7 @@ impl RecordIndex {
         })
     }
 
-    /// Returns the path of the log if the index has exactly one.
+    /// Returns the path of the log if the index has exactly one log.
     fn path(&self) -> Option<&Path> {
         match self.index.logs() {
             [log] => Some(&log.path),
@@ -112,7 +112,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Converts an index, which may be negative, to one that counts from 0.
+    /// Converts an index, which may be negative, to an index that counts from 0.
     fn place_of(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         let len = self.index.len();
         place_of(index, len)?.ok_or_else(|| {
@@ -159,13 +159,13 @@ impl RecordIndex {
         Ok(try_bytes(py, &record.unwrap_or_default())?.into_any())
     }
 
-    /// Returns many records. This is faster than one call for each record.
+    /// Returns many records, which is faster than one call for each record.
     ///
     /// Records that are near each other are read together.
     ///
     /// Args:
-    ///     indices: The indices of the records, in any order. Indices may be negative and may
-    ///         repeat.
+    ///     indices: The indices of the records, in any order. Indices may be negative, and the same
+    ///         index may occur more than once.
     ///
     /// Returns:
     ///     The records, in the order of `indices`.
@@ -197,7 +197,7 @@ impl RecordIndex {
         self.read(py, indices)
     }
 
-    /// Returns the log and the offset of a record. This reads the record.
+    /// Returns the log and the offset of a record. This call reads the record.
     ///
     /// Args:
     ///     index: The index of the record, which may be negative.
@@ -266,8 +266,8 @@ impl RecordIndex {
     }
 }
 
-/// The pickled form of a log: its path, the position after its last record, how many records it
-/// has, and three lists of numbers.
+/// The pickled form of a log: its path, the position after its last record, its number of records,
+/// and three lists of numbers.
 type PickledLog<'py> = (
     PathBuf,
     String,
@@ -334,11 +334,11 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Indexes the records of one or more logs, so that you can read each record by its number.
 ///
-/// The logs are read once. The index takes 8 bytes of memory for every 16 records, plus 8 bytes for
-/// each record near damage. Files are opened when they are needed. At most 64 files stay open, and
-/// each takes 264 KiB of memory. To return a record, the index reads and checks the group of 16
-/// records that contains the record. In a packed log, it reads and checks a block of 32 KiB or
-/// more.
+/// Creating the index reads each log once. The index takes 8 bytes of memory for every 16 records,
+/// plus 8 bytes for each record near damage. Files are opened when they are needed. At most 64
+/// files stay open, and each takes 264 KiB of memory. To return a record, the index reads and
+/// checks the group of 16 records that contains the record. In a packed log, the index reads and
+/// checks a block of 32 KiB or more.
 ///
 /// If you read all records in order, a `Reader` is faster.
 ///
@@ -360,7 +360,7 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 ///     CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.
 ///     DialectError: A file is not a log.
 ///     OSError: A file cannot be opened or read, or is not a regular file.
-///     TypeError: A source is none of the above.
+///     TypeError: A source has an unsupported type.
 ///     ValueError: A source is a URL, or an option has an invalid value.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:

@@ -2,7 +2,7 @@
 //! file.
 //!
 //! `help` in Python shows the `///` text of a class, method, attribute or function, so that text is
-//! written as a Python docstring. `tools/stub.py` copies it into the stub,
+//! written as a Python docstring. `tools/stub.py` copies this text into the stub,
 //! `python/cordwood/_native.pyi`, which has the types.
 
 #![expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -11,9 +11,9 @@
     reason = "of a reader, a writer and its log: there is one for each object, and most are the large variant"
 )]
 
-// These modules contain the code that the classes share. All `unsafe` code is in
-// `memory/buffer.rs`, `arrow/c_data.rs`, `arrow/import.rs`, and three files of `interpreter/`:
-// `fast_call`, `kept_exception` and `python_code`.
+// These modules contain code that the classes share. All `unsafe` code is in `memory/buffer.rs`,
+// `arrow/c_data.rs`, `arrow/import.rs`, and three files of `interpreter/`: `fast_call`,
+// `kept_exception` and `python_code`.
 mod arrow;
 mod exclusive;
 mod interpreter;
@@ -37,7 +37,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-// A panic must become an exception. An abort would end the interpreter.
+// A panic must become an exception. An abort would kill the interpreter.
 const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\"");
 
 #[pymodule(name = "_native")]

@@ -57,8 +57,7 @@ fn close_all(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Registers [`close_all`] to be called at the end of the program, before Python finalizes objects.
-/// Python first calls the functions that were registered later, so those functions can still
-/// append.
+/// Functions that are registered later are called first, so they can still append.
 pub(crate) fn close_at_end(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let close_all = wrap_pyfunction!(close_all, module)?;
     imported!(module.py(), "atexit", "register")?

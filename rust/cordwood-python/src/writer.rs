@@ -130,9 +130,9 @@ impl Object {
 /// If a write to a file fails, the write is undone: the file is truncated to the end of its last
 /// complete record, and the writer stays usable. If the write cannot be undone, or if a sync fails,
 /// every later call fails. After such a failure, it is unknown which bytes after `durable_offset`
-/// are on the disk, and a second sync would not clarify this. To recover, close the log and reopen
-/// it with `"a"` in this process, which rewrites the uncertain part. If a write to an object fails,
-/// the writer does not use the object again.
+/// are on the disk, and a second sync would not settle the question. To recover, close the log and
+/// reopen it with `"a"` in this process, which rewrites the uncertain part. If a write to an object
+/// fails, the writer does not use the object again.
 ///
 /// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
 /// the garbage collector finds it in a cycle. A failure at that point is reported through
@@ -146,7 +146,7 @@ impl Object {
 ///         never changes, so the object may keep it.
 ///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, and replace any
 ///         existing one. `"a"`: append to the file, or create it if it does not exist. For an
-///         object, pass `"x"` or `"w"`, which then mean the same. Default: `"x"`.
+///         object, pass `"x"` or `"w"`, which have the same meaning for objects. Default: `"x"`.
 ///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
 ///         end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, the
 ///         default is the dialect of the file, as detected by `Reader`.
@@ -154,29 +154,31 @@ impl Object {
 ///         fragment carries this number. You cannot append to a log with a number. Default: `None`:
 ///         the fragments carry no number and are laid out as in `"leveldb"`, even if the file's
 ///         name contains a number.
-///     compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
-///         cannot append to a compressed log. Default: `None`: records are not compressed.
-///     flush: For a path: when to pass records to the operating system, which keeps them if this
-///         process ends. `"append"`: before each `append` returns, in one write. A record longer
-///         than 256 KiB takes one write for every 256 KiB, and `extend` makes one write for every
-///         1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until
-///         `flush`, `sync` or `close`. For an object, records are always buffered as with
-///         `"close"`, and you cannot pass `flush`. Default: `None`, which is `"append"`.
+///     compression: How to compress each record, for `"rocksdb"`. The only supported value is
+///         `"zstd"`. You cannot append to a compressed log. Default: `None`: records are not
+///         compressed.
+///     flush: For a path: when to pass records to the operating system, which keeps the records
+///         even after this process ends. `"append"`: before each `append` returns, in one write. A
+///         record longer than 256 KiB takes one write for every 256 KiB, and `extend` makes one
+///         write for every 1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are
+///         buffered until `flush`, `sync` or `close`. For an object, records are always buffered as
+///         with `"close"`, and you cannot pass `flush`. Default: `None`, which is `"append"`.
 ///     sync: When to wait until records are on the disk, in addition to `sync()` and
-///         `append(..., sync=True)`. `"never"`: at no other time. `"close"`: when the writer is
-///         closed. `"append"`: before each `append` returns, and when the writer is closed.
-///         Default: `"never"`.
+///         `append(..., sync=True)`. `"never"`: at no other time, except that a segmented log syncs
+///         each segment before it starts the next one. `"close"`: when the writer is closed.
+///         `"append"`: before each `append` returns, and when the writer is closed. Default:
+///         `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
-///         long ago. Closing the writer syncs as well. Without an `append` there is no sync,
+///         many seconds ago. Closing the writer also syncs. Without an `append` there is no sync,
 ///         because no thread runs in the background. You cannot combine `sync_interval` with
 ///         `sync`. Default: `None`.
 ///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash may have left after the
 ///         last complete record. Other damage raises. Damage that a single flipped bit can explain
-///         also raises, and so does a file without any valid fragment. `"pad"`: keep every byte,
-///         damaged or not, and continue in the next block. Readers keep reporting the skipped
-///         bytes. A damaged file without any valid fragment raises, unless you pass `dialect` and a
-///         crash may have left the file in this state. Default: `"refuse"`.
+///         also raises an error, and so does a file without any valid fragment. `"pad"`: keep every
+///         byte, damaged or not, and continue in the next block. Readers keep reporting the skipped
+///         bytes. A damaged file without any valid fragment raises an error, unless you pass
+///         `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
 ///         `durable_offset`. Everything before the checkpoint must be on the disk. To find the end
 ///         of the log, the writer reads the file from the checkpoint on. The writer then rewrites
@@ -184,19 +186,19 @@ impl Object {
 ///         greater than 0, the file must exist. Default: `None`: the file is read from the start,
 ///         and no byte is rewritten unless a sync of this file has failed in this process.
 ///     segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
-///         write a segmented log, which is a directory of files. A segment can be longer than this
-///         only if its first record is longer. `sink` is the directory, which is created if it does
-///         not exist. All offsets, including `checkpoint`, are log offsets: they continue from one
-///         segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
-///         read. Default: `None`: the log is one file.
+///         write a segmented log, which is a directory of files. A segment exceeds this length only
+///         if its first record alone exceeds it. `sink` is the directory, which is created if it
+///         does not exist. All offsets, including `checkpoint`, are log offsets: they continue from
+///         one segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment
+///         is read. Default: `None`: the log is one file.
 ///     retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
 ///         time a segment is started, the oldest segments are removed as long as at least this many
 ///         bytes remain before the new segment. Only closed and synced segments are removed, even
 ///         if no reader has read them. Default: `None`: all segments are kept.
 ///     retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
-///         segment is started, the oldest segments are removed if their files were last changed
-///         longer ago than this. If the time of a file's last change is in the future, that segment
-///         and all later ones are kept. Default: `None`: all segments are kept.
+///         segment is started, the oldest segments are removed as long as their files were last
+///         changed longer ago than this. If the time of a file's last change is in the future, that
+///         segment and all later ones are kept. Default: `None`: all segments are kept.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
 ///         decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
@@ -248,7 +250,8 @@ pub(crate) struct Log {
     format: LogFormat,
     /// The process that opened the log.
     owner: u64,
-    /// Whether the program is ending. From then on, a writer to an object accepts no more records.
+    /// Whether the program is ending. Once the program is ending, a writer to an object accepts no
+    /// more records.
     is_ending: AtomicBool,
 }
 
@@ -408,8 +411,8 @@ impl Writer {
         if let Ok(list) = records.cast_exact::<PyList>() {
             return self.extend_from(py, list.iter().map(Ok));
         }
-        // A `RecordBatch` would be imported as a table. Instead, the batch is iterated over, which
-        // yields its records.
+        // A `RecordBatch` would be imported as a table. Iterating over the batch instead yields its
+        // records.
         if !records.is_instance_of::<RecordBatch>()
             && let Some(column) = Column::of(records)?
         {
@@ -458,8 +461,8 @@ impl Writer {
     /// For a new file, this also makes its directory entry durable.
     ///
     /// Raises:
-    ///     OSError: The records may not be on the disk. A failed sync cannot be repeated, so the
-    ///         writer stays unusable.
+    ///     OSError: The records may not have reached the disk. A failed sync cannot be repeated, so
+    ///         the writer stays unusable.
     ///     io.UnsupportedOperation: The sink has no file descriptor.
     ///     ClosedError: The writer is closed.
     ///
@@ -512,7 +515,7 @@ impl Writer {
     /// Raises:
     ///     OSError: The segment cannot be created, in which case the writer stays usable, or a
     ///         write or a sync failed, as for `sync`.
-    ///     io.UnsupportedOperation: The log is not in segments.
+    ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("orders", "a", segment_len=64 << 20) as writer:
@@ -529,7 +532,7 @@ impl Writer {
     /// The last segment is never removed.
     ///
     /// Other threads can append during this call. After a crash, some of these segments may still
-    /// exist, but the remaining segments have no gap.
+    /// exist, but there is no gap between the remaining segments.
     ///
     /// Args:
     ///     offset: A log offset, in bytes. Records at or after this offset are kept.
@@ -541,7 +544,7 @@ impl Writer {
     ///     OSError: A segment cannot be removed, in which case the writer stays usable, or a sync
     ///         failed, as for `sync`.
     ///     OverflowError: `offset` is negative.
-    ///     io.UnsupportedOperation: The log is not in segments.
+    ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("orders", "a", segment_len=64 << 20) as writer:
@@ -576,7 +579,7 @@ impl Writer {
 
     /// The region after the last complete record when the log was opened with `"a"`, or `None`.
     ///
-    /// `on_torn_tail` decides whether the region was cut off or kept.
+    /// `on_torn_tail` determines whether the region was cut off or kept.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail.map(|region| SkippedRegion(Finding::new(region)))
@@ -621,7 +624,7 @@ impl Writer {
     /// If the sink is an object, it is flushed but not closed.
     ///
     /// Raises:
-    ///     OSError: A write or a sync failed. The writer is closed anyway.
+    ///     OSError: A write or a sync failed. The writer is closed even if this raises.
     ///
     /// >>> writer = cordwood.open("example.log", "w")
     /// >>> writer.append(b"one")
@@ -650,8 +653,8 @@ impl Writer {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.sink {
             Sink::Disk(_) => Ok(()),
-            // If the lock is taken, a thread is using the writer. That thread keeps the writer and
-            // all objects that it refers to alive.
+            // If the lock is held, a thread is using the writer. That thread keeps the writer
+            // alive, and all objects that the writer refers to.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
                     writer: Some(writer), ..
@@ -898,7 +901,7 @@ impl Log {
     }
 
     fn shown(&self) -> String {
-        // If another thread is using the writer, the writer is open.
+        // A writer that another thread is using is not closed.
         let is_closed = self.try_status().is_some_and(|status| status.is_closed);
         handle_repr("Writer", self.path.as_deref(), is_closed)
     }
@@ -913,7 +916,7 @@ impl Log {
         match &self.sink {
             Sink::Disk(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
             // Only the process that opened the writer may write its buffer. A forked child drops
-            // its copy.
+            // its copy of the buffer.
             Sink::Object(object) if self.is_forked() => {
                 drop(object.try_lock().and_then(|mut state| state.writer.take()));
                 Ok(())
@@ -948,7 +951,7 @@ impl AtEnd for Log {
             Sink::Disk(log) if py.detach(|| log.status()).is_closed => return,
             Sink::Disk(_) => self.close(py),
             Sink::Object(object) => {
-                // Refuse further appends. A thread that keeps appending would otherwise rarely
+                // Refuse further appends. Otherwise, a thread that keeps appending would rarely
                 // leave the lock free.
                 self.is_ending.store(true, Relaxed);
                 match locked_soon(py, object) {

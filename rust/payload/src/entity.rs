@@ -4,7 +4,7 @@
 //! numbers are from `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). This
 //! module parses the records by hand, because a general library such as `prost` drops unknown
 //! fields and cannot report the position of a fault in a record. This decoder drops no field. The
-//! fields that it does not interpret are in [`Entity::other_fields`].
+//! fields that the decoder does not interpret are in [`Entity::other_fields`].
 
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ pub struct Property<'a> {
 pub struct PropertyValue<'a> {
     /// The value.
     pub value: EntityValue<'a>,
-    /// The meaning of the value (`Property.Meaning`), if the record states one. For example, 2
+    /// The meaning of the value (`Property.Meaning`), if the record contains one. For example, 2
     /// means a link and 15 means a long text. [`EntityValue`] already distinguishes the most common
     /// meanings.
     pub meaning: Option<u64>,
@@ -96,7 +96,7 @@ pub enum EntityValue<'a> {
     Reference(Box<EntityKey<'a>>),
     /// A user account.
     User(Box<User<'a>>),
-    /// A nested entity. In Firestore, this is a map.
+    /// A nested entity. In Firestore, a nested entity is a map.
     Entity(Box<Entity<'a>>),
 }
 

@@ -19,7 +19,7 @@ pub struct EntityKey<'a> {
     pub path: Vec<PathElement<'a>>,
 }
 
-/// One step of the path of a key.
+/// One step in the path of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PathElement<'a> {
@@ -40,8 +40,8 @@ pub enum PathId<'a> {
     Name(&'a str),
 }
 
-/// The number of the first field of an element in a `Path`. An element has three fields: the kind,
-/// the number and the name.
+/// The field number of the first field in an element of a `Path`. An element has three fields: the
+/// kind, the number and the name.
 const PATH: u32 = 2;
 
 /// Like [`PATH`], but for an element in a `ReferenceValue`.
@@ -75,7 +75,7 @@ pub(super) fn read_path_fields<'a>(
 }
 
 /// Reads a `Path`. Checks whether the path is empty or has `root` as its only element. An entity
-/// group requires this.
+/// group must have such a path.
 pub(super) fn is_empty_or_root<'a>(
     message: Message<'a>,
     root: Option<&PathElement<'a>>,
@@ -89,9 +89,9 @@ pub(super) fn is_empty_or_root<'a>(
     Ok(path.is_empty() || path.iter().eq(root))
 }
 
-/// Returns the element of a `Path` at the start of `bytes`, and the bytes after it. Returns `None`
-/// if the element is not in the encoding that Google's own programs write. See the fast path in
-/// `entity.rs`.
+/// If `bytes` starts with an element of a `Path`, returns the element and the bytes after it.
+/// Returns `None` if the element is not in the encoding that Google's own programs write. See the
+/// fast path in `entity.rs`.
 #[inline]
 fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     let [0x0b, 0x12, len @ 0..0x80, rest @ ..] = bytes else {

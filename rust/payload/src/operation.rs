@@ -191,7 +191,7 @@ macro_rules! operations {
                 }
             }
 
-            /// Returns an operation of the kind with this name, made of these parts. A missing part
+            /// Returns an operation of the kind with this name, with these parts. A missing part
             /// becomes 0 or empty, and a part that the kind does not have is ignored. Returns
             /// `None` if there is no such kind.
             ///
@@ -266,7 +266,7 @@ operations! {
 struct Strings<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     column_family: u32,
-    /// The offset of the start of the last string.
+    /// The offset at which the last string starts.
     last_start: usize,
 }
 

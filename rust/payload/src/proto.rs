@@ -109,7 +109,7 @@ impl<'a> Message<'a> {
         self.cursor.rest()
     }
 
-    /// Skips this number of bytes, which must be whole fields.
+    /// Skips this number of bytes, which must consist of whole fields.
     #[inline]
     pub(super) fn skip(&mut self, len: usize) {
         self.cursor.skip(len);

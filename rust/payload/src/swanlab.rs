@@ -1,4 +1,4 @@
-//! Decodes a record of a run of SwanLab 0.8 or later, from a `.swanlab` file.
+//! Decodes a record of a SwanLab run (SwanLab 0.8 or later), from a `.swanlab` file.
 //!
 //! The record is a protocol buffer, `swanlab.record.v1.Record`. This module parses the record by
 //! hand and reads only the parts that are needed. Earlier releases wrote JSON.

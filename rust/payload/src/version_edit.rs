@@ -314,7 +314,7 @@ fn list(fields: Vec<Field<'_>>) -> Value<'_> {
     Value::Array(fields.collect())
 }
 
-/// Reads the entry for a write-ahead log that RocksDB tracks. The entry states that the log exists,
+/// Reads the entry for a write-ahead log that RocksDB tracks. The entry says that the log exists,
 /// or how many bytes of the log are synced (see `db/wal_edit.cc`).
 fn wal_addition<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     const TERMINATE: u32 = 1;

@@ -45,7 +45,7 @@ impl VersionState {
     ///
     /// # Errors
     ///
-    /// Fails if the record is not a version edit. In this case, the state is unchanged.
+    /// Fails if the record is not a version edit. After an error, the state is unchanged.
     pub fn apply(&mut self, record: &[u8]) -> Result<(), PayloadError> {
         let (family, rest) = scope(record)?;
         for field in VersionEdit::new(record).fields() {
@@ -94,7 +94,7 @@ impl VersionState {
     fn apply_tables(&mut self, record: &[u8], family: u64) -> Result<(), PayloadError> {
         let edit = VersionEdit::new(record);
         let key = |file: &Value<'_>| (family, part(file, "level"), part(file, "file_number"));
-        // The engines apply deletions first, in whatever order the fields are. An edit can
+        // The engines apply deletions first, regardless of the order of the fields. An edit can
         // therefore delete a file and add it again at the same place.
         for field in edit.fields() {
             let field = field?;
@@ -135,8 +135,8 @@ impl VersionState {
         !self.has_other_tags
     }
 
-    /// Returns the name of a column family if the MANIFEST states it. A MANIFEST never states the
-    /// name of the default column family.
+    /// Returns the name of a column family if the MANIFEST contains the name. A MANIFEST never
+    /// contains the name of the default column family.
     pub fn name(&self, family: u64) -> Option<&[u8]> {
         self.names.get(&family).map(Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! Decodes a record of a run of Weights & Biases, from a `.wandb` file.
+//! Decodes a record of a Weights & Biases run, from a `.wandb` file.
 //!
 //! The record is a protocol buffer, `wandb_internal.Record`. This module parses the record by hand
 //! and reads only the logged data of a run. All other fields are skipped, such as the messages
@@ -30,7 +30,7 @@ const HISTORY_ITEM: u32 = 1;
 /// `OutputType` is `STDOUT`.
 const STDERR: u64 = 0;
 
-/// A record of a run of Weights & Biases.
+/// A record of a Weights & Biases run.
 ///
 /// ```
 /// use cordwood_payload::WandbRecord;
@@ -51,7 +51,7 @@ pub enum WandbRecord<'a> {
     History {
         /// The values.
         items: WandbItems<'a>,
-        /// The step number, if the record states it separately and not only among the values.
+        /// The step number, if the record stores it separately and not only among the values.
         step: Option<i64>,
     },
     /// A change to the summary.
@@ -206,8 +206,8 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
 }
 
 /// Reads a step of the history. Calls `take` for each item, in order. The arguments are the names
-/// of the item, joined by dots, and its value, which may not be UTF-8. Returns the step number if
-/// the record states it separately. Returns `None` for a record of another kind.
+/// of the item, joined by dots, and its value, which is not necessarily UTF-8. Returns the step
+/// number if the record stores it separately. Returns `None` for a record of another kind.
 ///
 /// [`WandbRecord::decode`] is the naive counterpart. This counterpart searches for the step number
 /// before it reads the items, which takes longer.
@@ -243,8 +243,8 @@ pub(crate) fn read_step<'a, E: From<PayloadError>>(
     Ok(Some(step))
 }
 
-/// If the fields of a step start with an item that is [plain], returns its name, its value, and the
-/// length of the field. The value may not be UTF-8.
+/// If the fields of a step start with an item that is [plain], returns the item's name and value,
+/// and the length of the field. The value is not necessarily UTF-8.
 #[inline(always)]
 fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     const TAG: u8 = (HISTORY_ITEM as u8) << 3 | 2;
@@ -256,8 +256,8 @@ fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     Some((str::from_utf8(name).ok()?, value, 2 + item.len()))
 }
 
-/// Returns the name and the value of a plain item. A plain item consists of one name and then a
-/// value, with lengths of one byte. The name and the value may not be UTF-8.
+/// Returns the name and the value of a plain item. A plain item consists of one name followed by a
+/// value, and each length takes one byte. The name and the value are not necessarily UTF-8.
 #[inline(always)]
 fn plain(item: &[u8]) -> Option<(&[u8], &[u8])> {
     let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = item else {

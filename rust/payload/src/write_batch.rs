@@ -9,10 +9,9 @@ use super::wire::{Cursor, too_large};
 /// A record in a write-ahead log of LevelDB, RocksDB or Pebble. The operations in a record take
 /// effect together.
 ///
-/// The record starts with a header of 12 bytes, which are the sequence number as a fixed64 and the
-/// count as a fixed32 (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in
-/// Pebble). The operations follow. [`operations`](WriteBatch::operations) reads the operations
-/// lazily.
+/// The record starts with a 12-byte header: the sequence number as a fixed64 and the count as a
+/// fixed32 (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in Pebble). The
+/// operations follow. [`operations`](WriteBatch::operations) reads the operations lazily.
 ///
 /// ```
 /// use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -54,7 +53,7 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// Returns the sequence number of the first operation. Each further
+    /// Returns the sequence number of the first operation. Each later
     /// [counted](Operation::is_counted) operation has the next number.
     ///
     /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give the same number to all
@@ -88,8 +87,8 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// Decodes the operation at a position, and moves the position after the operation. Returns the
-    /// operation and, if it is [counted](Operation::is_counted), its sequence number. Returns
+    /// Decodes the operation at a position, and advances the position past the operation. Returns
+    /// the operation and, if it is [counted](Operation::is_counted), its sequence number. Returns
     /// `None` at the end of the record.
     ///
     /// To decode all operations, use [`operations`](WriteBatch::operations). This method is for
@@ -98,8 +97,8 @@ impl<'a> WriteBatch<'a> {
     /// # Errors
     ///
     /// Returns the fault of the operation or, at the end of the record, the fault of the header.
-    /// Returns [`WrongCount`](PayloadReason::WrongCount) if the header states another number of
-    /// counted operations. LevelDB and RocksDB refuse such a batch. Returns
+    /// Returns [`WrongCount`](PayloadReason::WrongCount) if the count in the header is not the
+    /// number of counted operations. LevelDB and RocksDB refuse such a batch. Returns
     /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
     /// bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {
@@ -164,7 +163,7 @@ fn has_room(sequence: u64, count: u32) -> bool {
     sequence.saturating_add(u64::from(count.saturating_sub(1))) <= SEQUENCE_MAX
 }
 
-/// A position in the record of a batch, between two operations.
+/// A position between two operations in the record of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     offset: usize,

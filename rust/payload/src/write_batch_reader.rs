@@ -7,10 +7,10 @@ use super::write_batch::WriteBatch;
 /// Reads the write batches of one log. Each batch is read to its end.
 ///
 /// A few tags have one meaning in RocksDB and another in Pebble. The dialect of a log does not
-/// always show which of the two engines wrote the log. A Pebble log that was not closed has the
-/// layout of a RocksDB log, and an old Pebble log has the layout of a LevelDB log. In these cases,
-/// the engine is determined by the first batch that only one of the two can read. Until then,
-/// RocksDB is assumed.
+/// always reveal which engine wrote the log. A Pebble log that was not closed has the layout of a
+/// RocksDB log, and an old Pebble log has the layout of a LevelDB log. In these cases, the engine
+/// is determined by the first batch that only one of the two engines can read. Until then, RocksDB
+/// is assumed.
 ///
 /// ```
 /// use cordwood_payload::{Engine, WriteBatchReader};

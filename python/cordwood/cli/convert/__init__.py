@@ -243,7 +243,7 @@ def _payload_of_first(options: argparse.Namespace) -> str:
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
                 kind, first = kind_of_records(file.name, reader)
-            # Even if a run has no records, its dialect shows its kind.
+            # Even if a run has no records, its dialect determines its kind.
             if kind or first:
                 report_payload(file.name, kind and PAYLOADS[kind.best])
                 return kind.best if kind else "raw"

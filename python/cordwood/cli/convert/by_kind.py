@@ -77,10 +77,10 @@ def _no_sink() -> Sink:
 
 
 def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:
-    """Returns the path of the table of each kind.
+    """Returns the path of the table for each kind.
 
     Raises:
-        Failure: Two kinds would have the same file, or the name of a file is too long.
+        Failure: Two kinds would share a file, or the name of a file is too long.
     """
     paths: dict[str | None, str] = {}
     # Some file systems do not distinguish names that differ only in case or in Unicode normalization.
@@ -103,18 +103,19 @@ _NAME_LEN_MAX = 255
 
 
 def _file_name(kind: str | None) -> str:
-    """Returns the file name of the table of a kind, without its extension. An entity without a key has no kind."""
-    # The names `%none` and `%` are unique, because in the name of any other kind, two hexadecimal digits follow a %.
+    """Returns the file name of the table for a kind, without the extension. An entity without a key has no kind."""
+    # The names `%none` and `%` are unique, because two hexadecimal digits follow each % in the name of any other
+    # kind.
     if kind is None:
         return "%none"
     return re.sub(r'[/\\:*?"<>|%\x00-\x1f\x7f]|^\.', lambda match: f"%{ord(match[0]):02X}", kind) or "%"
 
 
 def _check_open_files(count: int) -> None:
-    """Checks that this number of tables can be open at the same time.
+    """Checks that this many tables can be open at the same time.
 
     Raises:
-        Failure: The system does not allow this number of open files.
+        Failure: The system does not allow this many open files.
     """
     try:
         import resource
@@ -134,7 +135,7 @@ _OTHER_FILES = 64
 
 
 class _Kinds(Target):
-    """The tables of all kinds. `table` receives the records that cannot be read, and reports their faults."""
+    """The tables of all kinds. `table` receives the records that cannot be read, and reports the faults in them."""
 
     def __init__(self, new_table: Callable[[], Table] | None) -> None:
         """Creates an object without tables. `new_table` makes a table that determines the columns of a new kind."""

@@ -1,4 +1,4 @@
-"""Reports the faults that `convert` finds in the records of a log."""
+"""Reports the faults that `convert` finds in a log's records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = {
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }
-"""For each part that may be missing, the noun, the message about one such part, and the words after the total."""
+"""For each part that may be missing: the noun, the message about one such part, and the words after the total."""
 
 
 class Faults:
@@ -75,7 +75,7 @@ class Faults:
             self._is_other_kind = True
 
     def note(self, text: str) -> None:
-        """Reports that the engine of the log is uncertain."""
+        """Reports that it is uncertain which engine wrote the log."""
         if not self._is_silent:
             report_engine(self._source, text)
 
@@ -83,7 +83,7 @@ class Faults:
         """Reports the total number of faults, unless each of them was reported."""
         for part, count in self._counts.items():
             word, _, in_all = _WORDS[part]
-            # If all records are of another kind, a line has already reported this.
+            # If all records are of another kind, this has already been reported.
             if count > self._reported_max[part] and not (self._is_other_kind and count == record_count):
                 complain(f"{self._name}: {quantity(count, word)} {in_all}")
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cordwood._tables.table import Report
 
 FILE = "__file__"
-"""The column with the file name, in tables that start with a run's ID. Several files may have the same ID."""
+"""The column with the file name, in tables that start with a run's ID. Several files may belong to the same ID."""
 
 _BATCH_LEN = 4 << 20
 """About this many bytes of records are converted to rows at a time."""
@@ -67,7 +67,7 @@ class Target:
             self.sink().write(some)
 
     def sink(self) -> Sink:
-        """Returns the sink, and opens it if necessary."""
+        """Returns the sink, which is opened if necessary."""
         if self._sink is None:
             self._sink = self._new_sink()
         return self._sink
@@ -99,8 +99,8 @@ class Logs:
     ) -> None:
         """With `is_one`, the command line names a single log.
 
-        If this log is read several times, it is passed as `source`. Otherwise, it may be passed as `opened`, which is
-        its reader and the records that were already read from the reader.
+        If this log is read several times, it is passed as `source`. Otherwise, it may be passed as `opened`, which
+        consists of a reader and the records that were already read from it.
         """
         self.firsts: dict[str, _First] = {}
         self.is_whole: bool = True
@@ -135,7 +135,7 @@ class Logs:
         with contextlib.suppress(_AgainError), self.new_target(None) as target:
             tally = self.read_all(target)
             status = tally.status
-            # An export without entities results in a table without rows.
+            # An export without entities produces a table without rows.
             if not (self.firsts or (tally.is_export and not tally.failed_count)):
                 raise _AgainError
             self._check_names(target.table)
@@ -200,7 +200,7 @@ class Logs:
             )
         if self._unread is not None:
             self._report_stop(self._unread, None)
-        # Without an option that names a kind, logs of another kind count as damaged.
+        # If no option names a kind, logs of another kind count as damaged.
         tally.damaged_count += options.is_auto and bool(tally.other_kinds)
         return tally
 
@@ -212,7 +212,7 @@ class Logs:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
-        """Returns the columns that a table has determined. Columns that fit no type but JSON are reported."""
+        """Returns the columns that a table has determined. Columns that do not fit any type but JSON are reported."""
         # In CSV, nested values are always JSON.
         is_nested = self._form in BINARY_FORMATS
         columns = table.columns
@@ -326,7 +326,7 @@ class Logs:
         target.sink()
         self._report_run_ids()
         if table.row_count and not table.columns and self._form in ("csv", "parquet"):
-            # For a table without columns, pyarrow writes 0 rows to Parquet, and CSV cannot show rows.
+            # For a table without columns, pyarrow writes no rows to Parquet, and CSV cannot show rows.
             name = display_name(self._options.sources[0])
             form = {"csv": "CSV", "parquet": "Parquet"}[self._form]
             complain(
@@ -340,7 +340,7 @@ class Logs:
         self._is_stop_reported = True
 
     def _report_run_ids(self) -> None:
-        """Reports files that have the `run_id` of another file, unless a column shows which file a row comes from."""
+        """Reports files that share a `run_id`, unless a column shows which file a row comes from."""
         if self.origins != ["run_id"]:
             return
         # The first file of each run.
@@ -356,7 +356,7 @@ class _AgainError(Exception):
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
-    """Reports files that have the `run_id` of another file."""
+    """Reports files that have the same `run_id` as another file."""
     for first, second in pairs[:REPORTED_MAX]:
         complain(
             f"{display_name(first)} and {display_name(second)} have the same run_id, as parts of a run or copies do"

@@ -21,7 +21,7 @@ SUFFIXES = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
-"""The form of a table for each suffix of the destination."""
+"""The form of the table for each suffix of the destination."""
 
 TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
@@ -32,7 +32,7 @@ BINARY_FORMATS = ("parquet", "arrow")
 def check_installed(form: str) -> None:
     """Checks that the package that the form needs is installed, and loads it.
 
-    If there is not enough memory, loading a library may end the process. At this point, no table is unfinished.
+    If there is not enough memory, loading a library may kill the process. At this point, no table is unfinished yet.
 
     Raises:
         ImportError: The package is not installed or cannot be imported.
@@ -53,25 +53,25 @@ def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink
 
 
 class Sink:
-    """Writes the output of a table. This class writes lines of text as the table has formatted them."""
+    """Writes the output of a table. This class writes lines of text, which the table has already formatted."""
 
     def __init__(self, file: Output) -> None:
         self._file = file
 
     def write(self, made: Any) -> None:
-        """Writes output of a `Table`, which is either `bytes` of text or an Arrow batch."""
+        """Writes a `Table`'s output, which is either `bytes` of text or an Arrow batch."""
         self._file.write(made)
 
     def close(self) -> None:
-        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
+        """Writes the end of the file, even if the file is incomplete and will be removed. The file stays open."""
 
 
 class _Arrow(Sink):
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
-    Another thread writes batches to a file while the next batches are made. Both can run at the same time, because
-    pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C does not end another
-    thread that waits for the reader of a pipe.
+    Another thread writes batches to a file while the next batches are made. The threads can run at the same time,
+    because pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C does not
+    interrupt another thread that waits for a pipe's reader.
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
@@ -84,7 +84,7 @@ class _Arrow(Sink):
         self._writer: Any = None
 
     def write(self, made: Any) -> None:
-        """Writes a batch. This may raise the error of an earlier batch."""
+        """Writes a batch. This may raise an earlier batch's error."""
         self._wait(_PENDING_MAX - 1)
         if self._writer is None:
             self._writer = self._open(made)
@@ -95,15 +95,15 @@ class _Arrow(Sink):
             self._writer.write_batch(made)
 
     def _write_after(self, earlier: Any, batch: Any) -> None:
-        """Writes a batch in the other thread. If the earlier batch failed, raises its error instead of writing."""
+        """Writes a batch in the other thread. If an earlier batch failed, raises that error instead."""
         if earlier is not None:
             earlier.result()
         self._writer.write_batch(batch)
 
     def _open(self, first: Any = None) -> Any:
-        """Opens the writer of the table. `first` is the first batch, if there is one."""
+        """Opens the writer of the table. `first` is the first batch, if the table has one."""
         if self._form == "parquet":
-            # The first batch decides for all batches unless it has too few rows.
+            # The first batch decides for all batches, unless the first batch has too few rows.
             dictionaries: bool | list[str] = True
             if first is not None and len(first) >= _ROWS_MIN:
                 dictionaries = [path for path, values in _leaves(first) if _repeats(values)]
@@ -132,11 +132,11 @@ _PENDING_MAX = 2
 """At most this many batches wait to be written while as many others are made."""
 
 _ROWS_MIN = 1_000
-"""With fewer rows, it is not known whether the values of a column repeat."""
+"""With fewer rows, it is unclear whether a column's values repeat."""
 
 
 def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the path and the values of each Parquet column of a batch."""
+    """Yields the path and the values of each Parquet column in a batch."""
     arrays = list(zip(batch.schema.names, batch.columns, strict=True))
     types = import_module("pyarrow").types
     while arrays:

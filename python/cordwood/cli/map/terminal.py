@@ -21,7 +21,7 @@ _MARKS = {
     Category.LOST: ("x", "x", "38;5;232;48;5;216"),
     Category.DAMAGE: ("!", "!", "1;38;5;231;48;5;166"),
 }
-# The characters for the last cell of a log, by the number of eighths that are filled.
+# The characters for the last cell of a log, by the number of filled eighths.
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 _LABEL_LEN = 14
@@ -29,7 +29,7 @@ _MARGIN_LEN = 2
 
 
 def cells_per_row(width: int) -> int:
-    """Returns the number of cells in a row, which is a power of two, so each cell has a whole number of bytes."""
+    """Returns the number of cells in a row. It is a power of two, so each cell has a whole number of bytes."""
     room = max(width - _LABEL_LEN - _MARGIN_LEN, 8)
     return min(1 << (room.bit_length() - 1), 256)
 

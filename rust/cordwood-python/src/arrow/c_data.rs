@@ -10,8 +10,8 @@
 //! - *The content matches the schema*: an [`Array`] has the buffers and the children of its
 //!   [`Field`], in order, and all of them are as long as the type requires. Each child of a
 //!   structure is as long as the structure. A list has as many items as its last offset says. The
-//!   code that creates an array together with its field ensures this. There is one place for all
-//!   types: `columns.rs`, and `table/column.rs` of `cordwood-payload`.
+//!   code that creates an array together with its field ensures this. All types are handled in two
+//!   files: `columns.rs`, and `table/column.rs` in `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads, and dropping it does not need the interpreter. `release` sets itself to
 //!   null.
@@ -51,7 +51,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Returns a field without a name, as needed for a table or for the values of a dictionary.
+    /// Returns a field without a name, as needed for a table or for a dictionary's values.
     fn unnamed(data_type: DataType, children: Vec<Field>) -> Self {
         Field {
             name: c"".into(),
@@ -73,7 +73,7 @@ impl DataType {
     pub(crate) const FLOAT64: Self = DataType(c"g");
     /// UTF-8 text, with 32-bit offsets.
     pub(crate) const TEXT: Self = DataType(c"u");
-    /// A time in microseconds since 1970 in UTC, in 64 bits.
+    /// A 64-bit time in microseconds since 1970, in UTC.
     pub(crate) const TIME: Self = DataType(c"tsu:UTC");
     /// Bytes, with 32-bit offsets.
     pub(crate) const BINARY: Self = DataType(c"z");
@@ -188,8 +188,8 @@ impl<T, M> Drop for Kept<T, M> {
     fn drop(&mut self) {
         let dictionary = (!self.dictionary.is_null()).then_some(self.dictionary);
         for structure in self.children.drain(..).chain(dictionary) {
-            // SAFETY: each is a box from `new`, and is freed only here. One that was moved out has
-            // a null `release`, so that dropping it has no effect.
+            // SAFETY: each structure is a box from `new`, and is freed only here. A structure that
+            // was moved out has a null `release`, so that dropping the structure has no effect.
             drop(unsafe { Box::from_raw(structure) });
         }
     }
@@ -209,11 +209,11 @@ macro_rules! released {
     ($structure:ty, $release:ident, $kept:ty) => {
         /// # Safety
         ///
-        /// The structure was made here. It may have been moved, was not released, and has no other
-        /// user.
+        /// The structure was created by this module. The structure may have been moved, was not
+        /// released, and has no other user.
         unsafe extern "C" fn $release(structure: *mut $structure) {
-            // SAFETY: the caller's promise. `private_data` was set to a box of this type when the
-            // structure was made, and is taken only once: `release` is null from here on.
+            // SAFETY: upheld by the caller. `private_data` was set to a box of this type when the
+            // structure was created, and is taken only once: `release` is null from here on.
             let kept = unsafe {
                 (*structure).release = None;
                 Box::from_raw((*structure).private_data.cast::<$kept>())
@@ -224,7 +224,8 @@ macro_rules! released {
 
         impl Structure for $structure {
             fn released() -> Self {
-                // SAFETY: its fields are numbers, pointers and callbacks, which may all be null.
+                // SAFETY: the structure's fields are numbers, pointers and callbacks, which may all
+                // be null.
                 unsafe { mem::zeroed() }
             }
 
@@ -236,15 +237,16 @@ macro_rules! released {
         impl Drop for $structure {
             fn drop(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: it has been neither released nor moved out, or `release` would be
-                    // null.
+                    // SAFETY: the structure has been neither released nor moved out, or `release`
+                    // would be null.
                     unsafe { release(self) }
                 }
             }
         }
 
-        // SAFETY: it refers to static text and to the memory that it owns, which can be sent: no
-        // part of it is bound to a thread. The interface allows any thread to release it.
+        // SAFETY: the structure refers to static text and to memory that the structure owns, which
+        // can be sent: no part of the structure is bound to a thread. The interface allows any
+        // thread to release it.
         unsafe impl Send for $structure {}
     };
 }
@@ -323,7 +325,7 @@ pub(crate) trait Batches: Send {
     fn fields(&self) -> Vec<Field>;
 
     /// Returns the next batch as a table with the fields of the stream, or `None` at the end. After
-    /// a failure, this is not called again.
+    /// a failure, `next` is not called again.
     fn next(&mut self) -> Result<Option<Array>, Failure>;
 }
 
@@ -367,7 +369,7 @@ impl KeptStream {
         let called = catch_unwind(AssertUnwindSafe(|| call(self)));
         let failure = match called {
             Ok(Ok(value)) => {
-                // SAFETY: the caller's promise.
+                // SAFETY: upheld by the caller.
                 unsafe { out.write(value) };
                 return 0;
             }
@@ -411,10 +413,10 @@ impl ArrowArrayStream {
 
 /// # Safety
 ///
-/// `stream` was made by [`ArrowArrayStream::new`], may have been moved, has not been released, and
-/// is used by no other thread; `out` may be written to, and its old value need not be dropped.
+/// `stream` was created by [`ArrowArrayStream::new`], may have been moved, has not been released,
+/// and is used by no other thread; `out` may be written to, and its old value need not be dropped.
 unsafe extern "C-unwind" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
-    // SAFETY: the caller's promise; `new` has set `private_data`.
+    // SAFETY: upheld by the caller; `new` has set `private_data`.
     unsafe {
         let kept = &mut *(*stream).private_data.cast::<KeptStream>();
         kept.call(out, |kept| Ok(ArrowSchema::of(&kept.batches.fields())))
@@ -436,7 +438,7 @@ unsafe extern "C-unwind" fn get_next(stream: *mut ArrowArrayStream, out: *mut Ar
 ///
 /// `stream` is as for [`get_schema`]. The text is valid until the next call.
 unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
-    // SAFETY: the caller's promise; `new` has set `private_data`.
+    // SAFETY: upheld by the caller; `new` has set `private_data`.
     let kept = unsafe { &*(*stream).private_data.cast::<KeptStream>() };
     kept.last_error.as_ref().map_or(ptr::null(), |text| text.as_ptr())
 }

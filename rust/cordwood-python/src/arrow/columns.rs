@@ -72,13 +72,13 @@ pub(crate) fn record_column(batch: &Arc<PooledBatch>) -> Array {
     Array::plain(batch.records().len(), buffers)
 }
 
-/// Returns the file offsets of the records of a batch as a column.
+/// Returns the file offsets of a batch's records as a column.
 pub(crate) fn offset_column(batch: &Arc<PooledBatch>) -> Array {
     let offsets = Memory::Batch(Arc::clone(batch), BatchBuffer::RecordOffsets);
     Array::plain(batch.records().len(), vec![Memory::Absent, offsets])
 }
 
-/// Returns a column with the path of the log that these records are from. The dictionary of the
+/// Returns a column with the path of the log that contains these records. The dictionary of the
 /// column contains only this path. A dictionary with the paths of all logs could be longer than the
 /// records of the batch.
 pub(crate) fn path_column(path: Option<&Path>, len: usize) -> Array {

@@ -40,9 +40,9 @@ pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failur
     }
 }
 
-/// Converts an exception for an Arrow consumer. For Ctrl-C, the consumer gets only the name of the
-/// exception. If the signal were raised again, it would interrupt Python while Python prints the
-/// consumer's error.
+/// Converts an exception for an Arrow consumer. After Ctrl-C, the consumer gets only the name of
+/// the exception. If the signal were raised again, it would interrupt Python while Python prints
+/// the consumer's error.
 pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     let mut text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
     let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract());

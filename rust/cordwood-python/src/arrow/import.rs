@@ -11,10 +11,10 @@
 //!   stream.
 //!
 //! The values in an array are checked before they are used. The counts must be valid, each record
-//! must be within its buffer, and the offsets must not fall. Other conditions cannot be checked,
-//! and the interface requires the producer to ensure them. The pointers must be valid. A buffer
-//! must be as long as the array's `offset` and `length` require, and the data buffer must be as
-//! long as the last offset says. The bytes of a buffer must not change before the array is
+//! must be within its buffer, and the offsets must not decrease. Other conditions cannot be
+//! checked, and the interface requires the producer to ensure them. The pointers must be valid. A
+//! buffer must be as long as the array's `offset` and `length` require, and the data buffer must be
+//! as long as the last offset says. The bytes of a buffer must not change before the array is
 //! released.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
@@ -137,7 +137,7 @@ impl RecordArray {
         let count = |count: i64| usize::try_from(count).ok();
         let (start, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
         // Memory cannot hold more offsets or views than this, because a view has 16 bytes and an
-        // offset has fewer. No address computed below can therefore overflow.
+        // offset has fewer. Therefore, no address computed below can overflow.
         let end = start.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
         // The buffers are validity, offsets and data. With views, the buffers are validity, views,
         // any number of data buffers, and the lengths of the data buffers.
@@ -201,8 +201,8 @@ impl RecordArray {
 
     fn is_null(&self, at: usize) -> bool {
         let validity = self.buffer(0);
-        // SAFETY: the buffer has a bit for each value before the end of the range, in which `at`
-        // is.
+        // SAFETY: the buffer has a bit for each value before the end of the range, and the range
+        // contains `at`.
         self.array.null_count != 0 && !validity.is_null() && unsafe { *validity.add(at / 8) } >> (at % 8) & 1 == 0
     }
 
@@ -211,7 +211,7 @@ impl RecordArray {
     fn offset(&self, at: usize) -> Option<usize> {
         let offsets = self.buffer(1);
         // SAFETY: the buffer has an offset for each value before the end of the range, and one
-        // more. It may not be aligned.
+        // more. The offset is not necessarily aligned.
         unsafe {
             match self.layout {
                 Layout::Offsets32 => offsets.cast::<i32>().add(at).read_unaligned().try_into().ok(),
@@ -262,7 +262,7 @@ impl RecordArray {
             return Some(&[]);
         }
         // SAFETY: the caller has checked that `start + len` is at most the length of the buffer,
-        // whose bytes stay unchanged until the array is released: it is borrowed.
+        // whose bytes stay unchanged until the array is released: the array is borrowed.
         (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(start), len) })
     }
 
@@ -327,7 +327,7 @@ impl ArrowArrayStream {
 fn taken<T: Structure>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<T> {
     let structure = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
     // SAFETY: a capsule with this name contains this structure, by the protocol, and `capsule`
-    // keeps it alive. No code of another library runs while it is borrowed.
+    // keeps it alive. No code of another library runs while the structure is borrowed.
     let taken = mem::replace(unsafe { structure.cast::<T>().as_mut() }, T::released());
     if taken.is_released() {
         return Err(malformed("its capsule has been used before"));

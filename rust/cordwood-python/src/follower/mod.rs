@@ -29,19 +29,19 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{NotYet, Outcome};
 
-/// The longest sleep before checking for Ctrl-C and whether the follower has been closed.
+/// The longest time to sleep before checking for Ctrl-C and for a closed follower.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Follows a log that is being written. `cordwood.follow` creates a follower.
 ///
-/// Iterating yields each record as `bytes` once it is complete, and then waits for the next one.
-/// The iteration also waits when it reaches an incomplete record or the zeros of a preallocated
-/// file. A `for` loop waits in this thread. Ctrl-C works during the wait, and other threads keep
-/// running. An `async for` loop waits in the event loop of `asyncio`, and reads the file in that
-/// event loop's thread. The iteration ends after `timeout` seconds without a record, and a new
-/// iteration continues from the same position. `next(follower)` performs one step of the iteration.
-/// A `with` or `async with` statement closes the follower, but a loop does not close it when it
-/// ends.
+/// Iterating yields each record as `bytes` once the record is complete, and then waits for the next
+/// record. The iteration also waits when it reaches an incomplete record or the zeros of a
+/// preallocated file. A `for` loop waits in the current thread. Ctrl-C works during the wait, and
+/// other threads keep running. An `async for` loop waits in the `asyncio` event loop, and reads the
+/// file in the event loop's thread. The iteration ends after `timeout` seconds without a record,
+/// and a new iteration continues from the same position. `next(follower)` performs one step of the
+/// iteration. A `with` or `async with` statement closes the follower, but a loop does not close it
+/// when it ends.
 ///
 /// Threads may share a follower, even while one of them waits. If another thread closes the
 /// follower, the waiting thread gets a `ClosedError`. After a fork, both processes may continue
@@ -49,8 +49,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// use its copy of the follower: `close` has no effect, and all other calls raise `OSError`.
 ///
 /// Args:
-///     path: The file, which must exist but may be empty, or the directory of a segmented log. For
-///         a segmented log, no rotation is ever raised and no record is missed.
+///     path: The file, which must exist but may be empty, or the directory of a segmented log. In a
+///         segmented log, a rotation never raises an exception, and no record is missed.
 ///     start: Return only the records that start at or after this file offset, in bytes, or at or
 ///         after the `position` of an earlier run. A position also identifies the log. If a record
 ///         starts before this offset, the rest of that record is skipped and not reported, even if
@@ -59,24 +59,25 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///         0, the iteration returns the records in the file and never waits. Default: `None`, which
 ///         waits forever.
 ///     dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
-///         complete fragment. `"wandb_old"` is never detected, so you have to pass it. Default:
-///         `None`.
+///         complete fragment. `"wandb_old"` is never detected, so you must pass this dialect
+///         explicitly. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
-///     on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
-///     on_rotation: How to react to a rotation, when the path names another file or none, and
-///         everything in the old file has been returned. `"raise"`: raise `LogRotatedError`.
-///         `"reopen"`: wait until the path names a file, and continue at the start of that file.
-///         `tell`, `skipped` and `outcome` then describe that file. A file that had the path only
-///         between two polls is missed without an error, so use this only if the time between
-///         rotations is much longer than `poll_interval`. `"stop"`: end the iteration for good, and
-///         report the end in `outcome`. With `"reopen"` and `"stop"`, the logger `cordwood` gets a
-///         warning if the old file ended in an incomplete record. Default: `"raise"`.
+///     on_corruption: As for `Reader`, but `"salvage"` is not supported. Default: `"raise"`.
+///     on_rotation: How to react to a rotation, that is, when the path names another file or no
+///         file, and everything in the old file has been returned. `"raise"`: raise
+///         `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at the
+///         start of that file. `tell`, `skipped` and `outcome` then describe the new file. A file
+///         that appears at the path and is replaced between two polls is missed without an error,
+///         so use `"reopen"` only if the time between rotations is much longer than
+///         `poll_interval`. `"stop"`: end the iteration for good, and report the end in `outcome`.
+///         With `"reopen"` and `"stop"`, the logger `cordwood` gets a warning if the old file ended
+///         in an incomplete record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
 ///     retry_time: Apparent damage with no valid block after it may be a write that is still in
 ///         progress. Before the follower reports such damage, it rereads the bytes at least three
-///         times, and for at least this many seconds. With 0, it reports the damage at once.
-///         Default: 0.1.
+///         times, and for at least this many seconds. With 0, the follower reports such damage at
+///         once. Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
@@ -95,7 +96,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
 ///   raises this again.
 /// * `LogRotatedError`: the path names another file or none, and everything in the old file has
-///   been returned. This is raised only with `on_rotation="raise"`.
+///   been returned. This error is raised only with `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.
 /// * `ClosedError`: the follower is closed.
 ///
@@ -170,8 +171,8 @@ impl Follower {
         let follower = py
             .detach(|| cordwood::Follower::open_with(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
-        // A relative path is resolved now, so the next file is also opened in the current working
-        // directory.
+        // A relative path is resolved now, so a later change of the working directory does not
+        // affect which file is opened next.
         let absolute = std::path::absolute(&path).map_err(|error| os_error(py, error, Some(&path)))?;
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
@@ -245,8 +246,8 @@ impl Follower {
     /// Returns the file offset after everything returned or skipped so far.
     ///
     /// A new follower with this offset as its `start` continues from there. The new follower
-    /// returns the same records, but if the start of a record was damaged before this offset, it
-    /// does not report the rest of that record.
+    /// returns the same records. However, if the start of a record before this offset was damaged,
+    /// the new follower does not report the rest of that record.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -310,7 +311,7 @@ impl Follower {
         self.timeout.map(in_seconds)
     }
 
-    /// The first 100,000 regions not returned so far, in the order of their offsets.
+    /// The first 100,000 regions that have not been returned so far, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]
@@ -326,7 +327,7 @@ impl Follower {
         Ok(self.seen(py)?.skipped.is_ok())
     }
 
-    /// The number of bytes in all regions not returned so far, listed or not.
+    /// The number of bytes in all regions not returned so far, listed in `skipped` or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.seen(py)?.skipped.len())
@@ -334,16 +335,16 @@ impl Follower {
 
     /// How following ended, or `"unfinished"` until then.
     ///
-    /// The outcome is `"stopped"` if damage ended the log under the policy `"stop"`, and `"clean"`
-    /// after the trailer of a closed Pebble log. After a rotation with `on_rotation="stop"`, the
-    /// outcome is `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a
-    /// complete record.
+    /// The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
+    /// `"clean"` after the trailer of a closed Pebble log. After a rotation with
+    /// `on_rotation="stop"`, the outcome is `"clean"`, or `"torn_tail"` if the old file ends with
+    /// bytes that are not a complete record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(self.seen(py)?.outcome)
     }
 
-    /// The dialect of the log, which is `"leveldb"` until another one is detected.
+    /// The dialect of the log, which is `"leveldb"` until another dialect is detected.
     #[getter]
     fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dialect_name(py, self.seen(py)?.format.dialect)
@@ -355,7 +356,7 @@ impl Follower {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it is not compressed or not known yet.
+    /// How each record is compressed: `"zstd"`, or `None` for no compression or until it is known.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
@@ -378,7 +379,7 @@ impl Follower {
     /// You can still read `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and
     /// `compression`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // A forked child may have a copy that can never be used. Such a copy is left as it is.
+        // In a forked child, a copy of the follower that can never be used is left as it is.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -409,7 +410,7 @@ impl Follower {
     }
 
     fn __repr__(&self) -> String {
-        // If another thread is using the follower, the follower is open.
+        // A follower that another thread is using is not closed.
         let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Follower", Some(&self.path), is_closed)
     }
@@ -442,8 +443,8 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Returns the next record as converted by `make`, or else how long to wait for a record, which
-    /// is `None` if the end has been reached.
+    /// Returns the next record, converted by `make`. If there is no record yet, returns how long to
+    /// wait, or `None` if the end has been reached.
     fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
             let taken = self.with_state(py, |state| {
@@ -480,8 +481,8 @@ impl Follower {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(None);
             }
-            // No lock is held during the sleep, so other threads may use the follower. If one of
-            // them closes it, the wait ends.
+            // No lock is held during the sleep, so other threads may use the follower. If another
+            // thread closes the follower, the wait ends.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
                 check_signals(py)?;
@@ -497,7 +498,7 @@ impl Follower {
 }
 
 /// An iterator of `Record` that also works with `async for`. `Follower.records` returns it.
-// The result of `iter(follower)` is also of this class, and yields `bytes` without offsets.
+// `iter(follower)` also returns an object of this class, which yields `bytes` without offsets.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {
     follower: Py<Follower>,
@@ -520,7 +521,7 @@ impl FollowerRecords {
 
     fn __aiter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.follower.get().check_open(py)?;
-        // The module is imported only here, because asyncio is large.
+        // `asyncio` is imported only here, because the module is large.
         let class = module(py, "cordwood._follow")?.getattr("FollowerRecords")?;
         class.run((&self.follower, self.has_offsets))
     }

@@ -53,8 +53,8 @@ pub(crate) struct Open {
     pub(crate) options: FollowOptions,
     pub(crate) on_rotation: OnRotation,
     pub(crate) path: PathBuf,
-    /// The file that the path names now. The old file is still polled, because it may have grown
-    /// before the new file was created.
+    /// The file that the path currently names. The old file is still polled, because it may have
+    /// grown before the new file was created.
     pub(crate) next: Option<Follower>,
     pub(crate) logged: Logged,
 }
@@ -62,10 +62,10 @@ pub(crate) struct Open {
 /// The result of a poll. The result is created while no other thread can use the follower.
 pub(crate) enum Taken<T> {
     Record(T),
-    /// There is no record yet, but the next poll may find one at once. Before that poll, the caller
-    /// checks for signals without the lock, because a handler may close the follower.
+    /// There is no record yet, but the next poll may find one immediately. Before that poll, the
+    /// caller checks for signals without the lock, because a handler may close the follower.
     Again(Messages),
-    /// There is no record. The value is how long to wait before the next poll.
+    /// There is no record. The value is the time to wait before the next poll.
     Wait(Duration),
     End(Messages),
 }
@@ -81,7 +81,7 @@ pub(crate) enum OnRotation {
 impl Open {
     /// Returns the result of the next poll. If the result is a record, `make` converts it. If the
     /// conversion fails, the next poll finds the same record. `make` must not run Python code.
-    /// Errors name `path` as the path of the file.
+    /// Errors report `path` as the file's path.
     pub(crate) fn take<T>(
         &mut self,
         py: Python<'_>,
@@ -116,7 +116,7 @@ impl Open {
             Ok(Poll::Skipped(region)) => {
                 self.skipped.add(region);
                 // Under the policy `"raise"`, the damage itself has already been raised. This
-                // region is the data that a writer put after the damage in the same block.
+                // region is the data that a writer wrote after the damage, in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
                 let is_logged = region.reason.severity() == Severity::Corruption && !raises;
                 Ok(Taken::Again(match is_logged {
@@ -129,7 +129,7 @@ impl Open {
                     // The follower is still searching the rest of a file that has been replaced.
                     return Ok(Taken::Again(Messages::default()));
                 }
-                // If the file got its name back, it was not rotated.
+                // If the path names the file again, the file was not rotated.
                 self.next = None;
                 Ok(self.wait(not_yet.reason.as_str(), not_yet.offset, not_yet.file_len))
             }
@@ -161,7 +161,8 @@ impl Open {
         Taken::Wait(self.follower.delay())
     }
 
-    /// Returns the result of a poll that finds no event while the path names another file or none.
+    /// Returns the result of a poll that finds no event while the path names another file or no
+    /// file.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,

@@ -2,8 +2,8 @@
 //! the iterators that `iter(reader)`, `Reader.records` and `iter(batch)` return.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
-//! through memory. For short records, this takes a considerable part of the time. The module
-//! therefore exports a final subclass of each of these PyO3 classes, created with
+//! through memory. For short records, this overhead accounts for a considerable part of the time.
+//! The module therefore exports a final subclass of each of these PyO3 classes, created with
 //! `PyType_FromSpecWithBases`. The subclass adds one function, which handles calls that neither
 //! wait nor raise, and passes all other calls on to the function of the base class. The function
 //! uses only the stable ABI.
@@ -182,15 +182,15 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 /// Python checks the class of the object first.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
-        // SAFETY: As the caller promises, the object lives as long as the call. It is also a `T`,
-        // because the subclass has the same layout.
+        // SAFETY: As the caller promises, the object lives as long as the call, and is an object of
+        // the final subclass of `T`. That subclass has the same layout as `T`.
         let iterator = unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<T>() };
         iterator.get().next_now(iterator.py()).map(Py::into_ptr)
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(item)) => item,
         // SAFETY: The caller's promises also satisfy the base class's function, because the object
-        // is an object of the base class too. `PyType_GetSlot` returns null, or the function of
+        // is also an instance of the base class. `PyType_GetSlot` returns null, or the function of
         // this slot, which has this type.
         Ok(None) => unsafe {
             ffi::PyErr_Clear();
@@ -218,8 +218,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         if arg_count != 1 || !names.is_null() {
             return None;
         }
-        // SAFETY: As the caller promises, the objects live as long as the call. The first is also a
-        // `T`, because the subclass has the same layout.
+        // SAFETY: As the caller promises, the objects live as long as the call, and the first is an
+        // object of the final subclass of `T`. That subclass has the same layout as `T`.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
@@ -232,12 +232,11 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         {
             // SAFETY: the thread is attached. If there is not enough memory for the number, the
             // result is null with an exception set, and that exception is raised. As documented,
-            // the record is in the log anyway.
+            // the record is still in the log.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
         // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
-        // interpreter is shutting down, attaching fails, and the function of the base class is
-        // called.
+        // interpreter is shutting down, attaching fails, and the base class's function is called.
         Python::try_attach(|py| match writer.get().append(&record) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {

@@ -1,12 +1,13 @@
 //! Calls Python code safely, even if the program ends during the call.
 //!
-//! While the interpreter shuts down, Python before 3.14 ends any other thread that asks for the
-//! interpreter, such as a thread that returns from `time.sleep` or `file.read`. To end the thread,
-//! Python calls `pthread_exit`, which unwinds the thread's stack. The functions of this crate must
-//! not be unwound in this way: either the function itself or PyO3's `catch_unwind` would abort the
-//! process, and data that other objects have not written yet would be lost. To prevent this, a
-//! guard surrounds each call in this module and blocks the thread until the process has ended.
-//! Python 3.14 also blocks such threads, and so does PyO3 when Rust code asks for the interpreter.
+//! While the interpreter shuts down, Python before 3.14 terminates any other thread that asks for
+//! the interpreter, such as a thread that returns from `time.sleep` or `file.read`. To terminate
+//! the thread, Python calls `pthread_exit`, which unwinds the thread's stack. The functions of this
+//! crate must not be unwound in this way: either the function itself or PyO3's `catch_unwind` would
+//! abort the process, and data that other objects have not written yet would be lost. To prevent
+//! this, a guard surrounds each call in this module and blocks the thread until the process has
+//! ended. Python 3.14 also blocks such threads, and so does PyO3 when Rust code asks for the
+//! interpreter.
 //!
 //! Python code is called through [`PythonCode`] and imported by [`module`]. Clippy rejects PyO3's
 //! own methods for this (`clippy.toml`). A [`Held`] keeps a user's object for longer than one call.
@@ -165,8 +166,8 @@ impl<'py> Iterator for Items<'py> {
 }
 
 /// A reference to a user's object. When the last reference is dropped, the object is released at
-/// once, even by a thread without the interpreter. Releasing an object can run Python code, such as
-/// the `close` of a file.
+/// once, even by a thread that does not hold the interpreter. Releasing an object can run Python
+/// code, such as the `close` of a file.
 pub(crate) struct Held(Py<PyAny>);
 
 impl Held {

@@ -56,8 +56,8 @@ impl Sink for ObjectOutput {
     }
 }
 
-/// An object with `write`, and the bytes to write. Only suffixes of these bytes are passed to
-/// `write`.
+/// An object with a `write` method, and the bytes to write. Only suffixes of these bytes are passed
+/// to `write`.
 struct Showing<'a>(&'a Py<PyAny>, &'a Arc<Vec<u8>>);
 
 impl Write for Showing<'_> {

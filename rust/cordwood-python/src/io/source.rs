@@ -26,7 +26,7 @@ use crate::values::position::Position;
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
     /// Returns a second input for the same source, with its own position. Returns `None` for a
-    /// pipe, a device or an object, whose position all readers share.
+    /// pipe, a device or an object, because all readers would share its position.
     fn another(&self) -> Option<Box<dyn Input>> {
         None
     }
@@ -49,11 +49,11 @@ pub(crate) type Referent = Arc<Held>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
-/// An open source, which includes its path if it has one, and the object that the source reads.
+/// An open source, its path if it has one, and the object that the source reads.
 pub(crate) type Opened = (InputSource, Option<Referent>);
 
-/// Returns a source that reads `input` from the offset `start` of the log, or from its end if the
-/// log is shorter.
+/// Returns a source that reads `input` from the offset `start` of the log, or from the log's end if
+/// the log is shorter.
 pub(crate) fn source_at(mut input: Box<dyn Input>, start: u64) -> io::Result<InputSource> {
     let Some(len) = input.len()? else {
         return Ok(StreamSource::new(input, 0));
@@ -67,9 +67,10 @@ pub(crate) type SourceReader = cordwood::Reader<InputSource>;
 /// An open reader.
 pub(crate) struct OpenedReader {
     pub(crate) reader: SourceReader,
-    /// The given options. If the format had to be detected, these options include it.
+    /// The given options. If the format had to be detected, the options include the detected
+    /// format.
     pub(crate) options: ReadOptions,
-    /// A second input for the same source, if there can be one.
+    /// A second input for the same source, if the source allows one.
     pub(crate) another: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
 }
@@ -101,8 +102,8 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         return Err(noted.err().unwrap_or(error));
     }
     if options.must_look() && options.start > 0 && can_seek {
-        // The format is detected at the start of the file. All other bytes before the range are
-        // left unread.
+        // The format is detected at the start of the file. All other bytes before the range are not
+        // read.
         let started = py.detach(|| {
             options = options.clone().with_format(reader.format()?);
             reader.restart(options.clone())
@@ -121,7 +122,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
     // A pipe is read by `FileInput` instead. Reading a pipe may wait, and with `FileInput` a signal
-    // can end the wait.
+    // can interrupt the wait.
     if options.must_look() && options.start > 0 && reader.file_len().is_some() {
         // The reader will start in the middle of the file, so the format has to be determined
         // first.
@@ -138,7 +139,7 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
     })
 }
 
-/// Opens the user's source to read the range of `options`. A path is opened at its start. All other
+/// Opens the user's source to read the range in `options`. A path is opened at its start. All other
 /// sources are opened at the offset `start` of the log.
 pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, start, options).map_err(|error| of_call(source.py(), error))
@@ -239,7 +240,7 @@ fn remote<'py>(
     Ok((!made.is_none()).then_some(made))
 }
 
-/// Opens a file object made by [`range_file`].
+/// Opens a file object created by [`range_file`].
 fn open_ranges(file: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = file.py();
     let referent = Arc::new(Held::new(file));
@@ -277,9 +278,9 @@ impl Input for FileInput {
 }
 
 impl Read for FileInput {
-    /// A signal ends a read that waits for a pipe or a device. The core then repeats the read,
-    /// which may wait forever, unless the signal's handler raises an exception, as the handler of
-    /// Ctrl-C does.
+    /// A signal interrupts a read that waits for a pipe or a device. The core then repeats the
+    /// read, which may wait forever, unless the signal's handler raises an exception, as the
+    /// handler of Ctrl-C does.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
@@ -328,8 +329,8 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         is_lost: false,
     };
     // A source that cannot seek is read from its start, and the bytes before the range are
-    // discarded. The length of the source is not queried, because that may cost as much as reading
-    // the whole source, for example if it is a compressed file.
+    // discarded. The length of the source is not queried, because the query may cost as much as
+    // reading the whole source, for example if the source is a compressed file.
     let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0).with_path(path);
     if start > 0 && is_seekable {
         source.seek(start)?;
@@ -399,8 +400,8 @@ struct ObjectInput {
     /// The position of the object when it was passed in, which corresponds to file offset 0.
     base: u64,
     is_seekable: bool,
-    /// The length of a file object made by [`range_file`]. Such an object is closed when this input
-    /// is dropped.
+    /// The length of a file object created by [`range_file`]. Such an object is closed when this
+    /// input is dropped.
     len: Option<u64>,
     /// The file offset of the next byte to read.
     position: u64,
@@ -424,7 +425,7 @@ impl Drop for ObjectInput {
     fn drop(&mut self) {
         if self.len.is_some() {
             Python::try_attach(|py| {
-                // An exception may be the reason why this input is dropped, and must be preserved.
+                // This input may be dropped because of an exception, which must be preserved.
                 let _kept = KeptException::new(py);
                 // An object that the garbage collector has cleared is already closed and cannot be
                 // closed again.
@@ -479,8 +480,8 @@ impl ObjectInput {
         self.checked(py, len)
     }
 
-    /// Checks the length of an answer and returns it. If an answer from a remote file is cut short,
-    /// the file may seem to end there, although it is longer according to its `size`.
+    /// Checks the length of a read's result, and returns the length. If a response from a remote
+    /// file is cut short, the file may seem to end there, although its `size` is larger.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
         if len > 0 || !self.is_seekable {
             return Ok(len);
@@ -530,7 +531,7 @@ impl Seek for ObjectInput {
 }
 
 /// Checks whether a source that is a Python object raised an exception that is not an error, such
-/// as `KeyboardInterrupt`. Such an exception must be raised at once.
+/// as `KeyboardInterrupt`. Such an exception must be raised immediately.
 pub(crate) fn is_interrupt(py: Python<'_>, error: &cordwood::Error) -> bool {
     let ErrorKind::Io { source: error, .. } = &error.kind else {
         return false;

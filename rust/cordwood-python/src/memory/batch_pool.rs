@@ -11,9 +11,9 @@ static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 /// The memory of record batches that Python has released. Allocating new memory costs more than
 /// reading records into it, because the system zeroes each page first.
 ///
-/// No method of the pool waits. If another thread is using the pool, memory is allocated or freed
-/// instead. After a fork, the child may have a pool that was locked by a thread that does not exist
-/// in the child.
+/// None of the pool's methods wait. If another thread is using the pool, memory is allocated or
+/// freed instead. After a fork, the child may have a pool that was locked by a thread that does not
+/// exist in the child.
 pub(crate) struct Pool {
     batches: Mutex<Vec<RecordBatch>>,
     count_max: usize,
@@ -24,8 +24,8 @@ impl Pool {
     /// contains a huge record.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// The maximum memory that the process keeps between pools, in bytes. Each batch that is read
-    /// ahead of a conversion is shorter than this.
+    /// The maximum amount of memory that the process keeps between pools, in bytes. Each batch that
+    /// is read ahead of a conversion is shorter than this.
     const SPARE_CAPACITY_MAX: usize = 32 << 20;
 
     /// Creates a pool for at most `count_max` record batches in use at the same time.

@@ -1,5 +1,5 @@
-//! Raw-memory access for buffers, `bytes`, text and numbers, and the C functions that create
-//! objects.
+//! Raw memory access for buffers, `bytes`, text and numbers, and calls to the C functions that
+//! create objects.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 
@@ -21,7 +21,7 @@ use super::batch_pool::PooledBatch;
 ///
 /// As with every use of a mutable buffer in Python, other threads may write to the buffer during
 /// the copy, which then mixes old and new bytes. Only the copy is ever used, so a checksum always
-/// matches the data from which it was computed.
+/// matches the data it was computed from.
 pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, position: u64, target: &mut [u8]) -> usize {
     let source_len = source.len_bytes();
     let position = usize::try_from(position).unwrap_or(usize::MAX).min(source_len);
@@ -46,8 +46,8 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
     len
 }
 
-/// The number of bytes copied at once. The C library's copy function is slow for more than about 2
-/// KiB (see the core's `copy.rs`).
+/// The number of bytes copied at once. The C library's copy function is slow for copies of more
+/// than about 2 KiB (see the core's `copy.rs`).
 const PIECE_LEN: usize = 2048;
 
 /// Returns a `bytes` object with a copy of `data`. If there is not enough memory, returns `None`
@@ -109,7 +109,7 @@ pub(crate) fn bytes_of_buffer<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound
     }
 }
 
-/// Returns a `MemoryError`. Creating it allocates no memory.
+/// Returns a `MemoryError`. Creating this error allocates no memory.
 pub(crate) fn no_memory() -> PyErr {
     PyMemoryError::new_err(())
 }

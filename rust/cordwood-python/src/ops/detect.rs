@@ -22,10 +22,10 @@ use crate::values::options::{compression_name, dialect_name};
 ///
 /// Returns:
 ///     A `LogFormat` with the dialect, the log number and the compression. For dialects with log
-///     numbers, the log number is the number in the name of the file, or else the number in the
-///     first fragment. The result is `None` if the format cannot be detected, because the file is
-///     empty or its start contains no complete fragment with a valid checksum. `Reader` then reads
-///     the file as `"leveldb"`.
+///     numbers, the log number is the number in the file's name, or else the number in the first
+///     fragment. The result is `None` if the format cannot be detected, because the file is empty
+///     or its start contains no complete fragment with a valid checksum. `Reader` then reads the
+///     file as `"leveldb"`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -69,7 +69,7 @@ pub(crate) fn segment_offset(name: OsString) -> Option<u64> {
     cordwood::segments::offset_of(&name)
 }
 
-/// Checks whether a file has a name that logs or copies of logs have.
+/// Checks whether a file is named like a log or a copy of a log.
 #[pyfunction]
 #[pyo3(signature = (path, /))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts paths to this type")]

@@ -23,12 +23,12 @@ const BATCH_MAX: usize = 512;
 
 /// Lists every fragment and every gap of a log.
 ///
-/// Each fragment or gap that is not part of a returned record has a reason.
+/// Each fragment or gap that a reader skips has the reason why.
 ///
 /// The fragments and gaps together cover the file. Each fragment or gap starts where the previous
-/// one ends, and none crosses the end of a block. Damage is not an error for this function. The
-/// list matches the records and regions of `Reader` under the policy `"salvage"`: each fragment in
-/// a skipped region has the reason of that region. Memory use does not grow with the log.
+/// one ends, and never crosses the end of a block. This function does not treat damage as an error.
+/// The list matches the records and regions of `Reader` under the policy `"salvage"`: each fragment
+/// in a skipped region has that region's reason. Memory use does not grow with the log.
 ///
 /// Args:
 ///     source: As for `Reader`, but it must be possible to read the source twice. Pass the path of
@@ -42,7 +42,7 @@ const BATCH_MAX: usize = 512;
 ///     An iterator of `Fragment`.
 ///
 /// Raises:
-///     DialectError: The source is not a log. The first step of the iterator raises this.
+///     DialectError: The source is not a log. The first step of the iterator raises this error.
 ///     OSError: The source cannot be opened or read.
 ///     io.UnsupportedOperation: The source cannot seek.
 ///     OverflowError: An integer is negative or too large for its option.
@@ -97,7 +97,7 @@ impl Fragments {
     /// Returns the findings so far.
     ///
     /// The result is a tuple: the dialect, the log number, the compression, the number of the other
-    /// log if this whole log belongs to another log, and the number of records that start after
+    /// log if the whole file belongs to another log, and the number of records that start after
     /// damage in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
@@ -116,7 +116,7 @@ impl Fragments {
     ///
     /// Returns:
     ///     A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
-    ///     and the number of fragments. At the end of the log, `None`.
+    ///     and the number of fragments. The result is `None` at the end of the log.
     fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         self.with_reader(py, |fragments| {
             let kind = |fragment: ops::Fragment| {
@@ -140,8 +140,8 @@ impl Fragments {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // If the lock is taken, a thread is using the reader. That thread keeps the reader and all
-        // objects that it refers to alive.
+        // If the lock is held, a thread is using the reader. That thread keeps the reader alive,
+        // and all objects that the reader refers to.
         match self.0.try_lock().as_deref() {
             Some(fragments) => {
                 let mut referents = fragments.referents.iter().flatten();
@@ -165,7 +165,7 @@ impl Fragments {
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
 /// The result of `found`: the dialect, the log number, the compression, the number of the other log
-/// if this whole log belongs to another log, and the number of records that start after damage in
+/// if the whole file belongs to another log, and the number of records that start after damage in
 /// the same block.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
 
@@ -199,8 +199,8 @@ struct FragmentReader {
     failed: Option<cordwood::Error>,
     /// The number of records that start after damage in the same block. `found` returns it.
     salvaged_count: u64,
-    /// A run that has not been returned yet: its first fragment, the offset where the run ends so
-    /// far, and how many fragments it has.
+    /// A run that has not been returned yet: its first fragment, its current end offset, and its
+    /// number of fragments.
     started: Option<(ops::Fragment, u64, u64)>,
 }
 
@@ -211,8 +211,8 @@ impl FragmentReader {
         let source = file.as_ref().unwrap_or(source);
         let (ahead, referent) = open(source, 0, options)?;
         let path = ahead.path().map(Path::to_owned);
-        // A buffer or a file, unless it is a pipe, can be read at two positions independently. A
-        // Python object has only one position, so the two readers share the object.
+        // Buffers, and files other than pipes, can be read at two independent positions. A Python
+        // object has only one position, so the two readers share the object.
         let another = ahead.get_ref().another();
         let is_shared = another.is_none();
         if is_shared && path.is_some() && !ahead.get_ref().can_seek() {

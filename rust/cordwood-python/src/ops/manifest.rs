@@ -5,13 +5,13 @@ use std::path::Path;
 use cordwood::ReadOptions;
 use cordwood_payload::VersionEdit;
 
-/// Checks whether the new log at `path` is a MANIFEST that no engine can open. Every database needs
-/// certain numbers. The new log was salvaged from a damaged log, so the edits that set these
-/// numbers may be missing. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`; RocksDB
-/// `db/version_edit_handler.cc`, `CheckIterationResult`.
+/// Checks whether the new log at `path` is a MANIFEST that no engine can open. Engines need certain
+/// numbers to open a database. The new log was salvaged from a damaged log, so the edits that set
+/// these numbers may be missing. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`;
+/// RocksDB `db/version_edit_handler.cc`, `CheckIterationResult`.
 ///
 /// A log is a MANIFEST if all its records are version edits. If the log has no records, the file
-/// name of the `old` log decides.
+/// name of the `old` log determines whether the log is a MANIFEST.
 ///
 /// # Errors
 ///

@@ -23,11 +23,11 @@ use crate::values::options::{compression_of, dialect_of, named, threads_of};
 use crate::values::position::{Start, read_options};
 use crate::values::{Report, Stat};
 
-/// Reads a log to its end, and reports its contents and its damage.
+/// Reads a log to its end, and reports on its contents and its damage.
 ///
-/// Damage is not an error for this function. The log is read under the policy `"salvage"`, so the
-/// report covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the
-/// number of records that LevelDB and the policy `"skip"` would drop.
+/// This function does not treat damage as an error. The log is read under the policy `"salvage"`,
+/// so the report covers only the damage itself, not the rest of the block. `Report.salvaged_count`
+/// is the number of records that LevelDB and the policy `"skip"` would drop.
 ///
 /// If damage is found in a log with a log number, the log is read a second time, provided that the
 /// source can seek. The report then describes the second reading. This matters while RocksDB or
@@ -126,8 +126,8 @@ fn read_parts<T: Send>(
         let detected = py.detach(|| whole.detect());
         match detected.map_err(|error| to_python(py, error, path.as_deref()))? {
             Some(format) => options = options.with_format(format),
-            // Several readers would need options with a dialect, as if the dialect were known, so
-            // only one reader is used.
+            // Several readers would need options that contain a dialect, but the dialect is
+            // unknown, so only one reader is used.
             None => another = None,
         }
     }
@@ -154,25 +154,25 @@ fn read_parts<T: Send>(
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
 /// The source is not changed. The new log is written under a temporary name in the directory of
-/// `destination`, then synced, and finally renamed. A file with the final name is therefore
+/// `destination`, then synced, and finally renamed. A file that has the final name is therefore
 /// complete. If the source is a path, the new log has the permissions of the source, as with `cp`.
 /// After a failure, the unfinished log is removed.
 ///
 /// Args:
 ///     source: As for `Reader`. You can also pass many logs, as for `verify`, but not splits.
-///     destination: The path of the new log, which must not exist. For many logs, this is a
-///         directory, which is created if it does not exist. Each new log then has the same path
-///         within this directory as the old log has below the directory or pattern in `source`. The
-///         new log has the dialect, the log number and the engine metadata of the source. RocksDB
-///         and Pebble take the log number from the name of the file.
+///     destination: The path of the new log, which must not exist. For many logs, `destination` is
+///         a directory, which is created if it does not exist. Each new log then keeps the path
+///         that the old log has relative to the directory or pattern in `source`. The new log has
+///         the dialect, the log number and the engine metadata of the source. RocksDB and Pebble
+///         take the log number from the name of the file.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     repair_bit_flips: Also write each record whose damage one flipped bit can explain, with that
-///         bit flipped back. The report's `repaired_count` is the number of these records, and its
-///         `repaired` lists the repaired fragments. If only one bit was flipped, the checksum of a
-///         repaired record confirms its contents. Default: `False`.
+///     repair_bit_flips: Also write each record whose damage a single flipped bit can explain, with
+///         this bit flipped back. The report's `repaired_count` is the number of these records, and
+///         its `repaired` lists the repaired fragments. If only one bit was flipped, the checksum
+///         of a repaired record confirms its contents. Default: `False`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: As for `verify`. Default: `None`.
 ///
@@ -181,12 +181,12 @@ fn read_parts<T: Send>(
 ///
 /// Raises:
 ///     DialectError: `source` is not a log.
-///     FileExistsError: A file already exists at `destination`. That file is not changed.
+///     FileExistsError: A file already exists at `destination`. The existing file is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, `destination`
 ///         has the name of a segment, or the number in its name differs from the number in the
 ///         records.
-///     OtherLogError: All of `source` belongs to a log with a number other than the one in its name
-///         or in `log_number`. No log is written.
+///     OtherLogError: All of `source` belongs to another log, whose number is not the number in the
+///         file's name or in `log_number`. No new log is written.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
@@ -229,8 +229,8 @@ pub(crate) fn salvage(
         .with_repair_bit_flips(repair_bit_flips);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let (report, path) = read_once(source, progress, |source| ops::salvage(source, &destination, &options))?;
-    // At this point, the new log exists. If the new log cannot be read, that is not an error of
-    // this call.
+    // At this point, the new log exists. A failure to read the new log is not an error of this
+    // call.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {
             let options = ReadOptions::default()
@@ -252,10 +252,11 @@ pub(crate) fn salvage(
 /// There is one exception: if the file consists of whole blocks, zeros that fill up the block of
 /// the last record are treated as padding and left out.
 ///
-/// This function also unpacks a log. Copy a packed log to the dialect of the original log to get
-/// the same records back. If the original consisted of whole records only, the bytes are the same
-/// too. Logs that could not be restored are refused: logs with a log number, with compression of
-/// each record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of `"swanlab"`.
+/// This function also unpacks a log. To get the same records back, copy a packed log to the dialect
+/// of the original log. If the original consisted only of whole records, the unpacked log also has
+/// the same bytes as the original. Logs that could not be restored are refused: logs with a log
+/// number, with compression of each record or with engine metadata, `"wandb_old"` logs, and
+/// versions 0 and 1 of `"swanlab"`.
 ///
 /// The source is not changed. The new log is written in the same way as by `salvage`: a file with
 /// the final name is complete and on the disk. Only cordwood can read a packed log, so never pack a
@@ -278,13 +279,13 @@ pub(crate) fn salvage(
 ///
 /// Raises:
 ///     CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
-///         than padding. No log is written.
+///         than padding. No new log is written.
 ///     DialectError: `source` is not a log, or is a log that could not be restored from the new
 ///         log.
-///     FileExistsError: A file already exists at `destination`. That file is not changed.
+///     FileExistsError: A file already exists at `destination`. The existing file is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or
 ///         `destination` has the name of a segment.
-///     RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
+///     RecordTooLargeError: A record is longer than `record_len_max`. No new log is written.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
@@ -365,7 +366,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 
 /// Reads a log to its end, and counts its contents.
 ///
-/// Damage is not an error for this function. Damage is handled as in `verify`.
+/// This function does not treat damage as an error. Damage is handled as in `verify`.
 ///
 /// Args:
 ///     source: As for `verify`.

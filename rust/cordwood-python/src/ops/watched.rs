@@ -1,5 +1,5 @@
-//! Sources that one or several threads read with the interpreter released. They report progress,
-//! and Ctrl-C stops the reading.
+//! Sources that one or several threads read with the interpreter released. The sources report
+//! progress, and Ctrl-C stops the reading.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -119,7 +119,7 @@ impl Seek for Watched {
     }
 }
 
-/// Wraps a source so that it is watched.
+/// Wraps a source so that reading it reports progress and checks for Ctrl-C.
 pub(crate) fn watched(source: InputSource, watch: &Arc<Watch>) -> StreamSource<Watched> {
     let watch = Arc::clone(watch);
     source.map(move |input| Watched {

@@ -47,7 +47,7 @@ impl RecordDecoder {
     /// Args:
     ///     record: `bytes` or any other buffer.
     ///     errors: The list to which the errors of unreadable values are appended. The row then
-    ///         omits these values. If this is `None`, the first error is raised.
+    ///         omits the unreadable values. If `errors` is `None`, the first error is raised.
     ///
     /// Returns:
     ///     The values by name, or `None` if the record has no row.
@@ -207,7 +207,7 @@ pub(super) fn list_of<'py>(
     result.map(|()| items)
 }
 
-/// Converts an integer of many digits. Returns text if Python does not accept this many digits.
+/// Converts an integer with many digits. Returns text if Python does not accept so many digits.
 fn huge_object<'py>(py: Python<'py>, digits: &str) -> PyResult<Bound<'py, PyAny>> {
     let text = new_text(py, digits)?.into_any();
     match py.get_type::<PyInt>().run((&text,)) {

@@ -46,7 +46,7 @@ fn names(parts: &Parts<'_>) -> Vec<&'static str> {
 }
 
 /// Returns the number in a field. If the number has too many bits, the error gets a note with the
-/// name of the field.
+/// field's name.
 fn number_of<T>(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<T>>
 where
     T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
@@ -90,8 +90,8 @@ impl<'py> NewOperation<'py> {
         })
     }
 
-    /// Converts this to an operation of a batch. Fails unless the operation has exactly the parts
-    /// of its kind.
+    /// Converts the values to an operation in a batch. Fails unless the operation has exactly the
+    /// parts of its kind.
     pub(crate) fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
         let strings = self.strings.each_ref();

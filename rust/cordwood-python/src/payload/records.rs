@@ -14,7 +14,7 @@ use crate::interpreter::interned;
 use crate::memory::batch_pool::PooledBatch;
 use crate::reader::record_batch::RecordBatch;
 
-/// Returns the decoder of a payload, for a log with these facts.
+/// Returns the decoder for a payload in a log with these facts.
 pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
     let decoder = Decoder::named(payload, facts);
     decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
@@ -78,9 +78,9 @@ impl Records {
 ///     source: A `RecordBatch`, or a list of `Record`.
 ///
 /// Returns:
-///     A pair. The first item has each kind of entity with the indices of the records of this kind.
-///     The second item has the indices of the unreadable records. The kind of an entity without a
-///     key is `None`.
+///     A pair. The first item lists each kind of entity with the indices of its records. The second
+///     item lists the indices of the unreadable records. The kind of an entity without a key is
+///     `None`.
 #[pyfunction]
 #[pyo3(signature = (source, /))]
 #[expect(clippy::type_complexity, reason = "a tuple of Python")]

@@ -34,8 +34,8 @@ const PARTS: [(Part, &str); 4] = [
     (Part::Rest, "rest"),
 ];
 
-/// The result of one step of a table, its output, its faults, and the number of further faults.
-/// Each fault has the index of the record, the missing part, and the error.
+/// The result of one call to a table, followed by the output, the faults, and the number of further
+/// faults. Each fault has the index of the record, the missing part, and the error.
 type Taken<'py, T> = (
     T,
     Vec<Bound<'py, PyAny>>,
@@ -46,9 +46,9 @@ type Taken<'py, T> = (
 /// Turns the records of logs into a table.
 ///
 /// The columns are either known or learned. A table that learns its columns is opened once the
-/// first records have shown some columns. From then on, the table also writes its rows. If a later
-/// row needs another column, the table stops writing. The table then only learns from this row and
-/// all later rows. In that case, you must make another table with all columns.
+/// first records have revealed some columns. From then on, the table also writes its rows. If a
+/// later row needs another column, the table stops writing. The table then only learns from this
+/// row and all later rows. In that case, you must create another table with all columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -62,14 +62,15 @@ type Taken<'py, T> = (
 ///     opens_early: Whether a table that learns its columns is opened with the columns of the first
 ///         records.
 ///     bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
-///         `"utf-8"`, a row whose bytes are not UTF-8 is a fault.
+///         `"utf-8"`, a row whose bytes are not UTF-8 counts as a fault.
 ///     escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would read it as a
 ///         formula.
 ///     column_count_max: The maximum number of columns, including fields inside columns.
 ///     field_count_max: The maximum number of fields in a column.
-///     level_count_max: The maximum number of levels of lists and structures in a column.
+///     level_count_max: The maximum nesting depth of lists and structures in a column.
 ///     row_count_max: The maximum number of rows in an Arrow batch.
-///     cell_count_max: The maximum number of cells in an Arrow batch. A single row may have more.
+///     cell_count_max: The maximum number of cells in an Arrow batch. A single row may have more
+///         cells.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
@@ -177,7 +178,8 @@ impl Table {
     ///     first: The names and texts of the cells that each row of the log starts with.
     ///     dialect: The dialect of the log, if it is known.
     ///     families: The names of the log's column families, by number.
-    ///     is_run: Whether to treat the log as a run of Weights & Biases even if it has no record.
+    ///     is_run: Whether to treat the log as a Weights & Biases run even if the log has no
+    ///         records.
     ///     has_salvaged: Whether rows that contain the offset of their record also say whether the
     ///         record is salvaged.
     #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
@@ -206,20 +208,20 @@ impl Table {
     ///     source: A `RecordBatch`, or a list of `Record`.
     ///     start: The index of the first record to take.
     ///     only: The indices of the records to take, in ascending order, or `None` for all records.
-    ///         If indices are given, `start` is a position in this list.
+    ///         If indices are given, `start` is a position in the list of indices.
     ///
     /// Returns:
-    ///     A tuple of four items. The first is the index of the record to continue with. The second
-    ///     is the output, which is `bytes`. For Arrow, the output is the indices of the columns
-    ///     that have values, the number of rows, and capsules of the Arrow C data interface. The
-    ///     third is the list of faults. Each fault has the index of a record, the missing part
-    ///     (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`. The fourth is the
-    ///     number of faults that are not in the list.
+    ///     A tuple of four items. The first item is the index of the record to continue with. The
+    ///     second item is the output, which is `bytes`. For Arrow, the output consists of the
+    ///     indices of the columns that have values, the number of rows, and capsules of the Arrow C
+    ///     data interface. The third item is the list of faults. Each fault has the index of a
+    ///     record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`), and a
+    ///     `PayloadError`. The fourth item is the number of faults that are not in the list.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory.
     ///     TooManyColumnsError: There are too many columns.
-    ///     HasFirstError: A row has a column with the name of a cell at the start of each row.
+    ///     HasFirstError: A row has a column with the same name as a cell at the start of each row.
     ///     MisfitError: A value does not fit its column, or has no column.
     #[pyo3(signature = (source, start, only = None, /))]
     fn take<'py>(
@@ -244,8 +246,8 @@ impl Table {
     /// Takes the rows that are only complete at the end of a log.
     ///
     /// Returns:
-    ///     A tuple of four items. The first is whether all such rows have been taken. The other
-    ///     items are as for `take`. If rows are left, call this again.
+    ///     A tuple of four items. The first item says whether all such rows have been taken. The
+    ///     other items are as for `take`. If rows are left, call this method again.
     fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
         self.taken_at_end(py, table::Table::rest)
     }
@@ -304,7 +306,7 @@ impl Table {
 
     /// Whether the table writes its rows.
     ///
-    /// If this is false at the end, you must make another table with all columns.
+    /// If this is false at the end, you must create another table with all columns.
     #[getter]
     fn is_open(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.parts.lock(py)?.table.is_open())
@@ -330,7 +332,7 @@ impl Table {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// Returns the wanted columns that no row had, and the columns that rows had.
+    /// Returns the wanted columns that no row contained, and the columns that rows contained.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;
@@ -340,8 +342,8 @@ impl Table {
 }
 
 impl Table {
-    /// Runs one step of the table at the end of a log. If the table cannot take a row, this reports
-    /// that rows are left, so that the caller runs another step and gets the error.
+    /// Calls `step` on the table at the end of a log. If the table cannot take a row, the result
+    /// says that rows are left, so that the caller tries again and gets the error.
     fn taken_at_end<'py>(
         &self,
         py: Python<'py>,
@@ -353,7 +355,7 @@ impl Table {
         self.taken(py, is_all, |at| at, |_| None)
     }
 
-    /// Runs one step of the table. `index_of` converts the index of each record with a fault.
+    /// Calls `step` on the table. `index_of` converts the index of each record with a fault.
     /// `offset_of` returns the offset of the record at which the table has stopped.
     fn taken<'py, T: Send>(
         &self,

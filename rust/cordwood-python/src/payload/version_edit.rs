@@ -14,7 +14,7 @@ use crate::memory::buffer::try_bytes;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
-/// Decodes a whole version edit to check it, and returns its record.
+/// Checks a version edit by decoding the whole edit, and returns its record.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
@@ -44,8 +44,8 @@ pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<
 ///     offset: The offset of the field in the record, in bytes.
 ///
 /// Returns:
-///     The name of the field's kind, its tag, its value, and the offset after the field. `None` at
-///     the end of the record.
+///     The name of the field's kind, its tag, its value, and the offset after the field. The result
+///     is `None` at the end of the record.
 ///
 /// Raises:
 ///     PayloadError: The bytes at the offset are not a field.
@@ -84,7 +84,8 @@ impl VersionState {
     ///     record: `bytes` or any other buffer.
     ///
     /// Raises:
-    ///     PayloadError: The record is not a version edit. In this case, the state is unchanged.
+    ///     PayloadError: The record is not a version edit. After this error, the state is
+    ///         unchanged.
     ///     TypeError: `record` is not bytes-like.
     #[pyo3(signature = (record, /))]
     fn apply(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -94,13 +95,13 @@ impl VersionState {
         applied.map_err(|error| payload_error(py, error))
     }
 
-    /// Returns the numbers that the edits state.
+    /// Returns the numbers that the edits contain.
     ///
     /// Returns:
-    ///     A tuple of four items. The first is the last value of each numeric field, by the name of
-    ///     the field. The second is the smallest log number that each column family still needs.
-    ///     The third is the synced length in bytes of each log that RocksDB tracks. The fourth is
-    ///     whether LevelDB knows all fields.
+    ///     A tuple of four items. The first item is the last value of each numeric field, by field
+    ///     name. The second item is the smallest log number that each column family still needs.
+    ///     The third item is the synced length in bytes of each log that RocksDB tracks. The fourth
+    ///     item says whether LevelDB knows all fields.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn numbers(
         &self,
@@ -123,8 +124,8 @@ impl VersionState {
     /// Returns the tables, sorted by column family, level and number.
     ///
     /// Returns:
-    ///     For each table, the number of its column family, the name of the family if the MANIFEST
-    ///     states it, and the parts of the table by name.
+    ///     For each table, the number of its column family, the family's name if the MANIFEST
+    ///     contains the name, and the parts of the table by name.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {
         let state = self.0.lock(py)?;

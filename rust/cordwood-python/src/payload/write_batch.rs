@@ -79,7 +79,7 @@ pub(crate) fn build_write_batch<'py>(
 ///
 /// Args:
 ///     dialect: The dialect of the log, or `None`. If both RocksDB and Pebble use the dialect, the
-///         batches show which engine wrote the log.
+///         batches reveal which engine wrote the log.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct WriteBatchReader(Exclusive<payload::WriteBatchReader>);
 
@@ -124,7 +124,7 @@ impl WriteBatchReader {
     }
 }
 
-/// Returns the engine of a log in this dialect, or `None` if only the batches show the engine.
+/// Returns the engine of a log in this dialect, or `None` if only the batches reveal the engine.
 pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
     match dialect {
         Some("rocksdb") => Some(Engine::RocksDb),

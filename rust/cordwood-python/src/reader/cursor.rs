@@ -86,7 +86,7 @@ impl Cursor {
         end.unwrap_or(self.gathered.record_offsets()[0])
     }
 
-    /// Returns how reading ended, or that it has not ended yet.
+    /// Returns how reading ended. If reading has not ended yet, the outcome says so.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
         // The end may have been found after records that could not be returned.
@@ -94,7 +94,7 @@ impl Cursor {
         Outcome::at(self.position(), end, zeros)
     }
 
-    /// Moves to `offset`, and returns the messages about the part before it.
+    /// Moves to `offset`, and returns the messages about the part of the log before `offset`.
     pub(crate) fn seek(&mut self, offset: u64) -> Result<Messages, Error> {
         self.reader.seek(offset)?;
         self.skipped.clear();
@@ -107,17 +107,17 @@ impl Cursor {
         Ok([self.logged.summary(), None])
     }
 
-    /// Ends the threads that are reading ahead for these batches.
+    /// Stops the threads that are reading ahead for these batches.
     pub(crate) fn stop_threads(&mut self, batches: &Batches) {
         if self.ahead.is_for(batches) {
             self.ahead = ReadAhead::default();
         }
     }
 
-    /// Takes the next record as an object made by `make`, if the record has already been found.
-    /// `make` must not run Python code. Returns `None` if no record has been found. If the object
-    /// cannot be made, returns `None` with an exception set, and the record remains the next one to
-    /// be taken.
+    /// Takes the next record, converted to an object by `make`, if the record has already been
+    /// found. `make` must not run Python code. Returns `None` if no record has been found. If the
+    /// conversion fails, returns `None` with an exception set, and the record remains the next one
+    /// to be taken.
     // This function is inlined into the functions that are called once per record, because the cost
     // of a call would matter there.
     #[inline(always)]
@@ -283,8 +283,8 @@ impl Cursor {
         self.skipped.add(region);
     }
 
-    /// Counts the event that ended a step as reported, and returns the messages about the event.
-    /// The caller logs these messages once other threads can use the cursor again.
+    /// Marks the event that ended a step as reported, and returns the messages about the event. The
+    /// caller logs these messages once other threads can use the cursor again.
     pub(crate) fn report<T>(&mut self, step: &mut Result<T, Stop>) -> Messages {
         match step {
             Err(Stop::Skipped(region)) => {
@@ -328,8 +328,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Takes the next record batch as an object made by `make`. If `make` fails, the next step
-    /// returns the same records. `make` must not run Python code.
+    /// Takes the next record batch, converted to an object by `make`. If `make` fails, the next
+    /// step returns the same records. `make` must not run Python code.
     pub(crate) fn next_batch<T>(
         &mut self,
         py: Option<Python<'_>>,

@@ -79,7 +79,7 @@ impl RecordBatches {
     }
 }
 
-/// Ends the threads that are reading ahead, unless another thread is using the reader.
+/// Stops the threads that are reading ahead, unless another thread is using the reader.
 impl Drop for RecordBatches {
     fn drop(&mut self) {
         if let Some(State::Open(cursor)) = self.reader.get().state.try_lock().as_deref_mut() {

@@ -17,7 +17,7 @@ use crate::values::error::of_call;
 pub(crate) struct Logged {
     count: u64,
     len: u64,
-    /// Whether a message that the file belongs to another log has been logged.
+    /// Whether the message that the file belongs to another log has been logged.
     has_other_log: bool,
 }
 
@@ -65,7 +65,7 @@ impl Logged {
     }
 
     /// Returns the message about the regions that were only counted, and resets the counters.
-    /// This is called when reading ends.
+    /// This method is called when reading ends.
     pub(crate) fn summary(&mut self) -> Option<Message> {
         let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
         let count = count.checked_sub(Self::COUNT_MAX).filter(|&count| count > 0)?;

@@ -48,10 +48,11 @@ use crate::values::{Outcome, len_by_reason};
 /// effect, and all other calls raise `OSError`.
 ///
 /// A path is opened only once, and that file is read to its end, even with several threads.
-/// Renaming, replacing or removing the file has no effect. If the file is truncated during reading,
-/// the reader returns the records that are left and then raises `OSError`. No record is lost when a
-/// `MemoryError` is raised, or when a signal handler raises an exception, such as
-/// `KeyboardInterrupt` for Ctrl-C. After such an exception, the next step returns the next record.
+/// Renaming, replacing or removing the file does not affect the reader. If the file is truncated
+/// during reading, the reader returns the records that are left and then raises `OSError`. No
+/// record is lost when a `MemoryError` is raised, or when a signal handler raises an exception,
+/// such as `KeyboardInterrupt` for Ctrl-C. After such an exception, the next step returns the next
+/// record.
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
@@ -59,13 +60,13 @@ use crate::values::{Outcome, len_by_reason};
 ///         path may name the directory of a segmented log, which is read as a single log whose
 ///         offsets continue from one segment to the next. A path in `bytes` would be read as
 ///         content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
-///         the object's current position. If the file of an `mmap` is truncated while it is read,
-///         the operating system ends the process (`SIGBUS`), as it does for every program that
-///         reads a map. If others may truncate a file, pass its path instead. The following sources
-///         are read in ranges of up to 16 MiB, with four ranges read ahead: a URL (a `str` such as
-///         `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore
-///         store and a path in it, as a tuple; or an object with `size()` and `read_range(start,
-///         end)`.
+///         the object's current position. If the file of an `mmap` is truncated while the log
+///         is read, the operating system kills the process (`SIGBUS`), as it kills any program that
+///         reads beyond the end of a mapped file. If others may truncate a file, pass its path
+///         instead. The following sources are read in ranges of up to 16 MiB, with four ranges read
+///         ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
+///         through fsspec; an obstore store and a path in it, as a tuple; or an object with
+///         `size()` and `read_range(start, end)`.
 ///     dialect: How the bytes of the log are laid out. `"leveldb"`: a LevelDB log, and the logs of
 ///         Datastore, Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB
 ///         write-ahead log with everything it may contain; `"pebble"`: a Pebble log with everything
@@ -73,15 +74,15 @@ use crate::values::{Outcome, len_by_reason};
 ///         `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a run file of wandb-core
 ///         before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or `"auto"`: the
 ///         dialect is detected from the start of the file. RocksDB's metadata in a `"leveldb"` or
-///         `"recyclable"` log is read if the dialect was detected, but is damage if you name the
-///         dialect. See `cordwood.types.DetectedDialect`.
+///         `"recyclable"` log is read if the dialect was detected, but counts as damage if you name
+///         the dialect. See `cordwood.types.DetectedDialect`.
 ///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. The log
 ///         number is the low 32 bits of the number in the file's name. Fragments with another
 ///         number are left over from an older log. If the whole file is left over, the logger
 ///         `cordwood` gets a warning. Default: `None`: the number in the file's name, or the number
 ///         of the first valid fragment if the name has no number.
-///     compression: How each record is compressed, in `"rocksdb"`. The only value is `"zstd"`.
-///         Default: `None`: the compression stated at the start of the log.
+///     compression: How each record is compressed, in `"rocksdb"`. The only supported value is
+///         `"zstd"`. Default: `None`: the compression stated at the start of the log.
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
 ///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
 ///         logger `cordwood` gets a warning for each of the first ten regions. The number of the
@@ -98,10 +99,10 @@ use crate::values::{Outcome, len_by_reason};
 ///         intact. Default: `True`.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
-///         other policies. Compressed data has two more limits. In a compressed log, the length of
-///         all records together is at most 256 MiB + 200 * (bytes read since the reader started or
-///         last sought). In a packed log, the length of all records of one container together is at
-///         most 256 MiB. A record that would exceed one of these two limits raises
+///         other policies. Compressed data is subject to two more limits. In a compressed log, the
+///         length of all records together is at most 256 MiB + 200 * (bytes read since the reader
+///         started or last sought). In a packed log, the length of all records of one container
+///         together is at most 256 MiB. A record that would exceed one of these two limits raises
 ///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
 ///         above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
 ///     storage_options: For a URL: the arguments for its fsspec file system, such as
@@ -112,7 +113,7 @@ use crate::values::{Outcome, len_by_reason};
 ///     OSError: The file cannot be opened. If the file does not exist, the exception is
 ///         `FileNotFoundError`.
 ///     OverflowError: An integer is negative or too large for its option.
-///     TypeError: `source` is none of the above, or is a text file.
+///     TypeError: `source` has an unsupported type, or is a text file.
 ///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package that fsspec needs for this
 ///         URL, is not installed.
 ///     ValueError: An option has an invalid value, a log number or a compression is given for a
@@ -218,19 +219,19 @@ impl Reader {
     ///         `target_len` if that is more. A batch may be shorter before damage that has to be
     ///         reported, and at the end of the log. Default: 256 KiB.
     ///     threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
-    ///         MiB at a time, or of `target_len` up to 8 MiB. The number of parts in memory exceeds
-    ///         the number of threads by at most two. The records and their order do not depend on
-    ///         the number of threads. Only one thread reads an object with `read`, a log with log
-    ///         numbers, a file with fewer than two parts per thread, or any source under the policy
-    ///         `"stop"`. Default: 1.
+    ///         MiB at a time. If `target_len` is greater than 2 MiB, a part has `target_len` bytes,
+    ///         but at most 8 MiB. The number of parts in memory exceeds the number of threads by at
+    ///         most two. The records and their order do not depend on the number of threads. Only
+    ///         one thread reads an object with `read`, a log with log numbers, a file with fewer
+    ///         than two parts per thread, or any source under the policy `"stop"`. Default: 1.
     ///
     /// Returns:
-    ///     An iterator of `RecordBatch`. None of the batches is empty.
+    ///     An iterator of `RecordBatch`. No batch is empty.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
     ///     OverflowError: `target_len` is negative or too large.
-    ///     ValueError: `threads` is not 1 to 256.
+    ///     ValueError: `threads` is not in the range 1 to 256.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -268,7 +269,7 @@ impl Reader {
         self.with_state(py, |cursor| Ok(cursor.position()))
     }
 
-    /// Moves to a file offset, which is `Record.offset`, `Record.end_offset` or a result of `tell`.
+    /// Moves to a file offset taken from `Record.offset`, `Record.end_offset` or `tell`.
     ///
     /// If you pass any other offset, the bytes there are reported as damage. This call resets
     /// `skipped` and `outcome`, and the offset becomes the `start` of the range.
@@ -295,7 +296,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The first 100,000 regions not returned so far, in the order of their offsets.
+    /// The first 100,000 regions that have not been returned so far, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
@@ -315,7 +316,7 @@ impl Reader {
         Ok(self.skipped_regions(py)?.is_ok())
     }
 
-    /// The number of bytes in all regions not returned so far, listed or not.
+    /// The number of bytes in all regions not returned so far, listed in `skipped` or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.skipped_regions(py)?.len())
@@ -385,9 +386,9 @@ impl Reader {
 
     /// The number of another log to which everything read so far belongs, or `None`.
     ///
-    /// In this case, the number in the file's name or in `log_number` is a different one. Either
-    /// the file was recycled and no record has been written to the new log yet, or the file was
-    /// renamed or copied.
+    /// If this number is not `None`, it differs from the number in the file's name or in
+    /// `log_number`. Either the file was recycled and no record has been written to the new log
+    /// yet, or the file was renamed or copied.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
@@ -417,7 +418,7 @@ impl Reader {
     /// >>> reader.closed, reader.skipped
     /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // A forked child may have a copy that can never be used. Such a copy is left as it is.
+        // In a forked child, a copy of the reader that can never be used is left as it is.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -429,15 +430,15 @@ impl Reader {
         skipped.set_outcome(cursor.outcome());
         let open = std::mem::replace(&mut *state, State::Closed(skipped));
         drop(state);
-        // The source is released without the lock, because releasing a Python object may run Python
-        // code.
+        // The source is released without holding the lock, because releasing a Python object may
+        // run Python code.
         drop(open);
         log(py, messages, self.path.as_deref())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that is using the reader keeps the reader and all objects that it refers to
-        // alive.
+        // A thread that is using the reader keeps the reader alive, and all objects that the reader
+        // refers to.
         match self.state.try_lock().as_deref() {
             Some(State::Open(Cursor {
                 referent: Some(referent),
@@ -458,7 +459,7 @@ impl Reader {
     }
 
     fn __repr__(&self) -> String {
-        // If another thread is using the reader, the reader is open.
+        // A reader that another thread is using is not closed.
         let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Reader", self.path.as_deref(), is_closed)
     }
@@ -504,7 +505,7 @@ impl Reader {
         })
     }
 
-    /// Returns the next record as converted by `make`. If the conversion fails, the next call finds
+    /// Returns the next record, converted by `make`. If the conversion fails, the next call finds
     /// the same record. `make` must not run Python code.
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         self.find(py, |state| state.next(py, &make))
@@ -532,10 +533,10 @@ impl Reader {
     }
 }
 
-/// Makes a reader with the policy `"salvage"` leave out the records that it would mark.
+/// Makes a reader with the policy `"salvage"` leave out the records it would mark as salvaged.
 ///
 /// The reader then returns the same records as with the policy `"skip"`. Call this before the first
-/// record is read. Do not use it with `record_batches` in threads.
+/// record is read. Do not combine this with `record_batches` in several threads.
 ///
 /// Args:
 ///     reader: The reader.

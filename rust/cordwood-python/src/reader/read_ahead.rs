@@ -78,7 +78,7 @@ pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
 /// How long to wait for a part before checking for Ctrl-C.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A finding of the threads. The findings are returned in order.
+/// A finding from the threads. The findings are returned in order.
 pub(super) enum Ahead {
     Records(cordwood::read::RecordBatch),
     Skipped(SkippedRegion),
@@ -91,7 +91,7 @@ pub(super) enum Ahead {
 #[derive(Default)]
 struct Part {
     found: Vec<Ahead>,
-    /// The file offset up to which the part was read, which is its end or the start of a torn tail.
+    /// The file offset up to which the part was read: the part's end, or the start of a torn tail.
     /// `None` if a read failed or there was not enough memory. In that case, reading continues
     /// where the last item of `found` ends.
     end_offset: Option<u64>,
@@ -111,7 +111,7 @@ pub(super) struct ReadAhead {
     end_offset: Option<u64>,
     /// The cursor position from which `found` and `pipeline` continue.
     position: Option<u64>,
-    /// The pool of the batches that are read ahead.
+    /// The pool for the batches that are read ahead.
     pool: Option<Arc<Pool>>,
     /// `None` if the core's reader reads the rest.
     pipeline: Option<Pipeline<Part>>,
@@ -258,8 +258,8 @@ fn end_of(found: &Ahead) -> Option<u64> {
     }
 }
 
-/// Ends the threads before the fields are dropped, because a thread may need the interpreter in
-/// order to end.
+/// Stops the threads before the fields are dropped, because a thread may need the interpreter in
+/// order to finish.
 impl Drop for ReadAhead {
     fn drop(&mut self) {
         if self.pipeline.is_none() || !self.may_run_python {

@@ -73,8 +73,8 @@ impl RecordBatch {
 
     /// The position in `data` at which each record starts, followed by the end of the last record.
     ///
-    /// A batch of `n` records has `n + 1` of these numbers, which are 64-bit signed integers in
-    /// native byte order (format `"q"`).
+    /// A batch of `n` records has `n + 1` positions, which are 64-bit signed integers in native
+    /// byte order (format `"q"`).
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::Offsets)?
@@ -183,8 +183,8 @@ const FIELDS: [Column; 2] = [Column::Offset, Column::Record];
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct RecordBatchIterator {
     batch: Arc<PooledBatch>,
-    /// The index of the next record. After the last record, the index is the number of records or
-    /// greater.
+    /// The index of the next record. After the last record, the index is equal to or greater than
+    /// the number of records.
     index: AtomicUsize,
 }
 

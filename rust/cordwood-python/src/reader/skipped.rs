@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 use crate::values::{Outcome, listed};
 
 /// The regions that have been skipped so far, and the outcome of reading once it has ended. While
-/// regions are being added, another thread may use the Python object that shows the regions. That
+/// regions are being added, another thread may use the Python object that exposes the regions. That
 /// object may outlive the reader.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
@@ -20,7 +20,7 @@ struct State {
     /// The tuple of the listed regions. The tuple is built on request, and kept until the findings
     /// change.
     tuple: Option<Py<PyTuple>>,
-    /// How often the findings have changed.
+    /// How many times the findings have changed.
     changes: u64,
     /// The outcome, once reading has ended. Until then, only the cursor knows the outcome.
     outcome: Outcome,
@@ -74,7 +74,7 @@ impl Skipped {
         !self.lock().findings.has(Severity::Corruption)
     }
 
-    /// Returns the number of bytes in all regions, listed or not.
+    /// Returns the number of bytes in all regions, whether listed or not.
     pub(crate) fn len(&self) -> u64 {
         self.lock().findings.len()
     }

@@ -86,7 +86,7 @@ impl Scan {
     /// Whether no damage has been found in any source.
     ///
     /// Only regions of severity `"corruption"` count as damage. If the table has been read several
-    /// times, only the read that started last counts.
+    /// times, only the most recently started read counts.
     #[getter]
     fn ok(&self) -> bool {
         self.plan.latest().iter().all(Skipped::is_ok)
@@ -132,8 +132,8 @@ impl Scan {
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
 /// KiB. Only one batch is in memory at a time, unless the consumer keeps the batches. Before a
-/// consumer reads the table, the only files opened are those in directories, to determine which of
-/// them are logs.
+/// consumer reads the table, only files in directories are opened, to determine which of these
+/// files are logs.
 ///
 /// If reading fails, the consumer raises its own exception with cordwood's message. After an error,
 /// a stream returns no more batches.
@@ -159,7 +159,7 @@ impl Scan {
 ///         `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
 ///         sources are read in one thread. Entities, JSON and W&B histories are decoded in up to
 ///         two threads. If the columns can differ from log to log, all sources are first read once
-///         to determine the columns. A record with any other content is an error, which is a
+///         to determine the columns. A record with any other content raises an error, which is a
 ///         `PayloadError` if it occurs during this first read. Under a policy other than `"raise"`,
 ///         such a record is left out, and `DecodedScan.left_out` lists it. Logs in directories are
 ///         left out if their first record is of another kind, as in `convert`. Default: `None`: the
@@ -181,13 +181,13 @@ impl Scan {
 ///
 /// Returns:
 ///     A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
-///     `DecodedScan`, which has both methods too.
+///     `DecodedScan`, which also has both methods.
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
 ///     OSError: A directory, or a file in a directory, cannot be read.
 ///     OverflowError: An integer is negative or too large for its option.
-///     TypeError: A source is none of the above, or is a text file.
+///     TypeError: A source has an unsupported type, or is a text file.
 ///     ValueError: An option has an invalid value, or a column is unknown or named twice.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:

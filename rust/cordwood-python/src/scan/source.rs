@@ -52,7 +52,7 @@ impl Log {
     }
 
     /// Checks whether another stream has moved the file object since this stream opened it.
-    /// `opening` is how often the source had been opened at that time.
+    /// `opening` is how many times the source had been opened by then.
     pub(super) fn is_shared(&self, opening: u64) -> bool {
         matches!(self.source.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
     }
@@ -96,7 +96,7 @@ impl Source {
 
     /// Returns the sources, each with its `Split` if it has one, and whether `sources` stands for
     /// more than one source. `decode` and `reading` are the options of the scan. These options
-    /// decide which logs in directories are left out.
+    /// determine which logs in directories are left out.
     pub(super) fn all_of<'py>(
         sources: &Bound<'py, PyAny>,
         decode: Option<&Bound<'py, PyAny>>,

@@ -14,7 +14,7 @@ use crate::reader::read_ahead::{Batches, Stop};
 
 /// A batch is complete once it contains this many bytes. On Sapphire Rapids, a batch of 1 MiB does
 /// not stay in the processor's cache and takes 1.05 to 1.15 times as long. A batch of 4 MiB needs
-/// new memory each time, and takes half as long again.
+/// new memory each time, and takes 1.5 times as long.
 const TARGET_LEN: usize = 1 << 18;
 
 /// The state of reading all sources.

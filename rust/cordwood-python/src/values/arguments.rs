@@ -74,7 +74,7 @@ pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<P
     }
 }
 
-/// Refuses a buffer whose bytes are not adjacent. The type of its items does not matter.
+/// Refuses a buffer whose bytes are not contiguous. The type of its items does not matter.
 pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     let py = view.py();
     if view.getattr(interned!(py, "c_contiguous")?)?.is_truthy()? || view.getattr(interned!(py, "nbytes")?)?.eq(0)? {

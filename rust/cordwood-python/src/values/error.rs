@@ -52,8 +52,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Err(error) => error,
         },
         ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
-        // Without an offset, the error is about an option. With an offset, the error is about a log
-        // that a later version wrote.
+        // If the error has no offset, it is about an option. If the error has an offset, it is
+        // about a log that a later version wrote.
         ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
         kind => {
@@ -68,8 +68,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     }
 }
 
-/// Returns the name of the exception class for an error in a log, and sets the attributes of the
-/// exception.
+/// Returns the name of the exception class for an error in a log, and sets the exception's
+/// attributes.
 fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>) -> PyResult<&'static str> {
     if let Some(offset) = offset {
         attributes.set_item("offset", offset)?;
@@ -129,7 +129,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
             set_format(format.dialect.name())?
         }
-        // An error of this kind that has an offset is about a packed log.
+        // If an error of this kind has an offset, the error is about a packed log.
         ErrorKind::Unsupported { .. } => set_format(Dialect::PACKED.name())?,
         // `to_python` handles the other kinds. A later version of the core may add more kinds.
         _ => "CordwoodError",
@@ -215,7 +215,7 @@ fn payload_error_with(py: Python<'_>, error: cordwood_payload::PayloadError, mes
     })
 }
 
-/// Like [`payload_error`], but for a fault that a table found.
+/// Like [`payload_error`], but for a fault found by a table.
 pub(crate) fn payload_fault<'py>(
     py: Python<'py>,
     fault: &cordwood_payload::table::Fault,
@@ -303,7 +303,7 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
     }
     let errno = match error.kind() {
         _ if is_raised(&error) => return error.into(),
-        // Errors of the operating system have a number, so the core created this error.
+        // Errors of the operating system have a number, so the core must have created this error.
         io::ErrorKind::OutOfMemory => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
         }

@@ -131,14 +131,14 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(severities)
 }
 
-/// Describes the reason of a skipped region in words.
+/// Describes in words why a region was skipped.
 ///
 /// `SkippedRegion.description` returns this text.
 ///
 /// Args:
 ///     reason: The reason.
-///     region: The region. The attributes of the region are the details of the reason. Attributes
-///         that do not apply to this reason are ignored.
+///     region: The region. The region's attributes give the details of why it was skipped.
+///         Attributes that do not apply to this reason are ignored.
 ///
 /// Returns:
 ///     The text.
@@ -230,8 +230,8 @@ named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
 
 pub(crate) struct Report {
     pub(crate) report: ops::Report,
-    /// The kind of records that are missing from the new log of `salvage`. The core cannot set
-    /// this, because it does not decode the contents of records.
+    /// The kind of records that are missing from the new log that `salvage` wrote. The core cannot
+    /// set this, because it does not decode the contents of records.
     pub(crate) lost_content: Option<&'static str>,
     pub(crate) path: Option<PathBuf>,
 }

@@ -14,12 +14,12 @@ use crate::values::options::{compression_of, dialect_of};
 /// before the offset, in the first block of the log and in the block before the offset. In a
 /// segmented log, a position also keeps a checksum of the end of the previous segment. When reading
 /// or following starts at a position, these checksums are compared with the log. If a checksum
-/// differs, the log is not the same, and `LogChangedError` is raised. The same log may have grown,
-/// been copied, been renamed or lost its oldest segments in the meantime. A block that contains
-/// damage is not compared. A position at offset 0 fits any log.
+/// differs, the log is a different one, and `LogChangedError` is raised. The same log may have
+/// grown, been copied, been renamed or lost its oldest segments in the meantime. A block that
+/// contains damage is not compared. A position at offset 0 fits any log.
 ///
 /// `str(position)` returns a short text without a line break. `Position(text)` restores the
-/// position from such a text. Positions can be pickled and compared.
+/// position from this text. Positions can be pickled and compared.
 ///
 /// Args:
 ///     text: A position in text form, as returned by `str`.

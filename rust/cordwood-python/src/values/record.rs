@@ -34,8 +34,8 @@ pub(crate) struct Record {
     ///
     /// This can be true only under the policy `"salvage"`.
     ///
-    /// The checksums of a salvaged record are valid, but the start of the record had to be searched
-    /// for. If the data of a record contains another log, a record of that other log can be
+    /// The checksums of a salvaged record are valid, but the reader had to search for the start of
+    /// the record. If the data of a record contains another log, a record of that other log can be
     /// mistaken for a salvaged record.
     pub(crate) salvaged: bool,
 }

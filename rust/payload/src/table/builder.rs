@@ -21,7 +21,7 @@ pub struct Builder {
     /// The rows since the last batch.
     columns: Columns,
     row_count: usize,
-    /// The number of cells of list items.
+    /// The number of cells in list items.
     item_cell_count: usize,
 }
 
@@ -38,7 +38,7 @@ impl Builder {
     /// Creates a builder of columns with these names and types.
     ///
     /// A batch has at most `cell_count_max` cells, including the cells of list items. A single row
-    /// may have more.
+    /// may have more cells.
     pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Type)>, cell_count_max: usize) -> Self {
         let fields = Arc::new(Fields::from_iter(columns));
         let is_given = fields.types.iter().any(|kind| matches!(kind, Type::Given(_)));
@@ -69,7 +69,7 @@ impl Builder {
     /// # Errors
     ///
     /// Returns an error if a value does not fit its column, if there is no column for a value, or
-    /// if there is not enough memory. In this case, the rows since the last batch are lost.
+    /// if there is not enough memory. After an error, the rows since the last batch are lost.
     pub fn add(&mut self, row: &Row<'_>) -> Result<bool, NotAdded> {
         if !self.has_room(row) {
             return Ok(false);
@@ -95,7 +95,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is not enough memory. In this case, the rows are lost.
+    /// Returns an error if there is not enough memory. After an error, the rows are lost.
     pub fn take(&mut self) -> Result<Batch, TryReserveError> {
         let row_count = self.row_count;
         let columns = self.reset().into_iter().enumerate();

@@ -23,9 +23,9 @@ pub struct Column {
     len: usize,
     /// The number of values that are not null.
     valid_count: usize,
-    /// Bits that state which values are not null. There are no bits as long as no value is null.
+    /// Bits that mark the values that are not null. There are no bits as long as no value is null.
     validity: Bits,
-    /// The values. At the index of a null, the value has no meaning.
+    /// The values. The value at the index of a null has no meaning.
     pub values: Values,
 }
 

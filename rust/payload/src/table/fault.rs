@@ -1,4 +1,4 @@
-//! The faults of records, and which parts of the rows are missing because of a fault.
+//! Faults in records, and the parts of the rows that are missing because of a fault.
 
 use std::borrow::Cow;
 use std::collections::TryReserveError;

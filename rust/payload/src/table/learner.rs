@@ -122,7 +122,7 @@ pub struct Limits {
     pub columns: usize,
     /// The maximum number of fields in one column. A column with more fields becomes JSON.
     pub fields: usize,
-    /// The maximum number of levels of lists and structures in a column. Values at deeper levels
+    /// The maximum nesting depth of lists and structures in a column. Values at deeper levels
     /// become JSON.
     pub levels: usize,
 }
@@ -153,7 +153,7 @@ struct Room {
 
 impl Room {
     /// Counts one more field, and returns whether there was room for it. The field is counted even
-    /// if there was no room.
+    /// if there was no room for it.
     fn take(&mut self) -> bool {
         self.own_count += 1;
         self.field_count += 1;
@@ -204,7 +204,7 @@ impl Learner {
     }
 
     /// Checks whether a column was added, or the type of a column may have changed, since the last
-    /// call. Otherwise the rows since then have made no difference.
+    /// call. Otherwise, the rows since then have not changed the columns.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
@@ -245,7 +245,7 @@ impl Learner {
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
     }
 
-    /// Learns from one value of a row. Returns the number of the column. The search for the column
+    /// Learns from one value in a row. Returns the number of the column. The search for the column
     /// starts at `hint`.
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;

@@ -50,7 +50,7 @@
 //! It is usually enough to read the records once, because the first records of a log usually have
 //! all columns. The learner continues to learn while the builder appends rows. If the learner [has
 //! changed](Learner::take_has_changed), check whether the builder still [has all
-//! columns](Fields::has_all). You only have to make the table again if a column is missing.
+//! columns](Fields::has_all). You only have to create the table again if a column is missing.
 
 mod bits;
 mod builder;

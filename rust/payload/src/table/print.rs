@@ -19,7 +19,7 @@ pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
 pub(super) struct Csv {
     columns: Fields,
     escapes_formulas: bool,
-    /// The cells of a row that have a value, each as the number of its column and its index in the
+    /// The cells of a row that have a value, each given by its column number and its index in the
     /// row.
     cells: Vec<(usize, usize)>,
     /// The text of a cell before it is quoted.
@@ -51,8 +51,8 @@ impl Csv {
         &self.columns
     }
 
-    /// Appends a row to `out`. The time that this takes depends on the number of values in the row,
-    /// not on the number of columns.
+    /// Appends a row to `out`. The time needed depends on the number of values in the row, not on
+    /// the number of columns.
     pub(super) fn add(&mut self, row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
         self.cells.clear();
         let mut hint = 0;
@@ -101,7 +101,7 @@ impl Csv {
         self.text.text.clear();
         write_json(&mut self.text, value);
         let text = &self.text.text[..];
-        // In JSON, times and non-finite numbers are quoted. In CSV, they are not.
+        // Times and non-finite numbers are quoted in JSON, but not in CSV.
         let is_plain = matches!(value, View::Float(_) | View::Time(_)) && self.columns.types[number] != Type::Json;
         quoted(if is_plain { text.trim_matches('"') } else { text }, out);
         out.is_cut |= self.text.is_cut;

@@ -1,4 +1,4 @@
-//! The row of a record. A row consists of cells, of which the wanted ones can be selected.
+//! The row of a record. A row consists of cells, and the wanted cells can be selected.
 
 use super::names::Names;
 use super::view::View;
@@ -31,8 +31,9 @@ impl<'v> Row<'v> {
     /// Returns the row with only the wanted cells, in the order of `names`. A name is either the
     /// name of a column, or `a.b` for the field `b` of the column `a`.
     ///
-    /// If there is a column with this exact name, a name with dots means that column. Otherwise the
-    /// name means a field, in the column with the longest name for which the field exists.
+    /// If there is a column with this exact name, a name with dots refers to that column.
+    /// Otherwise, the name refers to a field, in the column with the longest name for which the
+    /// field exists.
     pub fn select<'r>(&'r self, names: &'r Names) -> Row<'r> {
         let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
         let mut hint = 0;

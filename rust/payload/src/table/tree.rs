@@ -19,14 +19,14 @@ pub(super) enum Rules {
     Run,
 }
 
-/// The maximum number of levels of arrays and objects.
+/// The maximum nesting depth of arrays and objects.
 pub(super) const LEVELS_MAX: usize = 100;
 
-/// The maximum number of digits of an integer. Python has the same limit, because the time to
+/// The maximum number of digits in an integer. Python has the same limit, because the time to
 /// convert an integer is quadratic in the number of digits.
 const DIGITS_MAX: usize = 4_300;
 
-/// The length of the escape of a lone surrogate.
+/// The length of the escape for a lone surrogate.
 const ESCAPE_LEN: usize = 6;
 
 /// The reason why a value was refused.
@@ -55,7 +55,7 @@ impl From<TryReserveError> for Box<Refused> {
 }
 
 impl Refused {
-    /// Returns the fault of a text that starts at an offset in a record. If the text is not JSON,
+    /// Returns the fault for a text that starts at an offset in a record. If the text is not JSON,
     /// `describe` adds context to the description of the fault.
     pub(super) fn in_text(
         &self,
@@ -104,7 +104,7 @@ pub(super) fn utf8(bytes: &[u8], offset: usize) -> Result<&str, PayloadError> {
     })
 }
 
-/// The maximum number of characters of a number that an error message shows.
+/// The maximum length of a number in an error message, in characters.
 const NUMBER_SHOWN_MAX: usize = 40;
 
 /// Parses JSON text and stores the result in `value`. `NaN`, `Infinity` and `-Infinity` are

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::kind::{Kind, Kinds};
 use super::names::Names;
 
-/// The type of a column, of the items of a list, or of a field.
+/// The type of a column, of a list's items, or of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
     /// Truth values.
@@ -46,7 +46,7 @@ impl Fields {
         self.names.iter().zip(&self.types)
     }
 
-    /// Checks whether this contains all of the given fields, with the same types.
+    /// Checks whether these fields include all of the given fields, with the same types.
     pub fn has_all<'n>(&self, fields: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
         fields.into_iter().all(|(name, kind)| {
             let number = self.names.find(name, 0);
@@ -72,7 +72,7 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
 pub struct Given {
     /// The name of the type in Arrow, for messages.
     pub name: String,
-    /// The type that the columns are built as. For a text type, this is JSON in which text has no
+    /// The type that the columns are built as. A text type is built as JSON in which text has no
     /// quotation marks. If there are fields or items, their types are given as well.
     pub made_as: Type,
     /// The values that fit.

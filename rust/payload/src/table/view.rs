@@ -6,7 +6,7 @@ use crate::{
     Value, VersionEdit, WriteBatch,
 };
 
-/// The value of a column, of a field or of an item.
+/// The value of a column, field or item.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum View<'v> {

@@ -51,7 +51,7 @@ pub struct Options {
     pub limits: Limits,
     /// The maximum number of rows in a batch of columns.
     pub batch_rows_max: usize,
-    /// The maximum number of cells in a batch of columns. A single row may have more.
+    /// The maximum number of cells in a batch of columns. A single row may have more cells.
     pub batch_cells_max: usize,
 }
 
@@ -60,7 +60,7 @@ pub struct Options {
 pub enum Stop {
     /// There are too many columns.
     TooManyColumns,
-    /// A row has a column with the name of a cell at the start of each row.
+    /// A row has a column with the same name as a cell at the start of each row.
     HasFirst(String),
     /// A row cannot be written.
     NotAdded(NotAdded),
@@ -77,8 +77,8 @@ pub enum Made {
     Text(String),
 }
 
-/// The names of the wanted columns that no row has had so far, and the names of the columns that
-/// rows have had.
+/// The names of the wanted columns that no row has contained so far, and the names of the columns
+/// that rows have contained.
 #[derive(Debug, Default)]
 pub struct Missing {
     wanted: Vec<String>,
@@ -86,13 +86,13 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Returns the names of the wanted columns that no row has had.
+    /// Returns the names of the wanted columns that no row has contained.
     pub fn wanted(&self) -> &[String] {
         &self.wanted
     }
 
     /// Returns the existing names for a message. The names include the columns that always exist
-    /// and the columns that rows have had. If a field of a column is wanted, the names of all
+    /// and the columns that rows have contained. If a field of a column is wanted, the names of all
     /// fields in that column are included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
@@ -131,7 +131,7 @@ const SEEN_MAX: usize = 10_000;
 /// If the columns are not known, the table learns them. The table is opened with the columns of the
 /// first records, and continues to learn. If a later row needs another column, the table is no
 /// longer [open](Table::is_open). From then on, the table only learns from rows and does not write
-/// them. In that case, you must make another table with all columns.
+/// them. In that case, you must create another table with all columns.
 #[derive(Debug)]
 pub struct Table {
     /// The wanted columns, or `None` for all columns.
@@ -239,7 +239,7 @@ impl Table {
     }
 
     /// Takes the rows of records. `start` is the index of the first record. Returns the index of
-    /// the record to continue with. Before that, take the [output](Table::take) and the
+    /// the record to continue with. Before you continue, take the [output](Table::take) and the
     /// [faults](Table::take_faults).
     pub fn feed<'r>(
         &mut self,
@@ -340,7 +340,8 @@ impl Table {
 
     /// Checks whether the table writes its rows. Otherwise the table only learns from its rows. If
     /// a table is not open at the end, then either a later row needed another column, or the first
-    /// records had no columns. In that case, make another table with all [columns](Table::columns).
+    /// records had no columns. In that case, create another table with all
+    /// [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
@@ -362,7 +363,7 @@ impl Table {
         self.rows.count
     }
 
-    /// Returns the wanted columns that no row has had.
+    /// Returns the wanted columns that no row has contained.
     pub fn missing(&self) -> &Missing {
         &self.missing
     }
@@ -457,7 +458,7 @@ impl Written {
     }
 
     /// Takes a row whose columns have been selected. Returns whether there was room for the row.
-    /// `is_incomplete` states whether there is a wanted column that no row has had so far.
+    /// `is_incomplete` says whether there is a wanted column that no row has contained so far.
     fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;
@@ -516,7 +517,7 @@ impl Sink for Table {
 }
 
 impl Current {
-    /// If the row contains bytes that are not UTF-8, returns the fault of the row.
+    /// If the row contains bytes that are not UTF-8, returns the fault for the row.
     fn not_utf8(&self, row: &Row<'_>) -> Option<Fault> {
         let (start, record_len) = self.bytes;
         let mut cells = row.cells().iter();

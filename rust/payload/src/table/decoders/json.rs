@@ -21,8 +21,8 @@ impl Decode for Raw {
     }
 }
 
-/// Decodes JSON documents. There is one row for each document. The values of an object are in the
-/// columns of their names. A value that is not an object is in the column `__value__`.
+/// Decodes JSON documents. There is one row for each document. Each value of an object goes into
+/// the column of the same name. A document that is not an object goes into the column `__value__`.
 #[derive(Debug, Clone)]
 pub(super) struct Json {
     /// Whether a row starts with the offset of its record.

@@ -23,7 +23,7 @@ pub struct Record<'r> {
     /// The offset in the file at which the record's last fragment ends.
     pub end_offset: u64,
     /// Whether the record starts after damage in its block. If this is `None`, rows with the offset
-    /// of the record do not state whether it is salvaged.
+    /// of the record do not say whether the record is salvaged.
     pub is_salvaged: Option<bool>,
     /// The bytes of the record.
     pub data: &'r [u8],
@@ -59,7 +59,7 @@ pub struct Facts {
     pub engine: Option<crate::Engine>,
     /// The names of the column families by number, from the MANIFEST files next to the log.
     pub families: BTreeMap<u32, Vec<u8>>,
-    /// Whether the dialect or the file name identifies the log as a run of Weights & Biases. Such a
+    /// Whether the dialect or the file name identifies the log as a Weights & Biases run. Such a
     /// run has a row even if it was killed before its first record.
     pub is_run: bool,
 }
@@ -70,15 +70,15 @@ pub trait Sink {
     /// stops. When the decoder gets the same record again, it starts with the same row.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
-    /// Takes a fault of the record, before the first row of the record. If there was no room for
-    /// that row, the fault is passed again when the record is decoded again.
+    /// Takes a fault in the record, before the record's first row. If there was no room for the
+    /// first row, the fault is passed again when the record is decoded again.
     fn fault(&mut self, fault: Fault);
 }
 
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// A sink that passes on the faults of a record, and its only row as an object.
+/// A sink that passes on a record's faults, and the record's only row as an object.
 pub struct OneRow<'t> {
     /// Takes the row.
     pub take: &'t mut dyn FnMut(View<'_>),

@@ -1,4 +1,4 @@
-//! The row of a run of Weights & Biases. The row is either a description of the run (who ran which
+//! The row of a Weights & Biases run. The row is either a description of the run (who ran which
 //! program, where, when, and how the run ended), or the summary or the configuration after all
 //! changes.
 
@@ -25,8 +25,8 @@ pub(super) struct Run {
     exit_code: Option<i32>,
 }
 
-/// The texts from the environment records. Each record may state only some of the texts. A text
-/// that no record has stated is empty.
+/// The texts from the environment records. Each record may contain only some of the texts. A text
+/// that no record has contained is empty.
 #[derive(Debug, Clone, Default)]
 struct Environment {
     executable: String,
@@ -181,7 +181,7 @@ fn text_of<'t>(texts: &[Option<&'t str>]) -> View<'t> {
 pub(super) struct Changes {
     /// Whether the row is the configuration.
     is_config: bool,
-    /// The values after the records so far. This is `None` before the first record, unless the log
+    /// The values after all records so far. This is `None` before the first record, unless the log
     /// is known to be a run.
     values: Option<Directory>,
     /// The row, until the sink has taken it.
@@ -299,7 +299,7 @@ impl Decode for Changes {
 }
 
 impl Directory {
-    /// Sets the value at a path. Values on the way that are not dictionaries are replaced with
+    /// Sets the value at a path. Values along the path that are not dictionaries are replaced with
     /// dictionaries.
     fn set(&mut self, path: &[&str], value: Value<'static>) -> Result<(), TryReserveError> {
         let Some((name, directories)) = path.split_last() else {

@@ -1,4 +1,4 @@
-//! Decodes the numbers that a run of SwanLab has logged.
+//! Decodes the numbers that a SwanLab run has logged.
 
 use super::json::document;
 use super::{Decode, Decoded, Record, Sink};
@@ -75,7 +75,7 @@ fn int(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// Returns a number that a double can represent. SwanLab writes non-finite numbers as texts.
+/// Returns a number that a double can represent. SwanLab writes non-finite numbers as text.
 fn number(value: &Value<'_>) -> Option<f64> {
     match value {
         Value::Float(number) => Some(*number),
@@ -128,7 +128,8 @@ fn time(text: &str) -> Option<i64> {
     (is_date && is_time && TIMES.contains(&time)).then_some(time)
 }
 
-/// Parses the numbers between separators. `lens` states how many digits each number must have.
+/// Parses the numbers between separators. `lens` gives the number of digits that each number must
+/// have.
 fn numbers<const COUNT: usize>(text: &str, separator: char, lens: [usize; COUNT]) -> Option<[i64; COUNT]> {
     let mut parts = text.split(separator);
     let mut found = [0; COUNT];

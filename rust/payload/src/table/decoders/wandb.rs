@@ -1,5 +1,5 @@
-//! Decodes the records of a run of Weights & Biases: its steps, the measurements of the machine,
-//! and the printed lines.
+//! Decodes the records of a Weights & Biases run: its steps, the measurements of the machine, and
+//! the printed lines.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, TryReserveError};
@@ -151,7 +151,7 @@ impl Output {
     }
 }
 
-/// Returns the cells of a printed text.
+/// Returns the cells for a printed text.
 fn cells<'t>(
     is_stderr: bool,
     timestamp: Option<i64>,
@@ -212,7 +212,7 @@ impl Decode for Output {
     }
 }
 
-/// Parses the JSON text of a value of a run. If the value cannot be read, returns the fault of the
+/// Parses the JSON text of a value in a run. If the value cannot be read, returns the fault for the
 /// value.
 pub(super) fn read_value<'r>(
     record: &[u8],
@@ -224,8 +224,8 @@ pub(super) fn read_value<'r>(
     parse(json, Rules::Run, value).map_or_else(|refused| fault_of(record, json, name, &refused), |()| Ok(None))
 }
 
-/// Returns the fault of a value that was refused. If the whole record is refused, returns the fault
-/// as an error.
+/// Returns the fault for a value that was refused. If the whole record is refused, returns the
+/// fault as an error.
 #[cold]
 fn fault_of(record: &[u8], json: &str, name: &str, refused: &Refused) -> Result<Option<Box<Fault>>, Box<Fault>> {
     let offset = offset_in(record, json.as_bytes());
@@ -247,20 +247,20 @@ fn offset_in(record: &[u8], text: &[u8]) -> usize {
     text.as_ptr().addr() - record.as_ptr().addr()
 }
 
-/// Returns the fault of a value whose text has too many levels of nesting.
+/// Returns the fault for a value whose text has too many levels of nesting.
 pub(super) fn too_deep(record: &[u8], text: &[u8], name: &str) -> Fault {
     let error = PayloadError::new(offset_in(record, text), text.len(), PayloadReason::TooDeep);
     let detail = format!("the value of '{name}' has more than {LEVELS_MAX} levels");
     Fault::new(Part::Value, error, detail)
 }
 
-/// Returns the fault of a value whose name was already used. The earlier value is kept.
+/// Returns the fault for a value whose name was already used. The earlier value is kept.
 fn same_name(record: &[u8], name: &str) -> Fault {
     let detail = format!("two values have the name '{name}'");
     Fault::whole(Part::Value, record, PayloadReason::NonCanonical, detail)
 }
 
-/// Returns the names of a path, joined by dots.
+/// Returns the names on a path, joined by dots.
 pub(super) fn joined(path: &[&str]) -> Result<String, TryReserveError> {
     let mut name = String::new();
     for (index, part) in path.iter().enumerate() {
@@ -308,8 +308,8 @@ struct Found<'v> {
 }
 
 impl<'v> Found<'v> {
-    /// Adds a value, or the values inside a dictionary. At the first name that is already used,
-    /// stops and returns that name.
+    /// Adds a value, or the values inside a dictionary. Stops at the first name that is already
+    /// used, and returns this name.
     fn add(&mut self, name: String, value: Value<'v>, is_flat: bool) -> Result<Option<String>, TryReserveError> {
         match value {
             Value::Object(items) if is_flat => {
