@@ -129,8 +129,8 @@ class Record:
 
         This can be true only under the policy `"salvage"`.
 
-        The checksums of a salvaged record are valid, but the start of the record had to be searched
-        for. If the data of a record contains another log, a record of that other log can be
+        The checksums of a salvaged record are valid, but the reader had to search for the start of
+        the record. If the data of a record contains another log, a record of that other log can be
         mistaken for a salvaged record.
         """
     __match_args__ = ("offset", "end_offset", "data")
@@ -145,12 +145,12 @@ class Position:
     before the offset, in the first block of the log and in the block before the offset. In a
     segmented log, a position also keeps a checksum of the end of the previous segment. When reading
     or following starts at a position, these checksums are compared with the log. If a checksum
-    differs, the log is not the same, and `LogChangedError` is raised. The same log may have grown,
-    been copied, been renamed or lost its oldest segments in the meantime. A block that contains
-    damage is not compared. A position at offset 0 fits any log.
+    differs, the log is a different one, and `LogChangedError` is raised. The same log may have
+    grown, been copied, been renamed or lost its oldest segments in the meantime. A block that
+    contains damage is not compared. A position at offset 0 fits any log.
 
     `str(position)` returns a short text without a line break. `Position(text)` restores the
-    position from such a text. Positions can be pickled and compared.
+    position from this text. Positions can be pickled and compared.
 
     Args:
         text: A position in text form, as returned by `str`.
@@ -194,10 +194,11 @@ class Reader:
     effect, and all other calls raise `OSError`.
 
     A path is opened only once, and that file is read to its end, even with several threads.
-    Renaming, replacing or removing the file has no effect. If the file is truncated during reading,
-    the reader returns the records that are left and then raises `OSError`. No record is lost when a
-    `MemoryError` is raised, or when a signal handler raises an exception, such as
-    `KeyboardInterrupt` for Ctrl-C. After such an exception, the next step returns the next record.
+    Renaming, replacing or removing the file does not affect the reader. If the file is truncated
+    during reading, the reader returns the records that are left and then raises `OSError`. No
+    record is lost when a `MemoryError` is raised, or when a signal handler raises an exception,
+    such as `KeyboardInterrupt` for Ctrl-C. After such an exception, the next step returns the next
+    record.
 
     Args:
         source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
@@ -205,13 +206,13 @@ class Reader:
             path may name the directory of a segmented log, which is read as a single log whose
             offsets continue from one segment to the next. A path in `bytes` would be read as
             content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
-            the object's current position. If the file of an `mmap` is truncated while it is read,
-            the operating system ends the process (`SIGBUS`), as it does for every program that
-            reads a map. If others may truncate a file, pass its path instead. The following sources
-            are read in ranges of up to 16 MiB, with four ranges read ahead: a URL (a `str` such as
-            `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`, through fsspec; an obstore
-            store and a path in it, as a tuple; or an object with `size()` and `read_range(start,
-            end)`.
+            the object's current position. If the file of an `mmap` is truncated while the log
+            is read, the operating system kills the process (`SIGBUS`), as it kills any program that
+            reads beyond the end of a mapped file. If others may truncate a file, pass its path
+            instead. The following sources are read in ranges of up to 16 MiB, with four ranges read
+            ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
+            through fsspec; an obstore store and a path in it, as a tuple; or an object with
+            `size()` and `read_range(start, end)`.
         dialect: How the bytes of the log are laid out. `"leveldb"`: a LevelDB log, and the logs of
             Datastore, Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB
             write-ahead log with everything it may contain; `"pebble"`: a Pebble log with everything
@@ -219,15 +220,15 @@ class Reader:
             `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a run file of wandb-core
             before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or `"auto"`: the
             dialect is detected from the start of the file. RocksDB's metadata in a `"leveldb"` or
-            `"recyclable"` log is read if the dialect was detected, but is damage if you name the
-            dialect. See `cordwood.types.DetectedDialect`.
+            `"recyclable"` log is read if the dialect was detected, but counts as damage if you name
+            the dialect. See `cordwood.types.DetectedDialect`.
         log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. The log
             number is the low 32 bits of the number in the file's name. Fragments with another
             number are left over from an older log. If the whole file is left over, the logger
             `cordwood` gets a warning. Default: `None`: the number in the file's name, or the number
             of the first valid fragment if the name has no number.
-        compression: How each record is compressed, in `"rocksdb"`. The only value is `"zstd"`.
-            Default: `None`: the compression stated at the start of the log.
+        compression: How each record is compressed, in `"rocksdb"`. The only supported value is
+            `"zstd"`. Default: `None`: the compression stated at the start of the log.
         on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
             continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
             logger `cordwood` gets a warning for each of the first ten regions. The number of the
@@ -244,10 +245,10 @@ class Reader:
             intact. Default: `True`.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
-            other policies. Compressed data has two more limits. In a compressed log, the length of
-            all records together is at most 256 MiB + 200 * (bytes read since the reader started or
-            last sought). In a packed log, the length of all records of one container together is at
-            most 256 MiB. A record that would exceed one of these two limits raises
+            other policies. Compressed data is subject to two more limits. In a compressed log, the
+            length of all records together is at most 256 MiB + 200 * (bytes read since the reader
+            started or last sought). In a packed log, the length of all records of one container
+            together is at most 256 MiB. A record that would exceed one of these two limits raises
             `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
             above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
         storage_options: For a URL: the arguments for its fsspec file system, such as
@@ -258,7 +259,7 @@ class Reader:
         OSError: The file cannot be opened. If the file does not exist, the exception is
             `FileNotFoundError`.
         OverflowError: An integer is negative or too large for its option.
-        TypeError: `source` is none of the above, or is a text file.
+        TypeError: `source` has an unsupported type, or is a text file.
         ModuleNotFoundError: `source` is a URL, and fsspec, or a package that fsspec needs for this
             URL, is not installed.
         ValueError: An option has an invalid value, a log number or a compression is given for a
@@ -328,19 +329,19 @@ class Reader:
                 `target_len` if that is more. A batch may be shorter before damage that has to be
                 reported, and at the end of the log. Default: 256 KiB.
             threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
-                MiB at a time, or of `target_len` up to 8 MiB. The number of parts in memory exceeds
-                the number of threads by at most two. The records and their order do not depend on
-                the number of threads. Only one thread reads an object with `read`, a log with log
-                numbers, a file with fewer than two parts per thread, or any source under the policy
-                `"stop"`. Default: 1.
+                MiB at a time. If `target_len` is greater than 2 MiB, a part has `target_len` bytes,
+                but at most 8 MiB. The number of parts in memory exceeds the number of threads by at
+                most two. The records and their order do not depend on the number of threads. Only
+                one thread reads an object with `read`, a log with log numbers, a file with fewer
+                than two parts per thread, or any source under the policy `"stop"`. Default: 1.
 
         Returns:
-            An iterator of `RecordBatch`. None of the batches is empty.
+            An iterator of `RecordBatch`. No batch is empty.
 
         Raises:
             ClosedError: The reader is closed.
             OverflowError: `target_len` is negative or too large.
-            ValueError: `threads` is not 1 to 256.
+            ValueError: `threads` is not in the range 1 to 256.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -414,7 +415,7 @@ class Reader:
         (b'one', 10)
         """
     def seek(self, offset: int, /) -> None:
-        """Moves to a file offset, which is `Record.offset`, `Record.end_offset` or a result of `tell`.
+        """Moves to a file offset taken from `Record.offset`, `Record.end_offset` or `tell`.
 
         If you pass any other offset, the bytes there are reported as damage. This call resets
         `skipped` and `outcome`, and the offset becomes the `start` of the range.
@@ -438,7 +439,7 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions not returned so far, in the order of their offsets.
+        """The first 100,000 regions that have not been returned so far, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
 
@@ -455,7 +456,7 @@ class Reader:
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions not returned so far, listed or not."""
+        """The number of bytes in all regions not returned so far, listed in `skipped` or not."""
     @property
     def outcome(self) -> Outcome:
         """How reading ended, or `"unfinished"` until then."""
@@ -463,9 +464,9 @@ class Reader:
     def other_log_number(self) -> int | None:
         """The number of another log to which everything read so far belongs, or `None`.
 
-        In this case, the number in the file's name or in `log_number` is a different one. Either
-        the file was recycled and no record has been written to the new log yet, or the file was
-        renamed or copied.
+        If this number is not `None`, it differs from the number in the file's name or in
+        `log_number`. Either the file was recycled and no record has been written to the new log
+        yet, or the file was renamed or copied.
 
         Raises:
             ClosedError: The reader is closed.
@@ -520,8 +521,8 @@ class RecordBatch:
     def offsets(self) -> memoryview:
         """The position in `data` at which each record starts, followed by the end of the last record.
 
-        A batch of `n` records has `n + 1` of these numbers, which are 64-bit signed integers in
-        native byte order (format `"q"`).
+        A batch of `n` records has `n + 1` positions, which are 64-bit signed integers in native
+        byte order (format `"q"`).
         """
     @property
     def record_offsets(self) -> memoryview:
@@ -565,14 +566,14 @@ class RecordBatch:
 class Follower:
     """Follows a log that is being written. `cordwood.follow` creates a follower.
 
-    Iterating yields each record as `bytes` once it is complete, and then waits for the next one.
-    The iteration also waits when it reaches an incomplete record or the zeros of a preallocated
-    file. A `for` loop waits in this thread. Ctrl-C works during the wait, and other threads keep
-    running. An `async for` loop waits in the event loop of `asyncio`, and reads the file in that
-    event loop's thread. The iteration ends after `timeout` seconds without a record, and a new
-    iteration continues from the same position. `next(follower)` performs one step of the iteration.
-    A `with` or `async with` statement closes the follower, but a loop does not close it when it
-    ends.
+    Iterating yields each record as `bytes` once the record is complete, and then waits for the next
+    record. The iteration also waits when it reaches an incomplete record or the zeros of a
+    preallocated file. A `for` loop waits in the current thread. Ctrl-C works during the wait, and
+    other threads keep running. An `async for` loop waits in the `asyncio` event loop, and reads the
+    file in the event loop's thread. The iteration ends after `timeout` seconds without a record,
+    and a new iteration continues from the same position. `next(follower)` performs one step of the
+    iteration. A `with` or `async with` statement closes the follower, but a loop does not close it
+    when it ends.
 
     Threads may share a follower, even while one of them waits. If another thread closes the
     follower, the waiting thread gets a `ClosedError`. After a fork, both processes may continue
@@ -580,8 +581,8 @@ class Follower:
     use its copy of the follower: `close` has no effect, and all other calls raise `OSError`.
 
     Args:
-        path: The file, which must exist but may be empty, or the directory of a segmented log. For
-            a segmented log, no rotation is ever raised and no record is missed.
+        path: The file, which must exist but may be empty, or the directory of a segmented log. In a
+            segmented log, a rotation never raises an exception, and no record is missed.
         start: Return only the records that start at or after this file offset, in bytes, or at or
             after the `position` of an earlier run. A position also identifies the log. If a record
             starts before this offset, the rest of that record is skipped and not reported, even if
@@ -590,24 +591,25 @@ class Follower:
             0, the iteration returns the records in the file and never waits. Default: `None`, which
             waits forever.
         dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
-            complete fragment. `"wandb_old"` is never detected, so you have to pass it. Default:
-            `None`.
+            complete fragment. `"wandb_old"` is never detected, so you must pass this dialect
+            explicitly. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
-        on_corruption: As for `Reader`, except `"salvage"`. Default: `"raise"`.
-        on_rotation: How to react to a rotation, when the path names another file or none, and
-            everything in the old file has been returned. `"raise"`: raise `LogRotatedError`.
-            `"reopen"`: wait until the path names a file, and continue at the start of that file.
-            `tell`, `skipped` and `outcome` then describe that file. A file that had the path only
-            between two polls is missed without an error, so use this only if the time between
-            rotations is much longer than `poll_interval`. `"stop"`: end the iteration for good, and
-            report the end in `outcome`. With `"reopen"` and `"stop"`, the logger `cordwood` gets a
-            warning if the old file ended in an incomplete record. Default: `"raise"`.
+        on_corruption: As for `Reader`, but `"salvage"` is not supported. Default: `"raise"`.
+        on_rotation: How to react to a rotation, that is, when the path names another file or no
+            file, and everything in the old file has been returned. `"raise"`: raise
+            `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at the
+            start of that file. `tell`, `skipped` and `outcome` then describe the new file. A file
+            that appears at the path and is replaced between two polls is missed without an error,
+            so use `"reopen"` only if the time between rotations is much longer than
+            `poll_interval`. `"stop"`: end the iteration for good, and report the end in `outcome`.
+            With `"reopen"` and `"stop"`, the logger `cordwood` gets a warning if the old file ended
+            in an incomplete record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
         retry_time: Apparent damage with no valid block after it may be a write that is still in
             progress. Before the follower reports such damage, it rereads the bytes at least three
-            times, and for at least this many seconds. With 0, it reports the damage at once.
-            Default: 0.1.
+            times, and for at least this many seconds. With 0, the follower reports such damage at
+            once. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
@@ -626,7 +628,7 @@ class Follower:
     * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
       raises this again.
     * `LogRotatedError`: the path names another file or none, and everything in the old file has
-      been returned. This is raised only with `on_rotation="raise"`.
+      been returned. This error is raised only with `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
     * `ClosedError`: the follower is closed.
 
@@ -697,8 +699,8 @@ class Follower:
         """Returns the file offset after everything returned or skipped so far.
 
         A new follower with this offset as its `start` continues from there. The new follower
-        returns the same records, but if the start of a record was damaged before this offset, it
-        does not report the rest of that record.
+        returns the same records. However, if the start of a record before this offset was damaged,
+        the new follower does not report the rest of that record.
 
         Returns:
             The offset in bytes.
@@ -748,7 +750,7 @@ class Follower:
         """The longest time that a step waits, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions not returned so far, in the order of their offsets.
+        """The first 100,000 regions that have not been returned so far, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
         """
@@ -761,25 +763,25 @@ class Follower:
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions not returned so far, listed or not."""
+        """The number of bytes in all regions not returned so far, listed in `skipped` or not."""
     @property
     def outcome(self) -> Outcome:
         """How following ended, or `"unfinished"` until then.
 
-        The outcome is `"stopped"` if damage ended the log under the policy `"stop"`, and `"clean"`
-        after the trailer of a closed Pebble log. After a rotation with `on_rotation="stop"`, the
-        outcome is `"clean"`, or `"torn_tail"` if the old file ends with bytes that are not a
-        complete record.
+        The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
+        `"clean"` after the trailer of a closed Pebble log. After a rotation with
+        `on_rotation="stop"`, the outcome is `"clean"`, or `"torn_tail"` if the old file ends with
+        bytes that are not a complete record.
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect of the log, which is `"leveldb"` until another one is detected."""
+        """The dialect of the log, which is `"leveldb"` until another dialect is detected."""
     @property
     def log_number(self) -> int | None:
         """The number of the log, or `None` if the log has no number or the number is not known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it is not compressed or not known yet."""
+        """How each record is compressed: `"zstd"`, or `None` for no compression or until it is known."""
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -827,9 +829,9 @@ class Writer:
     If a write to a file fails, the write is undone: the file is truncated to the end of its last
     complete record, and the writer stays usable. If the write cannot be undone, or if a sync fails,
     every later call fails. After such a failure, it is unknown which bytes after `durable_offset`
-    are on the disk, and a second sync would not clarify this. To recover, close the log and reopen
-    it with `"a"` in this process, which rewrites the uncertain part. If a write to an object fails,
-    the writer does not use the object again.
+    are on the disk, and a second sync would not settle the question. To recover, close the log and
+    reopen it with `"a"` in this process, which rewrites the uncertain part. If a write to an object
+    fails, the writer does not use the object again.
 
     An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
     the garbage collector finds it in a cycle. A failure at that point is reported through
@@ -843,7 +845,7 @@ class Writer:
             never changes, so the object may keep it.
         mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, and replace any
             existing one. `"a"`: append to the file, or create it if it does not exist. For an
-            object, pass `"x"` or `"w"`, which then mean the same. Default: `"x"`.
+            object, pass `"x"` or `"w"`, which have the same meaning for objects. Default: `"x"`.
         dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
             end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, the
             default is the dialect of the file, as detected by `Reader`.
@@ -851,29 +853,31 @@ class Writer:
             fragment carries this number. You cannot append to a log with a number. Default: `None`:
             the fragments carry no number and are laid out as in `"leveldb"`, even if the file's
             name contains a number.
-        compression: How to compress each record, for `"rocksdb"`. The only value is `"zstd"`. You
-            cannot append to a compressed log. Default: `None`: records are not compressed.
-        flush: For a path: when to pass records to the operating system, which keeps them if this
-            process ends. `"append"`: before each `append` returns, in one write. A record longer
-            than 256 KiB takes one write for every 256 KiB, and `extend` makes one write for every
-            1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until
-            `flush`, `sync` or `close`. For an object, records are always buffered as with
-            `"close"`, and you cannot pass `flush`. Default: `None`, which is `"append"`.
+        compression: How to compress each record, for `"rocksdb"`. The only supported value is
+            `"zstd"`. You cannot append to a compressed log. Default: `None`: records are not
+            compressed.
+        flush: For a path: when to pass records to the operating system, which keeps the records
+            even after this process ends. `"append"`: before each `append` returns, in one write. A
+            record longer than 256 KiB takes one write for every 256 KiB, and `extend` makes one
+            write for every 1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are
+            buffered until `flush`, `sync` or `close`. For an object, records are always buffered as
+            with `"close"`, and you cannot pass `flush`. Default: `None`, which is `"append"`.
         sync: When to wait until records are on the disk, in addition to `sync()` and
-            `append(..., sync=True)`. `"never"`: at no other time. `"close"`: when the writer is
-            closed. `"append"`: before each `append` returns, and when the writer is closed.
-            Default: `"never"`.
+            `append(..., sync=True)`. `"never"`: at no other time, except that a segmented log syncs
+            each segment before it starts the next one. `"close"`: when the writer is closed.
+            `"append"`: before each `append` returns, and when the writer is closed. Default:
+            `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
-            long ago. Closing the writer syncs as well. Without an `append` there is no sync,
+            many seconds ago. Closing the writer also syncs. Without an `append` there is no sync,
             because no thread runs in the background. You cannot combine `sync_interval` with
             `sync`. Default: `None`.
         on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
             `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash may have left after the
             last complete record. Other damage raises. Damage that a single flipped bit can explain
-            also raises, and so does a file without any valid fragment. `"pad"`: keep every byte,
-            damaged or not, and continue in the next block. Readers keep reporting the skipped
-            bytes. A damaged file without any valid fragment raises, unless you pass `dialect` and a
-            crash may have left the file in this state. Default: `"refuse"`.
+            also raises an error, and so does a file without any valid fragment. `"pad"`: keep every
+            byte, damaged or not, and continue in the next block. Readers keep reporting the skipped
+            bytes. A damaged file without any valid fragment raises an error, unless you pass
+            `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
             `durable_offset`. Everything before the checkpoint must be on the disk. To find the end
             of the log, the writer reads the file from the checkpoint on. The writer then rewrites
@@ -881,19 +885,19 @@ class Writer:
             greater than 0, the file must exist. Default: `None`: the file is read from the start,
             and no byte is rewritten unless a sync of this file has failed in this process.
         segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
-            write a segmented log, which is a directory of files. A segment can be longer than this
-            only if its first record is longer. `sink` is the directory, which is created if it does
-            not exist. All offsets, including `checkpoint`, are log offsets: they continue from one
-            segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
-            read. Default: `None`: the log is one file.
+            write a segmented log, which is a directory of files. A segment exceeds this length only
+            if its first record alone exceeds it. `sink` is the directory, which is created if it
+            does not exist. All offsets, including `checkpoint`, are log offsets: they continue from
+            one segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment
+            is read. Default: `None`: the log is one file.
         retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
             time a segment is started, the oldest segments are removed as long as at least this many
             bytes remain before the new segment. Only closed and synced segments are removed, even
             if no reader has read them. Default: `None`: all segments are kept.
         retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
-            segment is started, the oldest segments are removed if their files were last changed
-            longer ago than this. If the time of a file's last change is in the future, that segment
-            and all later ones are kept. Default: `None`: all segments are kept.
+            segment is started, the oldest segments are removed as long as their files were last
+            changed longer ago than this. If the time of a file's last change is in the future, that
+            segment and all later ones are kept. Default: `None`: all segments are kept.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
             decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
@@ -1036,8 +1040,8 @@ class Writer:
         For a new file, this also makes its directory entry durable.
 
         Raises:
-            OSError: The records may not be on the disk. A failed sync cannot be repeated, so the
-                writer stays unusable.
+            OSError: The records may not have reached the disk. A failed sync cannot be repeated, so
+                the writer stays unusable.
             io.UnsupportedOperation: The sink has no file descriptor.
             ClosedError: The writer is closed.
 
@@ -1059,7 +1063,7 @@ class Writer:
         Raises:
             OSError: The segment cannot be created, in which case the writer stays usable, or a
                 write or a sync failed, as for `sync`.
-            io.UnsupportedOperation: The log is not in segments.
+            io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
 
         >>> with cordwood.open("orders", "a", segment_len=64 << 20) as writer:
@@ -1074,7 +1078,7 @@ class Writer:
         The last segment is never removed.
 
         Other threads can append during this call. After a crash, some of these segments may still
-        exist, but the remaining segments have no gap.
+        exist, but there is no gap between the remaining segments.
 
         Args:
             offset: A log offset, in bytes. Records at or after this offset are kept.
@@ -1086,7 +1090,7 @@ class Writer:
             OSError: A segment cannot be removed, in which case the writer stays usable, or a sync
                 failed, as for `sync`.
             OverflowError: `offset` is negative.
-            io.UnsupportedOperation: The log is not in segments.
+            io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
 
         >>> with cordwood.open("orders", "a", segment_len=64 << 20) as writer:
@@ -1137,7 +1141,7 @@ class Writer:
     def discarded_tail(self) -> SkippedRegion | None:
         """The region after the last complete record when the log was opened with `"a"`, or `None`.
 
-        `on_torn_tail` decides whether the region was cut off or kept.
+        `on_torn_tail` determines whether the region was cut off or kept.
         """
     @property
     def dialect(self) -> DialectName:
@@ -1164,7 +1168,7 @@ class Writer:
         If the sink is an object, it is flushed but not closed.
 
         Raises:
-            OSError: A write or a sync failed. The writer is closed anyway.
+            OSError: A write or a sync failed. The writer is closed even if this raises.
 
         >>> writer = cordwood.open("example.log", "w")
         >>> writer.append(b"one")
@@ -1198,7 +1202,7 @@ class WriteBatchReader:
 
     Args:
         dialect: The dialect of the log, or `None`. If both RocksDB and Pebble use the dialect, the
-            batches show which engine wrote the log.
+            batches reveal which engine wrote the log.
     """
 
     def __new__(cls, dialect: str | None, /) -> Self: ...
@@ -1233,8 +1237,8 @@ def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object,
         offset: The offset of the field in the record, in bytes.
 
     Returns:
-        The name of the field's kind, its tag, its value, and the offset after the field. `None` at
-        the end of the record.
+        The name of the field's kind, its tag, its value, and the offset after the field. The result
+        is `None` at the end of the record.
 
     Raises:
         PayloadError: The bytes at the offset are not a field.
@@ -1289,28 +1293,29 @@ class VersionState:
             record: `bytes` or any other buffer.
 
         Raises:
-            PayloadError: The record is not a version edit. In this case, the state is unchanged.
+            PayloadError: The record is not a version edit. After this error, the state is
+                unchanged.
             TypeError: `record` is not bytes-like.
         """
     def numbers(self) -> tuple[dict[str, int], dict[int, int], dict[int, int], bool]:
-        """Returns the numbers that the edits state.
+        """Returns the numbers that the edits contain.
 
         Returns:
-            A tuple of four items. The first is the last value of each numeric field, by the name of
-            the field. The second is the smallest log number that each column family still needs.
-            The third is the synced length in bytes of each log that RocksDB tracks. The fourth is
-            whether LevelDB knows all fields.
+            A tuple of four items. The first item is the last value of each numeric field, by field
+            name. The second item is the smallest log number that each column family still needs.
+            The third item is the synced length in bytes of each log that RocksDB tracks. The fourth
+            item says whether LevelDB knows all fields.
         """
     def tables(self) -> list[tuple[int, bytes | None, dict[str, Any]]]:
         """Returns the tables, sorted by column family, level and number.
 
         Returns:
-            For each table, the number of its column family, the name of the family if the MANIFEST
-            states it, and the parts of the table by name.
+            For each table, the number of its column family, the family's name if the MANIFEST
+            contains the name, and the parts of the table by name.
         """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:
-    """Decodes a whole version edit to check it, and returns its record.
+    """Checks a version edit by decoding the whole edit, and returns its record.
 
     Args:
         record: `bytes` or any other buffer.
@@ -1368,11 +1373,11 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Results[Report]:
-    """Reads a log to its end, and reports its contents and its damage.
+    """Reads a log to its end, and reports on its contents and its damage.
 
-    Damage is not an error for this function. The log is read under the policy `"salvage"`, so the
-    report covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the
-    number of records that LevelDB and the policy `"skip"` would drop.
+    This function does not treat damage as an error. The log is read under the policy `"salvage"`,
+    so the report covers only the damage itself, not the rest of the block. `Report.salvaged_count`
+    is the number of records that LevelDB and the policy `"skip"` would drop.
 
     If damage is found in a log with a log number, the log is read a second time, provided that the
     source can seek. The report then describes the second reading. This matters while RocksDB or
@@ -1461,25 +1466,25 @@ def salvage(
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
     The source is not changed. The new log is written under a temporary name in the directory of
-    `destination`, then synced, and finally renamed. A file with the final name is therefore
+    `destination`, then synced, and finally renamed. A file that has the final name is therefore
     complete. If the source is a path, the new log has the permissions of the source, as with `cp`.
     After a failure, the unfinished log is removed.
 
     Args:
         source: As for `Reader`. You can also pass many logs, as for `verify`, but not splits.
-        destination: The path of the new log, which must not exist. For many logs, this is a
-            directory, which is created if it does not exist. Each new log then has the same path
-            within this directory as the old log has below the directory or pattern in `source`. The
-            new log has the dialect, the log number and the engine metadata of the source. RocksDB
-            and Pebble take the log number from the name of the file.
+        destination: The path of the new log, which must not exist. For many logs, `destination` is
+            a directory, which is created if it does not exist. Each new log then keeps the path
+            that the old log has relative to the directory or pattern in `source`. The new log has
+            the dialect, the log number and the engine metadata of the source. RocksDB and Pebble
+            take the log number from the name of the file.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        repair_bit_flips: Also write each record whose damage one flipped bit can explain, with that
-            bit flipped back. The report's `repaired_count` is the number of these records, and its
-            `repaired` lists the repaired fragments. If only one bit was flipped, the checksum of a
-            repaired record confirms its contents. Default: `False`.
+        repair_bit_flips: Also write each record whose damage a single flipped bit can explain, with
+            this bit flipped back. The report's `repaired_count` is the number of these records, and
+            its `repaired` lists the repaired fragments. If only one bit was flipped, the checksum
+            of a repaired record confirms its contents. Default: `False`.
         storage_options: As for `Reader`. Default: `None`.
         progress: As for `verify`. Default: `None`.
 
@@ -1488,12 +1493,12 @@ def salvage(
 
     Raises:
         DialectError: `source` is not a log.
-        FileExistsError: A file already exists at `destination`. That file is not changed.
+        FileExistsError: A file already exists at `destination`. The existing file is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, `destination`
             has the name of a segment, or the number in its name differs from the number in the
             records.
-        OtherLogError: All of `source` belongs to a log with a number other than the one in its name
-            or in `log_number`. No log is written.
+        OtherLogError: All of `source` belongs to another log, whose number is not the number in the
+            file's name or in `log_number`. No new log is written.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
@@ -1559,7 +1564,7 @@ class Scan:
         """Whether no damage has been found in any source.
 
         Only regions of severity `"corruption"` count as damage. If the table has been read several
-        times, only the read that started last counts.
+        times, only the most recently started read counts.
         """
 
     @property
@@ -1572,7 +1577,7 @@ class Scan:
 
 @final
 class RecordIndex:
-    """Reads the records of logs by index. `cordwood.index` returns this class.
+    """Reads the records of logs by index. `cordwood.index` creates an index.
 
     `index[i]` is a record. Indices start at 0, and negative indices count from the end.
     `index[i:j]` is a list of records. Any number of threads can use an index at the same time, and
@@ -1588,13 +1593,13 @@ class RecordIndex:
     @overload
     def __getitem__(self, index: slice, /) -> list[bytes]: ...
     def read(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Returns many records. This is faster than one call for each record.
+        """Returns many records, which is faster than one call for each record.
 
         Records that are near each other are read together.
 
         Args:
-            indices: The indices of the records, in any order. Indices may be negative and may
-                repeat.
+            indices: The indices of the records, in any order. Indices may be negative, and the same
+                index may occur more than once.
 
         Returns:
             The records, in the order of `indices`.
@@ -1617,7 +1622,7 @@ class RecordIndex:
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
         """Does the same as `read`. PyTorch and other data loaders call this method to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
-        """Returns the log and the offset of a record. This reads the record.
+        """Returns the log and the offset of a record. This call reads the record.
 
         Args:
             index: The index of the record, which may be negative.
@@ -1657,11 +1662,11 @@ def index(
 ) -> RecordIndex:
     """Indexes the records of one or more logs, so that you can read each record by its number.
 
-    The logs are read once. The index takes 8 bytes of memory for every 16 records, plus 8 bytes for
-    each record near damage. Files are opened when they are needed. At most 64 files stay open, and
-    each takes 264 KiB of memory. To return a record, the index reads and checks the group of 16
-    records that contains the record. In a packed log, it reads and checks a block of 32 KiB or
-    more.
+    Creating the index reads each log once. The index takes 8 bytes of memory for every 16 records,
+    plus 8 bytes for each record near damage. Files are opened when they are needed. At most 64
+    files stay open, and each takes 264 KiB of memory. To return a record, the index reads and
+    checks the group of 16 records that contains the record. In a packed log, the index reads and
+    checks a block of 32 KiB or more.
 
     If you read all records in order, a `Reader` is faster.
 
@@ -1683,7 +1688,7 @@ def index(
         CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.
         DialectError: A file is not a log.
         OSError: A file cannot be opened or read, or is not a regular file.
-        TypeError: A source is none of the above.
+        TypeError: A source has an unsupported type.
         ValueError: A source is a URL, or an option has an invalid value.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1747,8 +1752,8 @@ def scan(
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
     KiB. Only one batch is in memory at a time, unless the consumer keeps the batches. Before a
-    consumer reads the table, the only files opened are those in directories, to determine which of
-    them are logs.
+    consumer reads the table, only files in directories are opened, to determine which of these
+    files are logs.
 
     If reading fails, the consumer raises its own exception with cordwood's message. After an error,
     a stream returns no more batches.
@@ -1774,7 +1779,7 @@ def scan(
             `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
             sources are read in one thread. Entities, JSON and W&B histories are decoded in up to
             two threads. If the columns can differ from log to log, all sources are first read once
-            to determine the columns. A record with any other content is an error, which is a
+            to determine the columns. A record with any other content raises an error, which is a
             `PayloadError` if it occurs during this first read. Under a policy other than `"raise"`,
             such a record is left out, and `DecodedScan.left_out` lists it. Logs in directories are
             left out if their first record is of another kind, as in `convert`. Default: `None`: the
@@ -1796,13 +1801,13 @@ def scan(
 
     Returns:
         A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
-        `DecodedScan`, which has both methods too.
+        `DecodedScan`, which also has both methods.
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
         OSError: A directory, or a file in a directory, cannot be read.
         OverflowError: An integer is negative or too large for its option.
-        TypeError: A source is none of the above, or is a text file.
+        TypeError: A source has an unsupported type, or is a text file.
         ValueError: An option has an invalid value, or a column is unknown or named twice.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1831,10 +1836,11 @@ def pack(
     There is one exception: if the file consists of whole blocks, zeros that fill up the block of
     the last record are treated as padding and left out.
 
-    This function also unpacks a log. Copy a packed log to the dialect of the original log to get
-    the same records back. If the original consisted of whole records only, the bytes are the same
-    too. Logs that could not be restored are refused: logs with a log number, with compression of
-    each record or with engine metadata, `"wandb_old"` logs, and versions 0 and 1 of `"swanlab"`.
+    This function also unpacks a log. To get the same records back, copy a packed log to the dialect
+    of the original log. If the original consisted only of whole records, the unpacked log also has
+    the same bytes as the original. Logs that could not be restored are refused: logs with a log
+    number, with compression of each record or with engine metadata, `"wandb_old"` logs, and
+    versions 0 and 1 of `"swanlab"`.
 
     The source is not changed. The new log is written in the same way as by `salvage`: a file with
     the final name is complete and on the disk. Only cordwood can read a packed log, so never pack a
@@ -1857,13 +1863,13 @@ def pack(
 
     Raises:
         CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
-            than padding. No log is written.
+            than padding. No new log is written.
         DialectError: `source` is not a log, or is a log that could not be restored from the new
             log.
-        FileExistsError: A file already exists at `destination`. That file is not changed.
+        FileExistsError: A file already exists at `destination`. The existing file is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, or
             `destination` has the name of a segment.
-        RecordTooLargeError: A record is longer than `record_len_max`. No log is written.
+        RecordTooLargeError: A record is longer than `record_len_max`. No new log is written.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
 
@@ -1929,7 +1935,7 @@ def stat(
 ) -> Results[Stat]:
     """Reads a log to its end, and counts its contents.
 
-    Damage is not an error for this function. Damage is handled as in `verify`.
+    This function does not treat damage as an error. Damage is handled as in `verify`.
 
     Args:
         source: As for `verify`.
@@ -1971,10 +1977,10 @@ def detect(source: Source, /) -> LogFormat | None:
 
     Returns:
         A `LogFormat` with the dialect, the log number and the compression. For dialects with log
-        numbers, the log number is the number in the name of the file, or else the number in the
-        first fragment. The result is `None` if the format cannot be detected, because the file is
-        empty or its start contains no complete fragment with a valid checksum. `Reader` then reads
-        the file as `"leveldb"`.
+        numbers, the log number is the number in the file's name, or else the number in the first
+        fragment. The result is `None` if the format cannot be detected, because the file is empty
+        or its start contains no complete fragment with a valid checksum. `Reader` then reads the
+        file as `"leveldb"`.
 
     Raises:
         DialectError: The source is not a log.
@@ -2057,15 +2063,15 @@ def start_at(
     """
 
 def is_log_name(path: str | PathLike[str], /) -> bool:
-    """Checks whether a file has a name that logs or copies of logs have."""
+    """Checks whether a file is named like a log or a copy of a log."""
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
-    """Returns the CRC-32C of some bytes.
+    """Computes the CRC-32C of a buffer.
 
     Args:
         data: `bytes` or any other buffer.
-        crc: The CRC-32C of the bytes before `data`. The result then covers those bytes as well.
-            Default: 0, the CRC-32C of an empty buffer.
+        crc: The CRC-32C of the bytes before `data`. The result then also covers the bytes before
+            `data`. Default: 0, the CRC-32C of an empty buffer.
 
     Returns:
         An unsigned 32-bit integer.
@@ -2087,7 +2093,7 @@ def mask_crc(crc: int, /) -> int:
         crc: The CRC-32C, an unsigned 32-bit integer.
 
     Returns:
-        The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
+        The checksum as stored in the header of a fragment, an unsigned 32-bit integer.
 
     Raises:
         OverflowError: `crc` is not an unsigned 32-bit integer.
@@ -2100,7 +2106,7 @@ def unmask_crc(masked: int, /) -> int:
     """Reverses `mask_crc`.
 
     Args:
-        masked: The checksum as the header of a fragment stores it, an unsigned 32-bit integer.
+        masked: The checksum as stored in the header of a fragment, an unsigned 32-bit integer.
 
     Returns:
         The CRC-32C, an unsigned 32-bit integer.
@@ -2133,9 +2139,9 @@ class Table:
     """Turns the records of logs into a table.
 
     The columns are either known or learned. A table that learns its columns is opened once the
-    first records have shown some columns. From then on, the table also writes its rows. If a later
-    row needs another column, the table stops writing. The table then only learns from this row and
-    all later rows. In that case, you must make another table with all columns.
+    first records have revealed some columns. From then on, the table also writes its rows. If a
+    later row needs another column, the table stops writing. The table then only learns from this
+    row and all later rows. In that case, you must create another table with all columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -2149,14 +2155,15 @@ class Table:
         opens_early: Whether a table that learns its columns is opened with the columns of the first
             records.
         bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
-            `"utf-8"`, a row whose bytes are not UTF-8 is a fault.
+            `"utf-8"`, a row whose bytes are not UTF-8 counts as a fault.
         escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would read it as a
             formula.
         column_count_max: The maximum number of columns, including fields inside columns.
         field_count_max: The maximum number of fields in a column.
-        level_count_max: The maximum number of levels of lists and structures in a column.
+        level_count_max: The maximum nesting depth of lists and structures in a column.
         row_count_max: The maximum number of rows in an Arrow batch.
-        cell_count_max: The maximum number of cells in an Arrow batch. A single row may have more.
+        cell_count_max: The maximum number of cells in an Arrow batch. A single row may have more
+            cells.
     """
     def __new__(
         cls,
@@ -2191,7 +2198,8 @@ class Table:
             first: The names and texts of the cells that each row of the log starts with.
             dialect: The dialect of the log, if it is known.
             families: The names of the log's column families, by number.
-            is_run: Whether to treat the log as a run of Weights & Biases even if it has no record.
+            is_run: Whether to treat the log as a Weights & Biases run even if the log has no
+                records.
             has_salvaged: Whether rows that contain the offset of their record also say whether the
                 record is salvaged.
         """
@@ -2204,28 +2212,28 @@ class Table:
             source: A `RecordBatch`, or a list of `Record`.
             start: The index of the first record to take.
             only: The indices of the records to take, in ascending order, or `None` for all records.
-                If indices are given, `start` is a position in this list.
+                If indices are given, `start` is a position in the list of indices.
 
         Returns:
-            A tuple of four items. The first is the index of the record to continue with. The second
-            is the output, which is `bytes`. For Arrow, the output is the indices of the columns
-            that have values, the number of rows, and capsules of the Arrow C data interface. The
-            third is the list of faults. Each fault has the index of a record, the missing part
-            (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`. The fourth is the
-            number of faults that are not in the list.
+            A tuple of four items. The first item is the index of the record to continue with. The
+            second item is the output, which is `bytes`. For Arrow, the output consists of the
+            indices of the columns that have values, the number of rows, and capsules of the Arrow C
+            data interface. The third item is the list of faults. Each fault has the index of a
+            record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`), and a
+            `PayloadError`. The fourth item is the number of faults that are not in the list.
 
         Raises:
             MemoryError: There is not enough memory.
             TooManyColumnsError: There are too many columns.
-            HasFirstError: A row has a column with the name of a cell at the start of each row.
+            HasFirstError: A row has a column with the same name as a cell at the start of each row.
             MisfitError: A value does not fit its column, or has no column.
         """
     def take_rest(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows that are only complete at the end of a log.
 
         Returns:
-            A tuple of four items. The first is whether all such rows have been taken. The other
-            items are as for `take`. If rows are left, call this again.
+            A tuple of four items. The first item says whether all such rows have been taken. The
+            other items are as for `take`. If rows are left, call this method again.
         """
     def take_held(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows that the table holds back until all logs have been read.
@@ -2258,7 +2266,7 @@ class Table:
     def is_open(self) -> bool:
         """Whether the table writes its rows.
 
-        If this is false at the end, you must make another table with all columns.
+        If this is false at the end, you must create another table with all columns.
         """
     def only_learn(self) -> None:
         """Stops writing rows.
@@ -2273,7 +2281,7 @@ class Table:
         """Whether the table has reached its maximum number of rows."""
     @property
     def missing(self) -> tuple[list[str], list[str]]:
-        """Returns the wanted columns that no row had, and the columns that rows had."""
+        """Returns the wanted columns that no row contained, and the columns that rows contained."""
 
 @final
 class RecordDecoder:
@@ -2291,7 +2299,7 @@ class RecordDecoder:
         Args:
             record: `bytes` or any other buffer.
             errors: The list to which the errors of unreadable values are appended. The row then
-                omits these values. If this is `None`, the first error is raised.
+                omits the unreadable values. If `errors` is `None`, the first error is raised.
 
         Returns:
             The values by name, or `None` if the record has no row.
@@ -2355,9 +2363,9 @@ def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[
         source: A `RecordBatch`, or a list of `Record`.
 
     Returns:
-        A pair. The first item has each kind of entity with the indices of the records of this kind.
-        The second item has the indices of the unreadable records. The kind of an entity without a
-        key is `None`.
+        A pair. The first item lists each kind of entity with the indices of its records. The second
+        item lists the indices of the unreadable records. The kind of an entity without a key is
+        `None`.
     """
 
 @final
@@ -2373,14 +2381,14 @@ class Fragments:
 
         Returns:
             A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
-            and the number of fragments. At the end of the log, `None`.
+            and the number of fragments. The result is `None` at the end of the log.
         """
     @property
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
         """Returns the findings so far.
 
         The result is a tuple: the dialect, the log number, the compression, the number of the other
-        log if this whole log belongs to another log, and the number of records that start after
+        log if the whole file belongs to another log, and the number of records that start after
         damage in the same block.
         """
 
@@ -2393,12 +2401,12 @@ def fragments(
 ) -> Fragments:
     """Lists every fragment and every gap of a log.
 
-    Each fragment or gap that is not part of a returned record has a reason.
+    Each fragment or gap that a reader skips has the reason why.
 
     The fragments and gaps together cover the file. Each fragment or gap starts where the previous
-    one ends, and none crosses the end of a block. Damage is not an error for this function. The
-    list matches the records and regions of `Reader` under the policy `"salvage"`: each fragment in
-    a skipped region has the reason of that region. Memory use does not grow with the log.
+    one ends, and never crosses the end of a block. This function does not treat damage as an error.
+    The list matches the records and regions of `Reader` under the policy `"salvage"`: each fragment
+    in a skipped region has that region's reason. Memory use does not grow with the log.
 
     Args:
         source: As for `Reader`, but it must be possible to read the source twice. Pass the path of
@@ -2412,7 +2420,7 @@ def fragments(
         An iterator of `Fragment`.
 
     Raises:
-        DialectError: The source is not a log. The first step of the iterator raises this.
+        DialectError: The source is not a log. The first step of the iterator raises this error.
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
         OverflowError: An integer is negative or too large for its option.
@@ -2429,10 +2437,10 @@ def fragments(
     """
 
 def leave_out_salvaged(reader: Reader, /) -> None:
-    """Makes a reader with the policy `"salvage"` leave out the records that it would mark.
+    """Makes a reader with the policy `"salvage"` leave out the records it would mark as salvaged.
 
     The reader then returns the same records as with the policy `"skip"`. Call this before the first
-    record is read. Do not use it with `record_batches` in threads.
+    record is read. Do not combine this with `record_batches` in several threads.
 
     Args:
         reader: The reader.
@@ -2471,14 +2479,14 @@ def restored_index(
     """
 
 def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
-    """Describes the reason of a skipped region in words.
+    """Describes in words why a region was skipped.
 
     `SkippedRegion.description` returns this text.
 
     Args:
         reason: The reason.
-        region: The region. The attributes of the region are the details of the reason. Attributes
-            that do not apply to this reason are ignored.
+        region: The region. The region's attributes give the details of why it was skipped.
+            Attributes that do not apply to this reason are ignored.
 
     Returns:
         The text.
