@@ -245,7 +245,7 @@ class _Directory:
         return [name for name in self.names if pattern.fullmatch(name)]
 
     def database(self, damaged: Collection[str]) -> Database | None:
-        """Returns the database, or `None` if there is none or NetEase has encrypted it."""
+        """Returns the database. `None` if no database exists, or if NetEase has encrypted it."""
         if not self._is_database():
             return None
         database = self._judged()

@@ -1,4 +1,4 @@
-"""Determines what a picture of a log shows: cells of equal length that represent bytes, and damaged regions."""
+"""Computes the contents of a picture: the cells, each of which represents equally many bytes, and the damage."""
 
 from __future__ import annotations
 
