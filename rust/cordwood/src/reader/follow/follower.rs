@@ -411,9 +411,6 @@ impl Follower {
             return Ok(Reported::Record(span));
         }
         self.unreported.is_probing = false;
-        if matches!(self.state, State::Identifying) {
-            self.identify(false)?;
-        }
         let reported = self.next();
         trace!("follow: {reported:?}; {:?}", self.state);
         match reported {
@@ -440,6 +437,7 @@ impl Follower {
 
     fn next(&mut self) -> Result<Reported, Error> {
         loop {
+            self.identify_again(false)?;
             let reported = match self.state {
                 State::Identifying | State::Reading => self.next_event()?,
                 State::DamagedRest(rest) => self.rest_of_block(rest)?,
@@ -512,6 +510,9 @@ impl Follower {
                         (step, rest) = self.step_over();
                     }
                 }
+            }
+            if matches!(step, Step::Record(_) | Step::Skipped(_)) && self.identify_again(false)? {
+                return Ok(None);
             }
             match step {
                 Step::End(_) if let Some(next) = self.file.directory.as_ref().and_then(|directory| directory.next) => {
@@ -610,9 +611,6 @@ impl Follower {
             self.state = State::Identifying;
         }
         self.restart_in(self.format);
-        if matches!(self.state, State::Identifying) {
-            self.identify(false)?;
-        }
         Ok(None)
     }
 
@@ -746,12 +744,8 @@ impl Follower {
     /// file, first determines the format of the log from the existing bytes, as a reader of the
     /// whole file would. Returns `None` if this call has determined the format.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Error> {
-        if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
-            self.identify(true)?;
-            if self.is_reading() {
-                self.restart_in(self.format);
-                return Ok(None);
-            }
+        if status.is_rotated && reason != WaitReason::Suspect && self.identify_again(true)? {
+            return Ok(None);
         }
         Ok(Some(self.not_yet(reason, status)))
     }
@@ -847,5 +841,44 @@ fn part(region: SkippedRegion, start: u64, end: u64) -> SkippedRegion {
         end,
         leveldb_len: region.leveldb_len.map(|_| end - start),
         ..region
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::encode::Encoder;
+
+    #[test]
+    fn a_log_may_be_written_after_its_start_was_read_to_detect_the_dialect() {
+        let mut encoder = Encoder::with_format(0, Dialect::PACKED).expect("a packed log");
+        let mut log = Vec::new();
+        // The second block proves that nothing more will be written to the first block.
+        let data = [b'x'; 40_000];
+        encoder.encode(&data, &mut log);
+        encoder.finish(&mut log);
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("live.log");
+        fs::write(&path, b"").expect("room");
+        let mut follower = Follower::open(&path).expect("a file");
+
+        // The steps of a poll, with a write after the first step.
+        assert!(!follower.identify_again(false).expect("an empty file"));
+        fs::write(&path, &log).expect("room");
+        let event = follower.next_event().expect("the mark");
+        assert!(event.is_none(), "{event:?}");
+        assert_eq!(follower.format().dialect, Dialect::PACKED);
+        let mark = follower.poll().expect("the mark");
+        assert!(
+            matches!(mark, Poll::Skipped(region) if region.reason.severity() != Severity::Corruption),
+            "{mark:?}"
+        );
+        let record = follower.poll().expect("a record");
+        assert!(
+            matches!(record, Poll::Record(record) if record.data == data),
+            "{record:?}"
+        );
     }
 }

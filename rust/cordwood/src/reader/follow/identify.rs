@@ -70,15 +70,31 @@ impl Follower {
                 self.set_format(before.unwrap_or(LogFormat::unknown()))?;
                 self.state = State::Reading;
             }
-            _ if is_undetected && self.position <= origin => {
-                if let Some(dialect) = shown_dialect(&head) {
-                    let number = named.log_number.or_else(|| log_number_of(&path));
-                    self.set_format(named.format(dialect).numbered(number))?;
-                }
+            _ if is_undetected
+                && self.position <= origin
+                && let Some(dialect) = shown_dialect(&head) =>
+            {
+                let number = named.log_number.or_else(|| log_number_of(&path));
+                self.set_format(named.format(dialect).numbered(number))?;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Tries again to determine the format, before the follower reports an event or a rotation. The
+    /// file may have been written after [`identify`](Self::identify) was last called. Returns
+    /// whether the log must be reread, because its format is known now or has changed.
+    pub(super) fn identify_again(&mut self, is_last: bool) -> Result<bool, Error> {
+        let before = self.format;
+        if matches!(self.state, State::Identifying) {
+            self.identify(is_last)?;
+            if matches!(self.state, State::Reading) || self.format != before {
+                self.restart_in(self.format);
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Switches to `format`, and rereads the bytes after the last reported event.
