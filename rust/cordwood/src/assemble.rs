@@ -1,4 +1,4 @@
-//! Assembles fragments into records and containers, with a state machine over FULL, FIRST, MIDDLE
+//! Assembles fragments into records and containers, using a state machine over FULL, FIRST, MIDDLE
 //! and LAST.
 //!
 //! Source: LevelDB `db/log_reader.cc`, `ReadRecord`; `docs/format/reading.md`, "Fragments into
@@ -21,8 +21,8 @@ pub(crate) struct Part<'a> {
     /// File offset after the payload.
     pub(crate) end: u64,
     pub(crate) payload: &'a [u8],
-    /// Whether the fragment is part of a container. A fragment of a record never continues a
-    /// container, and a fragment of a container never continues a record.
+    /// Whether the fragment is part of a container. Record fragments never continue a container,
+    /// and container fragments never continue a record.
     pub(crate) is_container: bool,
 }
 
@@ -38,9 +38,9 @@ pub(crate) enum Pushed {
     /// The fragment starts or continues a record.
     Pending,
     /// The fragment completes the record that started at `start`. If `is_joined`, the data is in
-    /// [`Assembler::joined`]. Otherwise, the data is the fragment's own payload.
+    /// [`Assembler::joined`]. Otherwise, it is the fragment's own payload.
     Record { start: u64, is_joined: bool },
-    /// The fragment is abandoned, together with the pending record.
+    /// The fragment is abandoned, along with the pending record.
     Skipped(SkippedRegion),
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Interruption {
     NewRecord,
     /// A skipped region.
     Damage,
-    /// The end of the file, whether or not the file ends in a torn tail.
+    /// The end of the file, with or without a torn tail.
     EndOfFile,
 }
 
@@ -60,27 +60,27 @@ enum State {
     /// No record is pending.
     #[default]
     Idle,
-    /// A FIRST fragment and any MIDDLE fragments of a record have been read. The payloads of these
-    /// fragments, if kept, are in `joined` or in the window.
+    /// A record's FIRST fragment and any MIDDLE fragments have been read. Their payloads, if kept,
+    /// are in `joined` or in the window.
     InRecord { start: u64, end: u64 },
-    /// A record was refused as too large. Some of the record's remaining fragments may have been
-    /// read, but they are not kept.
+    /// A record was refused as too large. Some of its remaining fragments may have been read, but
+    /// aren't kept.
     InTooLarge { start: u64, end: u64 },
 }
 
-/// The maximum length, in bytes, of record data that is left in the window for the caller to copy.
-/// A reader reads this many bytes at once. Longer data would already have left the processor's
-/// cache when it is copied.
+/// The maximum length, in bytes, of record data left in the window for the caller to copy. A reader
+/// reads this many bytes at once, and longer data would already have left the processor's cache by
+/// the time it is copied.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
-/// The maximum lengths of data that a decoder accepts, in bytes. There are two limits, so that a
-/// reader can lift one and keep the other.
+/// The maximum lengths of data that a decoder accepts, in bytes. They are separate so that a reader
+/// can lift one and keep the other.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     /// The limit for a record.
     pub(crate) record_len_max: u64,
-    /// The `record_len_max` that applies to a compressed frame and to a container. This limit
-    /// bounds decompression, even if the caller does not use the data.
+    /// The `record_len_max` for compressed frames and for containers. It bounds decompression even
+    /// if the caller doesn't use the data.
     pub(crate) frame_len_max: u64,
 }
 
@@ -88,25 +88,23 @@ pub(crate) struct Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     state: State,
-    /// Whether the pending record, or the last record that had several fragments, is a container.
-    /// The payloads of a container are always joined, because a container is read even if its
-    /// records are not needed.
+    /// Whether the pending record, or the last multi-fragment record, is a container. A container's
+    /// payloads are always joined, because it is read even if its records are not needed.
     is_container: bool,
-    /// Whether to keep the payloads that are joined from now on. If false, only the lengths of the
-    /// payloads are added up.
+    /// Whether to keep the payloads joined from now on. If false, only their lengths are added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
-    /// Whether later records are left in the window if the window contains all their payloads. The
-    /// payloads of such records can be [joined](Self::join) at any time before the window changes.
+    /// Whether to leave later records in the window if it contains all their payloads. These
+    /// payloads can be [joined](Self::join) at any time before the window changes.
     pub(crate) leaves: bool,
     /// Whether the window contains all payloads of the pending record, or of the last record. If
     /// true, no part of the record is in `joined`.
     is_in_window: bool,
-    /// The number of bytes in the record's payloads, whether or not they are kept.
+    /// The total length of the record's payloads in bytes, whether or not they are kept.
     joined_len: u64,
-    /// The number of fragments of the record.
+    /// The number of fragments in the record.
     joined_count: u64,
-    /// The number of bytes in the headers of the record.
+    /// The total length of the record's headers in bytes.
     joined_header_len: u64,
     limits: Limits,
 }
@@ -120,14 +118,14 @@ impl Assembler {
         }
     }
 
-    /// Checks whether the payloads of the pending record, or of the last record that had several
-    /// fragments, are in the window and not in [`joined`](Self::joined).
+    /// Checks whether the payloads of the pending record, or of the last multi-fragment record, are
+    /// in the window and not in [`joined`](Self::joined).
     pub(crate) fn is_in_window(&self) -> bool {
         self.is_in_window
     }
 
-    /// Joins the payloads that are in the window and makes room for `more_len` bytes after them.
-    /// `payloads` yields the payloads. If there is not enough memory, the state does not change.
+    /// Joins the window's payloads, which `payloads` yields, and makes room for `more_len` bytes
+    /// after them. If there isn't enough memory, the state does not change.
     pub(crate) fn join<'a>(
         &mut self,
         payloads: impl Iterator<Item = &'a [u8]>,
@@ -142,8 +140,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// If the payloads of the pending record are in the window, returns the file offsets from the
-    /// start of the record to the end of its latest fragment.
+    /// If the pending record's payloads are in the window, returns the file offsets from the start
+    /// of the record to the end of its latest fragment.
     pub(crate) fn pending_in_window(&self) -> Option<Range<u64>> {
         match self.state {
             State::InRecord { start, end } if self.is_in_window => Some(start..end),
@@ -151,15 +149,15 @@ impl Assembler {
         }
     }
 
-    /// Like [`pending_in_window`](Self::pending_in_window), but returns the file offsets only if
-    /// another payload of `payload_len` bytes would make the record too long to be left in the
-    /// window.
+    /// Like [`pending_in_window`](Self::pending_in_window), but only if another payload of
+    /// `payload_len` bytes would make the record too long to be left in the window.
     pub(crate) fn outgrows_window(&self, payload_len: usize) -> Option<Range<u64>> {
         self.pending_in_window()
             .filter(|_| self.joined_len + payload_len as u64 > IN_WINDOW_MAX)
     }
 
-    /// If some bytes of a pending record were not kept, abandons the record and returns its start.
+    /// If some of a pending record's bytes were not kept, abandons the record and returns its
+    /// start.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
             State::InRecord { start, .. } if !self.is_in_window && self.joined.len() as u64 != self.joined_len => {
@@ -170,7 +168,7 @@ impl Assembler {
         }
     }
 
-    /// Checks whether the payloads of the pending record are kept.
+    /// Checks whether the pending record's payloads are kept.
     fn keeps_pending(&self) -> bool {
         self.keeps || self.is_container
     }
@@ -191,8 +189,7 @@ impl Assembler {
         self.is_idle() || self.is_container == is_container
     }
 
-    /// Checks whether the pending record, or the last record that had several fragments, is a
-    /// container.
+    /// Checks whether the pending record, or the last multi-fragment record, is a container.
     pub(crate) fn is_container(&self) -> bool {
         self.is_container
     }
@@ -212,50 +209,49 @@ impl Assembler {
         self.state == State::Idle
     }
 
-    /// Checks whether a record is pending, which means that its first fragments have been read.
+    /// Checks whether a record is pending, meaning that its first fragments have been read.
     pub(crate) fn has_parts(&self) -> bool {
         matches!(self.state, State::InRecord { .. })
     }
 
-    /// Checks whether a record was refused as too large but has not been read to its end.
+    /// Checks whether a record was refused as too large but not yet read to its end.
     pub(crate) fn is_in_too_large(&self) -> bool {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Makes the assembler expect the rest of a record that was refused as too large. The rest
-    /// starts at the file offset `start`.
+    /// Makes the assembler expect, at the file offset `start`, the rest of a record that was
+    /// refused as too large.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };
     }
 
-    /// Returns the data of the last record that had several fragments. The data must have been
-    /// kept, and is available until the next fragment is pushed.
+    /// Returns the data of the last multi-fragment record. The data must have been kept, and is
+    /// available until the next fragment is pushed.
     pub(crate) fn joined(&self) -> &[u8] {
         debug_assert!(!self.is_in_window);
         debug_assert_eq!(self.joined.len() as u64, self.joined_len);
         &self.joined
     }
 
-    /// Returns the length of the data of the last record that had several fragments, even if the
-    /// data was not kept.
+    /// Returns the data length of the last multi-fragment record, even if the data was not kept.
     pub(crate) fn joined_len(&self) -> u64 {
         self.joined_len
     }
 
-    /// Returns the number of fragments of the last record that had several fragments. The number is
-    /// available until the next fragment is pushed.
+    /// Returns the number of fragments in the last multi-fragment record. Available until the next
+    /// fragment is pushed.
     pub(crate) fn joined_count(&self) -> u64 {
         self.joined_count
     }
 
-    /// Returns the number of bytes in the headers of the last record that had several fragments.
-    /// The number is available until the next fragment is pushed.
+    /// Returns the total length of the last multi-fragment record's headers in bytes. Available
+    /// until the next fragment is pushed.
     pub(crate) fn joined_header_len(&self) -> u64 {
         self.joined_header_len
     }
 
-    /// Abandons the pending record, if there is one, because the next event interrupts it. Call
-    /// this before every event except MIDDLE and LAST fragments.
+    /// Abandons the pending record, if any, because the next event interrupts it. Call this before
+    /// every event other than a MIDDLE or LAST fragment.
     pub(crate) fn abandon(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
         let state = std::mem::replace(&mut self.state, State::Idle);
         let len = Some(self.joined_len);
@@ -276,8 +272,8 @@ impl Assembler {
         }
     }
 
-    /// Reserves room for a fragment of a record or a container that will be kept outside the
-    /// window. If there is not enough memory, the state does not change.
+    /// Reserves room for a record or container fragment that will be kept outside the window. If
+    /// there isn't enough memory, the state does not change.
     #[inline]
     pub(crate) fn reserve(
         &mut self,
@@ -303,8 +299,8 @@ impl Assembler {
         try_reserve(&mut self.joined, payload_len)
     }
 
-    /// Adds the next fragment. No record may be pending, unless the fragment is a MIDDLE or LAST
-    /// fragment that [continues](Self::is_continued_by) the record.
+    /// Adds the next fragment. No record may be pending, unless this is a MIDDLE or LAST fragment
+    /// that [continues](Self::is_continued_by) it.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Pushed {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));
@@ -320,7 +316,7 @@ impl Assembler {
     }
 
     /// Like [`push`](Self::push), but also joins the payload of a FULL fragment, because the window
-    /// does not contain that payload.
+    /// doesn't contain it.
     pub(crate) fn push_part(&mut self, fragment: Part<'_>) -> Pushed {
         let Part {
             kind,
@@ -368,8 +364,8 @@ impl Assembler {
         if joined_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
             if self.limits.record_len_max == u64::MAX && !is_end {
-                // The record is refused only after its last fragment has been read, because the
-                // record's end is not known before. No payload is kept in the meantime.
+                // The record is refused only after its last fragment has been read, because its end
+                // isn't known until then. No payload is kept in the meantime.
                 self.joined_len = joined_len;
                 self.state = State::InRecord { start, end };
                 return Pushed::Pending;

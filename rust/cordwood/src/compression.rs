@@ -1,5 +1,5 @@
-//! Compresses records. Compresses each record to one zstd frame, which contains the record's length
-//! and a checksum. An empty record stays empty. This module is pure and does no I/O.
+//! Compresses records. Each record becomes one zstd frame, which contains the record's length and a
+//! checksum. An empty record stays empty. This module is pure and does no I/O.
 //!
 //! Source: RocksDB `db/log_writer.cc`, `db/log_reader.cc`, `util/compression.h`.
 
@@ -16,14 +16,14 @@ use crate::damage::Reason;
 #[cfg(feature = "zstd")]
 const BLOCK_HEADER_LEN: u64 = 3;
 
-/// The maximum length of the data in one block of a zstd frame. Source: RFC 8878, 3.1.1.2.4.
+/// The maximum length of a block's data in a zstd frame. Source: RFC 8878, 3.1.1.2.4.
 #[cfg(feature = "zstd")]
 const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 
 /// The zstd level for a single record, which is zstd's default, as in RocksDB.
 pub(crate) const RECORD_LEVEL: i32 = 3;
 
-/// The zstd level for containers. A higher level takes several times as long, and makes containers
+/// The zstd level for containers. A higher level takes several times as long and makes containers
 /// hardly any shorter.
 pub(crate) const CONTAINER_LEVEL: i32 = 1;
 
@@ -31,11 +31,11 @@ pub(crate) const CONTAINER_LEVEL: i32 = 1;
 #[cfg(feature = "zstd")]
 const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// The initial decompression budget of a compressed log, in bytes. Each byte that is read raises
-/// the budget. A container's frame must not declare a greater length than this budget.
+/// The initial decompression budget of a compressed log, in bytes. Each byte read raises the
+/// budget. A container's frame must not declare a length greater than this initial budget.
 pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
-/// The number of bytes that each byte read adds to the budget. The compression ratio of an engine's
+/// How much each byte read adds to the budget, in bytes. The compression ratio of an engine's
 /// frames rarely exceeds 100.
 pub(crate) const BUDGET_RATIO: u64 = 200;
 
@@ -47,27 +47,27 @@ pub(crate) enum Failed {
     /// Decompression may be retried.
     #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
     OutOfMemory,
-    /// The `data_len` bytes of the record would exceed `total_max`, the limit for all records
-    /// together, by `excess` bytes.
+    /// The record's `data_len` bytes would exceed `total_max`, the limit for all records together,
+    /// by `excess` bytes.
     #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
     OverBudget { data_len: u64, excess: u64 },
 }
 
-/// Decompresses records, and holds the data of the last record.
+/// Decompresses records and holds the data of the last one.
 #[derive(Default)]
 pub(crate) struct Decompressor {
-    /// The state of zstd, which takes about 100 KiB. The state is created only for the first frame,
-    /// because creating it takes as long as decompressing a short frame.
+    /// The state of zstd, about 100 KiB. It is created only for the first frame, because creating
+    /// it takes as long as decompressing a short frame.
     #[cfg(feature = "zstd")]
     zstd: Option<DCtx<'static>>,
     data: Vec<u8>,
-    /// The total data length declared by the frames that were decompressed since the last
+    /// The total data length declared by the frames decompressed since the last
     /// [`reset`](Self::reset).
     total: u64,
 }
 
 impl Decompressor {
-    /// Returns the data of the last record that was decompressed.
+    /// Returns the data of the last decompressed record.
     pub(crate) fn data(&self) -> &[u8] {
         &self.data
     }
@@ -82,9 +82,9 @@ impl Decompressor {
         self.total = 0;
     }
 
-    /// Decompresses `frame`. The decompressed data may have at most `len_max` bytes, and all frames
-    /// since the last [`reset`](Self::reset) together may have at most `total_max` bytes. An empty
-    /// record has no frame.
+    /// Decompresses `frame`, which may yield at most `len_max` bytes. All frames since the last
+    /// [`reset`](Self::reset) together may yield at most `total_max` bytes. An empty record has no
+    /// frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         if frame.is_empty() {
@@ -94,8 +94,8 @@ impl Decompressor {
         self.decompress_checked(frame, len_max, total_max, || true)
     }
 
-    /// Checks the length of `frame`, then calls `is_right`, and decompresses the frame if
-    /// `is_right` returns true.
+    /// Checks the length of `frame`, then calls `is_right`, and decompresses the frame if that
+    /// returns true.
     #[cfg(feature = "zstd")]
     fn decompress_checked(
         &mut self,
@@ -107,8 +107,8 @@ impl Decompressor {
         self.data.clear();
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
-        // Every frame that RocksDB writes states the length of its data. The stated length is not
-        // trusted if a frame of this size cannot contain that much data.
+        // Every frame written by RocksDB states the length of its data. The stated length is not
+        // trusted if a frame of this size can't contain that much data.
         let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
@@ -124,8 +124,8 @@ impl Decompressor {
                 excess: total - total_max,
             });
         }
-        // A damaged frame is also counted. A frame that is retried after a lack of memory is not
-        // counted again.
+        // A damaged frame is counted too. A frame retried after a lack of memory is not counted
+        // again.
         if !is_right() {
             self.total = total;
             return Err(bad);
@@ -144,11 +144,11 @@ impl Decompressor {
     }
 
     /// Like [`decompress`](Self::decompress), but fails unless `frame` is exactly one frame, with
-    /// no bytes before or after that frame.
+    /// no bytes before or after it.
     #[cfg(feature = "zstd")]
     pub(crate) fn decompress_one(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         let is_one = frame.starts_with(FRAME_MAGIC)
-            // This check reads only the header of the frame. The length of the content is checked
+            // This check reads only the frame's header. The length of the content is checked
             // afterwards.
             && zstd_safe::get_frame_content_size(frame).is_ok_and(|len| len.is_some());
         if !is_one {
@@ -159,13 +159,13 @@ impl Decompressor {
         })
     }
 
-    /// Without the feature `zstd`, no record is decompressed.
+    /// Without the `zstd` feature, no record is decompressed.
     #[cfg(not(feature = "zstd"))]
     pub(crate) fn decompress_one(&mut self, _frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
         Err(Failed::Skipped(Reason::UnsupportedCompression))
     }
 
-    /// Without the feature `zstd`, no record is decompressed.
+    /// Without the `zstd` feature, no record is decompressed.
     #[cfg(not(feature = "zstd"))]
     pub(crate) fn decompress(&mut self, frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
         if frame.is_empty() {
@@ -212,7 +212,7 @@ impl Compressor {
         Compressor { zstd: context, level }
     }
 
-    /// Without the feature `zstd`, the caller has already refused to compress. See
+    /// Without the `zstd` feature, the caller has already refused to compress. See
     /// [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
     #[cfg(not(feature = "zstd"))]
     pub(crate) fn new(_is_zstd: bool, _level: i32) -> Self {
@@ -230,8 +230,8 @@ impl Compressor {
         Ok(())
     }
 
-    /// Returns the bytes to write for `record`: either the record itself, or its compressed form in
-    /// `frame`. The caller must [reserve](Self::try_reserve) room for the frame of a long record.
+    /// Returns the bytes to write for `record`: the record itself, or its compressed form in
+    /// `frame`. For a long record, the caller must [reserve](Self::try_reserve) room for the frame.
     pub(crate) fn compress<'a>(&mut self, record: &'a [u8], frame: &'a mut Vec<u8>) -> &'a [u8] {
         #[cfg(feature = "zstd")]
         if self.zstd.is_some() && !record.is_empty() {
@@ -243,9 +243,9 @@ impl Compressor {
         record
     }
 
-    /// Appends `data` to `out` as one frame, and returns true. Returns false if this compressor
-    /// does not compress, or if zstd has too little memory for its tables, which take about a
-    /// megabyte. The caller must [reserve](Self::try_reserve) room for the frame of long data.
+    /// Appends `data` to `out` as one frame and returns true. Returns false if this compressor does
+    /// not compress, or if zstd lacks the memory for its tables, about a megabyte. For long data,
+    /// the caller must [reserve](Self::try_reserve) room for the frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn append(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(context) = &mut self.zstd else { return false };
@@ -253,7 +253,7 @@ impl Compressor {
         let len_before = out.len() as u64;
         let mut end = Cursor::new(out);
         end.set_position(len_before);
-        // With this much room, compression can only fail for lack of memory.
+        // With this much room, compression can fail only for lack of memory.
         context.compress2(&mut end, data).is_ok()
     }
 
@@ -263,8 +263,8 @@ impl Compressor {
     }
 }
 
-/// Lengthens the last frame of `out` by at least `len` bytes. The frame starts at `start`. Empty
-/// blocks are inserted after the frame's header.
+/// Lengthens the last frame of `out`, which starts at `start`, by at least `len` bytes. Inserts
+/// empty blocks after the frame's header.
 pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
     let Some(at) = out.get(start..).and_then(header_len).map(|len| start + len) else {
         return;
@@ -275,7 +275,7 @@ pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
     out.splice(at..at, blocks.into_iter().flatten());
 }
 
-/// Returns the length of the header of a frame. Source: RFC 8878, 3.1.1.1.
+/// Returns the length of a frame's header. Source: RFC 8878, 3.1.1.1.
 fn header_len(frame: &[u8]) -> Option<usize> {
     let descriptor = *frame.get(4)?;
     let is_single_segment = descriptor & 1 << 5 != 0;
@@ -285,7 +285,7 @@ fn header_len(frame: &[u8]) -> Option<usize> {
     Some(5 + window_len + dictionary_len + content_len)
 }
 
-/// Creates a new compressor, because no state is carried from one record to the next.
+/// Creates a new compressor, because no state is carried over between records.
 impl Clone for Compressor {
     fn clone(&self) -> Self {
         #[cfg(feature = "zstd")]

@@ -1,10 +1,9 @@
-//! Containers. A packed log stores many records in a container, which consists of one or more
-//! fragments. This module is pure and does no I/O. Source: `docs/format/packed.md`.
+//! Containers. A packed log stores many records in a container of one or more fragments. This
+//! module is pure and does no I/O. Source: `docs/format/packed.md`.
 //!
-//! A container consists of the number of its codec (one byte), the count of its records (a varint),
-//! and its body, which the codec may have compressed. The body contains the lengths of all records,
-//! as varints, and then their data. Varints are LEB128, in the shortest form, and have at most 5
-//! bytes.
+//! A container holds the number of its codec (one byte), the count of its records (a varint), and
+//! its body, which the codec may have compressed. The body holds the lengths of all records, as
+//! varints, followed by their data. Varints are LEB128 in the shortest form, at most 5 bytes long.
 
 use crate::dialect::{Compression, Dialect, MARK, MARK_LEN, Unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
@@ -12,54 +11,50 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// The first bytes of the mark.
 const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
 
-/// The version of the format that this release writes. This is also the newest version that this
-/// release reads.
+/// The format version that this release writes, and the newest that it reads.
 pub(crate) const VERSION: u8 = 1;
 
-/// The maximum number of records in a container. The records' offsets are consecutive and must lie
-/// in the block in which the container starts, so a container with more records could never be
-/// valid.
+/// The maximum number of records in a container. Their offsets are consecutive and must lie in the
+/// block where the container starts, so a container with more records could never be valid.
 pub(crate) const COUNT_MAX: usize = BLOCK_LEN;
 
-/// The length of data, in bytes, at which a writer closes a stored container. The length is 4 KiB,
-/// so a flipped bit destroys at most 4 KiB of data.
+/// The data length, in bytes, at which a writer closes a stored container: 4 KiB, so that a flipped
+/// bit destroys at most 4 KiB of data.
 pub(crate) const STORED_LEN_MAX: usize = BLOCK_LEN / 8;
 
-/// The length of data, in bytes, at which a writer closes a compressed container. The length is 32
-/// KiB.
+/// The data length, in bytes, at which a writer closes a compressed container: 32 KiB.
 pub(crate) const ZSTD_LEN_MAX: usize = BLOCK_LEN;
 
 /// The length, in bytes, of the longest varint.
 pub(crate) const VARINT_LEN_MAX: usize = 5;
 
-/// The maximum number of bytes that precede the body of a container.
+/// The maximum number of bytes before a container's body.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
 
 /// Returns the length limit, in bytes, of a reader that refuses records longer than
-/// `record_len_max`. The limit applies to a container that is joined, and to a body of `count`
-/// records that is decompressed. A container of the usual length is read even if `record_len_max`
-/// is smaller.
+/// `record_len_max`. It limits a joined container, and a decompressed body of `count` records. A
+/// container of the usual length is read even if `record_len_max` is smaller.
 pub(crate) fn len_max(record_len_max: u64, count: usize) -> u64 {
     record_len_max
         .max(USUAL_LEN_MAX)
         .saturating_add((VARINT_LEN_MAX * count) as u64)
 }
 
-/// The longest body, in bytes, that every reader accepts. Varints are not counted.
+/// The longest body, in bytes, that every reader accepts, not counting varints.
 const USUAL_LEN_MAX: u64 = 1 << 20;
 
-/// How the body of a container is stored.
+/// How a container's body is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Codec {
     /// The body is stored uncompressed.
     Stored = 0,
-    /// The body is one zstd frame, which states the length of its content and uses no dictionary.
+    /// The body is one zstd frame that states the length of its content and uses no dictionary.
     Zstd = 1,
 }
 
 impl Codec {
-    /// Returns the codec with this number, or `None` if this release does not know the number.
+    /// Returns the codec with this number, or `None` if this release doesn't know it.
     pub(crate) const fn from_byte(byte: u8) -> Option<Codec> {
         match byte {
             0 => Some(Codec::Stored),
@@ -68,7 +63,7 @@ impl Codec {
         }
     }
 
-    /// Returns the compression of a log whose containers have this codec.
+    /// Returns the compression of a log whose containers use this codec.
     pub(crate) const fn compression(self) -> Option<Compression> {
         match self {
             Codec::Stored => None,
@@ -77,12 +72,12 @@ impl Codec {
     }
 }
 
-/// The mark at the start of a packed log. The mark identifies the log even if ordinary records
-/// follow. A program that does not know the version in the mark fails at once.
+/// The mark at the start of a packed log. It identifies the log even if ordinary records follow. A
+/// program that doesn't know the mark's version fails at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) version: u8,
-    /// The number of the codec that the log's writer uses. Each container also names its own codec.
+    /// The number of the codec used by the log's writer. Each container also names its own codec.
     pub(crate) codec: u8,
 }
 
@@ -107,8 +102,8 @@ impl Mark {
         }
     }
 
-    /// Returns the reason why this release cannot read a log with this mark, if there is one. The
-    /// mark is at the file offset `offset`.
+    /// Returns the reason why this release can't read the log, if there is one. `offset` is the
+    /// file offset of this mark.
     pub(crate) fn unsupported(self, offset: u64) -> Option<Unsupported> {
         let Mark { version, codec } = self;
         if version != VERSION {
@@ -153,7 +148,7 @@ impl Mark {
 /// The start of a container, up to its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// The number of records, from 1 to [`COUNT_MAX`].
+    /// The number of records, 1 to [`COUNT_MAX`].
     pub(crate) count: usize,
     /// The offset of the body from the start of the container.
     pub(crate) len: usize,
@@ -178,8 +173,8 @@ impl Head {
     }
 
     /// Checks whether each record of a container at `start..end` has its own offset. The record
-    /// with the index `i` has the offset `start + i`. Each offset must be less than `end` and
-    /// `block_end`, the end of the block in which the container starts.
+    /// with index `i` has the offset `start + i`, which must be less than `end` and `block_end`,
+    /// the end of the block in which the container starts.
     pub(crate) fn has_offsets(self, start: u64, end: u64, block_end: u64) -> bool {
         let room = end.min(block_end).checked_sub(start);
         room.is_some_and(|room| self.count as u64 <= room)
@@ -188,18 +183,18 @@ impl Head {
 
 /// Reads the lengths at the start of `body`. Replaces the contents of `offsets` with the start of
 /// each of the `count` records in the data, followed by the end of the last record. Returns the
-/// offset at which the data starts in `body`. Returns `None` if the lengths are not valid or do not
-/// add up to the rest of the body.
+/// offset in `body` at which the data starts, or `None` if the lengths are not valid or don't add
+/// up to the rest of the body.
 ///
 /// `offsets` must have room for one more entry than there are records.
-// If this function were inlined, its loop would have too few registers.
+// Not inlined, because inlining would leave its loop too few registers.
 #[inline(never)]
 pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
     offsets.resize(count + 1, 0);
     offsets[0] = 0;
     let mut rest = body;
-    // There are at most `COUNT_MAX` lengths, and none of them exceeds 2^35 bytes. If the sum is too
-    // large for a `usize`, the bytes cannot be in memory.
+    // There are at most `COUNT_MAX` lengths, none greater than 2^35 bytes. If the sum is too large
+    // for a `usize`, the bytes can't be in memory.
     let mut total = 0_u64;
     let mut index = 1;
     while index <= count {
@@ -224,15 +219,14 @@ pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) 
     (total == rest.len() as u64).then_some(body.len() - rest.len())
 }
 
-/// The number of lengths that are read at once if each of them takes one byte.
+/// The number of lengths read at once if each takes one byte.
 const SHORT_COUNT: usize = 8;
 
-/// The bits that are clear in varints of one byte.
+/// The bits that are clear in one-byte varints.
 const SHORT_MASK: u64 = 0x8080_8080_8080_8080;
 
-/// Reads the varint at the start of `bytes`. Returns the varint's value and the bytes after the
-/// varint. Returns `None` if the varint is cut off, not in the shortest form, or longer than
-/// [`VARINT_LEN_MAX`].
+/// Reads the varint at the start of `bytes`. Returns its value and the bytes after it, or `None` if
+/// it is cut off, not in the shortest form, or longer than [`VARINT_LEN_MAX`].
 #[inline]
 pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
@@ -249,7 +243,7 @@ pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Appends `value` as a varint. The varint must be at most [`VARINT_LEN_MAX`] bytes long.
+/// Appends `value` as a varint, which must be at most [`VARINT_LEN_MAX`] bytes long.
 #[inline]
 pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
     debug_assert!(varint_len(value) <= VARINT_LEN_MAX);
@@ -260,7 +254,7 @@ pub(crate) fn push_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Returns the number of bytes that `value` takes as a varint.
+/// Returns the length of `value` as a varint, in bytes.
 #[inline]
 pub(crate) const fn varint_len(value: u64) -> usize {
     let bits = u64::BITS as usize - (value | 1).leading_zeros() as usize;
@@ -363,7 +357,7 @@ mod tests {
         assert_eq!(offsets, [0, 1, 1, 4]);
     }
 
-    /// The test also covers long lengths, both between short lengths and at the end.
+    /// The test also covers long lengths, both between short ones and at the end.
     #[test]
     fn reading_short_lengths_in_bulk_matches_reading_them_one_by_one() {
         for seed in 0..2000_u64 {

@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 
 /// Appends `bytes` to `out`, in pieces.
 ///
-/// The C library copies more than about 2 KiB with the instruction `rep movsb`. On AMD processors,
-/// this instruction is slow unless the source and the destination have the same alignment. The
-/// payload of a fragment never has the same alignment as its source. On Zen 3, copying in pieces
-/// reduces the time to encode a whole block from 1.9 to 1.5 µs.
+/// To copy more than about 2 KiB, the C library uses `rep movsb`, which is slow on AMD processors
+/// unless the source and the destination have the same alignment. A fragment's payload never has
+/// the same alignment as its source. On Zen 3, copying in pieces reduces the time to encode a whole
+/// block from 1.9 to 1.5 µs.
 #[inline]
 pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
     const PIECE_LEN: usize = 2048;
@@ -22,9 +22,9 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) const SHORT: RangeInclusive<usize> = 16..=32;
 
 /// Copies `bytes` to the start of `out`, which must be at least as long as `bytes` and at least 32
-/// bytes long. If the length of `bytes` is in [`SHORT`], the bytes are copied as two pieces of 16
-/// bytes that may overlap. A copy of a constant length needs no call. A call would take as long as
-/// the copy itself.
+/// bytes long. If the length of `bytes` is in [`SHORT`], they are copied as two pieces of 16 bytes
+/// that may overlap. A copy of a constant length needs no call, which would take as long as the
+/// copy itself.
 #[inline(always)]
 pub(crate) fn copy_short(out: &mut [u8], bytes: &[u8]) {
     const HALF: usize = 16;
@@ -37,8 +37,7 @@ pub(crate) fn copy_short(out: &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// Reserves room in `out` for `len` more bytes. Reserves some extra room too, unless memory is
-/// short.
+/// Reserves room in `out` for `len` more bytes, plus some extra unless memory is short.
 #[inline]
 pub(crate) fn try_reserve(out: &mut Vec<u8>, len: usize) -> Result<(), TryReserveError> {
     out.try_reserve(len).or_else(|_| out.try_reserve_exact(len))

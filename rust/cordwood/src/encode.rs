@@ -16,10 +16,10 @@ use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_left, encoded_len};
 
-/// Splits records into fragments. The encoder's only state is the length of the file so far and, in
-/// the dialect [`PACKED`](Dialect::PACKED), the open container.
+/// Splits records into fragments. Its only state is the length of the file so far and, in the
+/// dialect [`PACKED`](Dialect::PACKED), the open container.
 ///
-/// By default, the encoder writes the same bytes as LevelDB. An encoder that was created by
+/// By default, the encoder writes the same bytes as LevelDB. One created by
 /// [`with_format`](Encoder::with_format) writes the same bytes as another engine. Source: LevelDB
 /// `db/log_writer.cc`.
 ///
@@ -38,15 +38,13 @@ pub struct Encoder {
     compressor: Compressor,
     /// The last compressed record, kept to reuse its memory.
     frame: Vec<u8>,
-    /// The open container, if the dialect has containers. The container starts where the fragments
-    /// end.
+    /// The open container, if the dialect has containers. It starts where the fragments end.
     packing: Option<Box<Packing>>,
 }
 
 impl Encoder {
-    /// Returns an encoder for a file of `file_len` bytes, which is 0 for a new file. The last
-    /// record of the file must be complete. An offset greater than `u64::MAX`, which no file has,
-    /// wraps around to 0.
+    /// Returns an encoder for a file of `file_len` bytes (0 for a new file), whose last record must
+    /// be complete. An offset greater than `u64::MAX`, which no file has, wraps around to 0.
     pub fn new(file_len: u64) -> Self {
         Encoder::unchecked(file_len, Dialect::LEVELDB.into())
     }
@@ -54,15 +52,15 @@ impl Encoder {
     /// Returns an encoder for a file in another dialect, with a log number or with compression.
     ///
     /// * With a [log number](LogFormat::log_number), fragments are recyclable (types 5 to 8).
-    ///   Without a log number, fragments have types 1 to 4.
-    /// * With a [compression](LogFormat::compression), each record is compressed, as RocksDB does
-    ///   with `wal_compression`.
-    /// * In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in a container, and
-    ///   compression applies to containers. The bytes of a record are appended when its container
-    ///   is closed. A container is closed by a later record, by
-    ///   [`end_container`](Encoder::end_container) or [`finish`](Encoder::finish).
-    /// * [`start`](Encoder::start) writes the start of a file, and [`finish`](Encoder::finish)
-    ///   writes its end.
+    ///   Without one, they have types 1 to 4.
+    /// * With a [compression](LogFormat::compression), each record is compressed, as with RocksDB's
+    ///   `wal_compression`.
+    /// * In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in containers, and
+    ///   containers are compressed instead of records. A record's bytes are appended when its
+    ///   container is closed: by a later record, by [`end_container`](Encoder::end_container) or by
+    ///   [`finish`](Encoder::finish).
+    /// * [`start`](Encoder::start) writes the start of a file, and [`finish`](Encoder::finish) its
+    ///   end.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -78,7 +76,7 @@ impl Encoder {
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the dialect does not support
     /// the log number or the compression of `format`, or if `format` has a compression and this
-    /// build does not have the feature `zstd`.
+    /// build lacks the feature `zstd`.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         unsupported(format.check_to_write(), None)?;
@@ -100,8 +98,7 @@ impl Encoder {
         encoder
     }
 
-    /// Returns a copy of this encoder for a file of `file_len` bytes. The copy has no open
-    /// container.
+    /// Returns a copy of this encoder, without an open container, for a file of `file_len` bytes.
     pub(crate) fn at(&self, file_len: u64) -> Self {
         let mut encoder = self.clone();
         encoder.fragments.offset = file_len;
@@ -110,8 +107,8 @@ impl Encoder {
         encoder
     }
 
-    /// Makes the encoder write the mark of a packed log before the next record. Use this for a file
-    /// that starts with padding up to the start of a block.
+    /// Makes the encoder write the mark of a packed log before the next record, for a file that
+    /// starts with padding up to the start of a block.
     pub(crate) fn start_again(&mut self) {
         if self.packs() {
             self.fragments.start_at = self.fragments.offset;
@@ -119,7 +116,7 @@ impl Encoder {
     }
 
     /// Makes the encoder assume that a reader has used up its decompression budget, because the
-    /// earlier bytes of the file are not known.
+    /// file's earlier bytes are not known.
     pub(crate) fn use_up_budget(&mut self) {
         if let Some(packing) = &mut self.packing {
             packing.use_up_budget(self.fragments.offset);
@@ -132,15 +129,14 @@ impl Encoder {
     }
 
     /// Returns the maximum number of bytes that a record of `record_len` bytes and the open
-    /// container can take in the file.
+    /// container can take up in the file.
     fn bound(&self, record_len: usize) -> usize {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
         bound_of(record_len, self.fragments.form).saturating_add(open_len)
     }
 
     /// Returns the number of bytes that [`encode`](Self::encode) appends for a record of
-    /// `record_len` bytes. The number is exact in LevelDB's dialect, and an upper bound in other
-    /// dialects.
+    /// `record_len` bytes: the exact number in LevelDB's dialect, and an upper bound in others.
     #[inline]
     pub(crate) fn encoded_len_max(&self, record_len: usize) -> u64 {
         if self.is_leveldb {
@@ -159,20 +155,20 @@ impl Encoder {
         }
     }
 
-    /// Makes the encoder write the file header of `dialect`, which is another version of the
-    /// current dialect.
+    /// Makes the encoder write the file header of `dialect`, another version of the current
+    /// dialect.
     pub(crate) fn set_dialect(&mut self, dialect: Dialect) {
         self.fragments.format.dialect = dialect;
     }
 
-    /// Makes the encoder write the following records with this log number. Without a number, the
-    /// fragments of these records have types 1 to 4.
+    /// Sets the log number of the following records. Without one, their fragments have types 1 to
+    /// 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.fragments.set_number(number);
     }
 
-    /// Appends a complete fragment unchanged. The fragment must be in the encoder's dialect. If the
-    /// current block has no room for the fragment, the fragment goes into the next block.
+    /// Appends a complete fragment unchanged. It must be in the encoder's dialect, and goes into
+    /// the next block if the current one has no room for it.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.start(out);
         self.end_container(out);
@@ -190,7 +186,7 @@ impl Encoder {
     }
 
     /// Returns the length of the file in bytes, including everything encoded so far. The length of
-    /// an open container is not known yet. While a container is open, this is the lowest offset
+    /// an open container is not known yet. Until the container is closed, this is the lowest offset
     /// that the next record can have.
     #[inline]
     pub fn offset(&self) -> u64 {
@@ -198,14 +194,14 @@ impl Encoder {
         self.fragments.offset.wrapping_add(open_count as u64)
     }
 
-    /// Returns the length of the file without the records of an open container.
+    /// Returns the length of the file, excluding an open container.
     #[inline]
     pub(crate) fn closed_offset(&self) -> u64 {
         self.fragments.offset
     }
 
-    /// Returns the length of the file, including everything encoded so far. While a container is
-    /// open, the length is an upper bound.
+    /// Returns the length of the file, including everything encoded so far, or an upper bound while
+    /// a container is open.
     #[inline]
     pub(crate) fn end_max(&self) -> u64 {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
@@ -224,14 +220,14 @@ impl Encoder {
         record_len < STORED_LEN_MAX
     }
 
-    /// Returns the number of bytes of data in the records of an open container.
+    /// Returns the number of data bytes in an open container.
     pub(crate) fn open_len(&self) -> usize {
         self.packing.as_ref().map_or(0, |packing| packing.data_len())
     }
 
-    /// Appends the bytes that a file of this dialect starts with: the header of a run file,
-    /// RocksDB's record that declares compression, or the mark of a packed log. If the file already
-    /// has these bytes, appends nothing. [`encode`](Encoder::encode) calls this method first.
+    /// Appends the bytes that a file in this dialect starts with: the header of a run file,
+    /// RocksDB's record that declares compression, or the mark of a packed log. Appends nothing if
+    /// the file already has these bytes. [`encode`](Encoder::encode) calls this method first.
     ///
     /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
     /// does.
@@ -239,9 +235,9 @@ impl Encoder {
         self.fragments.start(out);
     }
 
-    /// Ends the file and returns its length. This appends the open container, if there is one. This
-    /// also appends Pebble's end-of-log trailer, if the dialect has one and the log has a number.
-    /// The encoder is consumed, because no record may follow the trailer.
+    /// Ends the file and returns its length. Appends the open container, if there is one, and
+    /// Pebble's end-of-log trailer, if the dialect has one and the log has a number. Consumes the
+    /// encoder, because no record may follow the trailer.
     ///
     /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
     /// does.
@@ -261,7 +257,7 @@ impl Encoder {
         self.fragments.offset
     }
 
-    /// Like [`finish`](Self::finish), but keeps the encoder, so that its offset can still be read.
+    /// Like [`finish`](Self::finish), but keeps the encoder so that its offset can still be read.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         self.end_container(out);
         if let Some(end_trailer) = self.fragments.format.end_trailer() {
@@ -272,9 +268,8 @@ impl Encoder {
     }
 
     /// Appends the record's fragments to `out`, including the trailer of the previous block, and
-    /// returns the record's offset. For most records, this is the offset of the first header. For a
-    /// record in a container, the record's offset is the offset of the container plus the record's
-    /// index in the container.
+    /// returns the record's offset. This is the offset of its first header or, for a record in a
+    /// container, the container's offset plus the record's index in it.
     ///
     /// In LevelDB's dialect, `out` grows by
     /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
@@ -301,16 +296,16 @@ impl Encoder {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.fragments.offset)
     }
 
-    /// Like [`encode`](Self::encode), but for consecutive records. Returns how many records were
-    /// encoded, and why encoding stopped. If most records are short, this takes half as long as
-    /// separate calls.
+    /// Like [`encode`](Self::encode), but for consecutive records. Returns how many were encoded,
+    /// and why encoding stopped. For mostly short records, this takes half as long as separate
+    /// calls.
     ///
-    /// Encoding stops when `out` contains `out_len` bytes or there are no more records. Encoding
-    /// also stops before a record that has `out_len` bytes or more and is not one FULL fragment. A
-    /// container stays open at the end.
+    /// Stops when `out` contains `out_len` bytes, when there are no more records, or before a
+    /// record of `out_len` bytes or more that is not one FULL fragment. A container stays open at
+    /// the end.
     ///
-    /// Encoding fails at a record that is longer than `record_len_max` bytes or for which there is
-    /// not enough memory. All records before that record are still encoded.
+    /// Fails at a record that is longer than `record_len_max` bytes or for which there is not
+    /// enough memory. All records before it are still encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -320,7 +315,7 @@ impl Encoder {
     ) -> Result<(u64, Stopped<R>), NotEncoded> {
         let mut count = 0;
         while out.len() < out_len {
-            // No record of a run is longer than a fragment, and a run does not leave its block. If
+            // Each record of a run fits in one fragment, and a run does not leave its block. If
             // there is not enough memory for the rest of the block, there may still be enough for
             // the next record.
             let stopped = if self.is_leveldb
@@ -373,8 +368,8 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// Returns the error that `take` returned. After such an error, the encoder is in the middle of
-    /// the record.
+    /// Returns the error that `take` returned, which leaves the encoder in the middle of the
+    /// record.
     pub(crate) fn encode_in_pieces<E>(
         &mut self,
         record: &[u8],
@@ -425,12 +420,12 @@ impl Encoder {
 #[derive(Debug)]
 pub(crate) enum NotEncoded {
     NoMemory(TryReserveError),
-    /// The record is too long. The value is the length of the record in bytes.
+    /// The record is too long. Contains its length in bytes.
     TooLarge(usize),
 }
 
-/// The job of encoding consecutive records in one loop. Each record is [one FULL
-/// fragment](Encoder::is_one_full), and all records are in the same block.
+/// The job of encoding consecutive records in one loop. Each is
+/// [one FULL fragment](Encoder::is_one_full), and all are in the same block.
 struct EncodeRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
@@ -445,8 +440,8 @@ pub(crate) enum Stopped<R> {
     AtEnd,
     /// `out` has reached its limit.
     Full,
-    /// This record is not encoded yet, because it is not one FULL fragment. If `encode_all` returns
-    /// this, the record also has at least `out_len` bytes.
+    /// This record is not encoded yet, because it is not one FULL fragment. When `encode_all`
+    /// returns this, the record also has at least `out_len` bytes.
     At(R),
 }
 
@@ -462,8 +457,8 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
             let Some(record) = self.records.next() else {
                 break Stopped::AtEnd;
             };
-            // `as_ref` is called only once. A second call could return different bytes, and the
-            // header would be wrong.
+            // Call `as_ref` only once: a second call could return different bytes, and the header
+            // would be wrong.
             let bytes = record.as_ref();
             let len = HEADER_LEN + bytes.len();
             // Room for the rest of the block is already reserved. This check shows the compiler
@@ -490,9 +485,9 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
     }
 }
 
-/// The output of a run. The run moves the output buffer here so that the compiler can keep its
-/// length in a register. Dropping this value moves the buffer back and advances the encoder's
-/// offset, even if `as_ref` panics.
+/// The output of a run. The output buffer is moved here so that the compiler can keep its length in
+/// a register. Dropping this value moves the buffer back and advances the encoder's offset, even if
+/// `as_ref` panics.
 struct Taken<'a> {
     out: Vec<u8>,
     len_before: usize,
@@ -563,9 +558,8 @@ mod tests {
         }
     }
 
-    /// A reader may decompress 256 MiB, plus 200 bytes for each byte that it has read. A writer
-    /// that appends does not know how much of this budget the earlier records use. Source:
-    /// `docs/format/packed.md`.
+    /// A reader may decompress 256 MiB, plus 200 bytes for each byte read. A writer that appends
+    /// does not know how much of this budget earlier records use. Source: `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
     fn appended_containers_expand_by_at_most_a_factor_of_200() {
@@ -587,8 +581,8 @@ mod tests {
         }
     }
 
-    /// Each frame may use the budget that remains after the bytes before the frame. A frame is
-    /// lengthened only as much as the budget requires.
+    /// Each frame may use the budget left by the bytes before it, and is lengthened only as much as
+    /// the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
     fn a_frame_is_lengthened_only_as_far_as_the_budget_requires() {
@@ -614,12 +608,11 @@ mod tests {
             let len = appended(&mut encoder, &[0; 30_000]);
             assert!((30_003..30_003 + 3 * 200).contains(&(len * 200)), "{len}");
         }
-        // If a frame is longer than its budget requires, the rest of the budget is left to the next
-        // frame.
+        // A frame longer than its budget requires leaves the rest of the budget to the next frame.
         let half = [noise(10_000), vec![0; 20_000]].concat();
         assert!((10_000..11_000).contains(&appended(&mut encoder, &half)));
         assert!(appended(&mut encoder, &[0; 30_000]) < 100);
-        // A record that is not compressed also leaves budget to the next frame.
+        // An uncompressed record also leaves budget to the next frame.
         let mut encoder = Encoder::unchecked(17, format);
         let stored = noise(5_000);
         assert_eq!(appended(&mut encoder, &stored), 7 + 5_000);
@@ -629,8 +622,7 @@ mod tests {
         assert!(appended(&mut encoder, &vec![0; enough + 1]) > natural_len);
     }
 
-    /// After the offset wraps around, block boundaries are where they would be if offsets had more
-    /// bits.
+    /// After the offset wraps around, block boundaries are where they would be with wider offsets.
     #[test]
     fn offsets_wrap_to_zero_after_the_greatest_offset() {
         for format in [
@@ -670,7 +662,7 @@ mod tests {
             let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
             assert!(matches!(encoded, Ok((0, Stopped::Full))), "{format:?}");
         }
-        // A container is closed at 4,096 bytes of data. The limit below also counts the mark, the
+        // A container is closed at 4,096 bytes of data. The limit below also includes the mark, the
         // head and 41 lengths.
         let (mut encoder, mut out) = (Encoder::unchecked(0, Dialect::PACKED.into()), Vec::new());
         let records = [[1; 100]; 100];
@@ -688,7 +680,7 @@ mod tests {
         }
     }
 
-    /// After a panic in `as_ref`, the encoder can still be used, and the records encoded before the
+    /// After a panic in `as_ref`, the encoder is still usable, and the records encoded before the
     /// panic are kept.
     #[test]
     fn a_panic_in_as_ref_does_not_lose_earlier_records() {

@@ -1,5 +1,5 @@
-//! The errors of all operations on logs. An error carries its path, offsets and lengths as values.
-//! Only `Display` turns these values into text.
+//! The errors of all operations on logs. An error carries its path, offsets and lengths as values,
+//! which only `Display` turns into text.
 
 use std::fmt;
 use std::io;
@@ -12,8 +12,8 @@ use crate::names::named;
 
 /// An error, with its kind, the path of the file and a hint.
 ///
-/// `Display` shows the path and the kind, but not the hint, so that a program can give the advice
-/// in its own terms, such as the name of a command-line option.
+/// `Display` shows the path and the kind, but not the hint, so a program can give the advice in its
+/// own terms, such as the name of a command-line option.
 ///
 /// ```
 /// use cordwood_log::{Error, ErrorKind, Hint, ReadOptions, Reader};
@@ -26,7 +26,7 @@ use crate::names::named;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Error {
-    /// The path of the file, if it is known.
+    /// The path of the file, if known.
     pub path: Option<Box<Path>>,
     /// The kind of error.
     pub kind: ErrorKind,
@@ -34,61 +34,58 @@ pub struct Error {
     pub hint: Option<Hint>,
 }
 
-/// The kind of an [`Error`]. The text of a kind does not include the path or the hint.
+/// The kind of an [`Error`]. Its text does not include the path or the hint.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A file could not be opened or created, or the source could not be read. You may repeat the
-    /// call. An [`io::Error`] that was converted to this type also has this kind.
+    /// call. An [`io::Error`] converted to this type also has this kind.
     #[non_exhaustive]
     Io {
         /// The error from the operating system.
         source: io::Error,
     },
-    /// The reader found damage, and its policy is
-    /// [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call continues after the damage.
-    /// [`pack`](crate::ops::pack()) also returns this error for any region that may have been a
-    /// record.
+    /// The reader found damage under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail).
+    /// The next call continues after the damage. [`pack`](crate::ops::pack()) also returns this
+    /// error for any region that may have been a record.
     #[non_exhaustive]
     Corruption {
         /// The damaged region.
         region: SkippedRegion,
     },
     /// A compressed log decompresses to more data than the bytes read so far allow, or a single
-    /// container decompresses to more data than a container may hold. See
-    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). Under any policy, the
-    /// record that exceeds the limit is neither skipped nor consumed, so every further call returns
-    /// the same error.
+    /// container to more than a container may hold. See
+    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). No policy skips or
+    /// consumes the record that exceeds the limit, so every further call returns the same error.
     OverBudget(OverBudget),
-    /// The record is longer than readers accept by default. No part of the record was written, and
-    /// the log remains usable. See
-    /// [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
+    /// The record is longer than readers accept by default. No part of it was written, and the log
+    /// remains usable. See [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
-        /// The length of the log. The record would have started at this offset.
+        /// The length of the log, where the record would have started.
         offset: u64,
         /// The length of the record in bytes.
         record_len: u64,
-        /// The length in bytes of the longest record that is allowed.
+        /// The length in bytes of the longest record allowed.
         record_len_max: u64,
     },
-    /// The start of a range, or the offset of a seek, is after the end of the file. The file was
+    /// The start of a range, or the offset of a seek, is after the end of the file: the file was
     /// truncated, or the offset belongs to another file. Every further call returns the same error.
     #[non_exhaustive]
     Truncated {
-        /// The file offset at which reading should have started.
+        /// The file offset where reading should have started.
         offset: u64,
         /// The length of the file in bytes, if it is known.
         file_len: Option<u64>,
     },
-    /// The next bytes of the log in [`segments`](crate::segments) no longer exist. Either reading
-    /// should have started before the first offset of the log, or the oldest segments were removed
-    /// before they were read. Every further call returns the same error.
+    /// The next bytes of the log in [`segments`](crate::segments) no longer exist: either reading
+    /// was to start before the first offset of the log, or the oldest segments were removed before
+    /// they were read. Every further call returns the same error.
     #[non_exhaustive]
     Pruned {
-        /// The log offset at which reading should have started or continued.
+        /// The log offset where reading should have started or continued.
         offset: u64,
-        /// The log offset at which the log starts.
+        /// The log offset where the log starts.
         first_offset: u64,
     },
     /// The given [`Position`](crate::Position) belongs to another log, or the log has changed since
@@ -100,30 +97,29 @@ pub enum ErrorKind {
         /// The file offset after the last byte that differs or is missing.
         end_offset: u64,
     },
-    /// The file is not a log of any dialect. The file is in another known format, or in an unknown
-    /// format.
+    /// The file is not a log of any dialect. It has another known format, or an unknown one.
     #[non_exhaustive]
     Foreign {
         /// The format that the file appears to have.
         foreign: Foreign,
     },
-    /// Every fragment carries a log number that differs from the number that was given or that is
-    /// in the file's name, so there are no records to salvage.
+    /// Every fragment carries a log number other than the one given or in the file's name, so there
+    /// are no records to salvage.
     #[non_exhaustive]
     OtherLog {
-        /// The log number that was given or is in the file's name.
+        /// The log number given or in the file's name.
         log_number: u32,
         /// The log number that the fragments carry.
         other_log_number: u32,
     },
     /// The log to append to ends in an incomplete record or in zeros. If records were appended
-    /// after such an end, every reader would lose the new records up to the next block.
+    /// there, every reader would lose them up to the next block.
     #[non_exhaustive]
     TornTail {
         /// The incomplete record or the zeros.
         region: SkippedRegion,
     },
-    /// The log to append to is not in the given dialect. Readers of the file would not find the
+    /// The log to append to is not in the given dialect, so readers of the file would not find the
     /// appended records.
     #[non_exhaustive]
     WrongDialect {
@@ -132,22 +128,22 @@ pub enum ErrorKind {
         /// The detected dialect.
         found: Dialect,
     },
-    /// The log is of a kind that is never appended to: a RocksDB or Pebble log that has a log
-    /// number or is compressed. RocksDB and Pebble always create a new log instead. Readers would
-    /// mistake bytes that follow the end of such a log for the rest of an older log.
+    /// The log is of a kind that is never appended to: a RocksDB or Pebble log with a log number or
+    /// compression. These engines always create a new log instead. Readers would mistake bytes
+    /// after the end of such a log for the rest of an older log.
     #[non_exhaustive]
     NeverAppended {
         /// The format that was detected or given.
         format: LogFormat,
     },
-    /// [`pack`](crate::ops::pack()) cannot pack the log, because the log could not be rebuilt from
-    /// the packed records. The log has a number, compresses each record, contains an engine's
-    /// metadata, or is in a version of its dialect that is no longer written.
+    /// [`pack`](crate::ops::pack()) cannot pack the log, because it could not be rebuilt from the
+    /// packed records. The log has a number, compresses each record, contains an engine's metadata,
+    /// or is in a version of its dialect that is no longer written.
     #[non_exhaustive]
     NeverPacked {
         /// The detected format.
         format: LogFormat,
-        /// The file offset of the engine's metadata, if the metadata is the reason.
+        /// The file offset of the engine's metadata, if that is the reason.
         metadata_offset: Option<u64>,
     },
     /// A log number or a compression was given for a dialect that does not support it, or
@@ -161,12 +157,12 @@ pub enum ErrorKind {
         unsupported: Unsupported,
     },
     /// The directory is not a log in [`segments`](crate::segments). The error's path names a file
-    /// in the directory that is neither a segment nor [ignored](crate::segments::list).
+    /// in it that is neither a segment nor [ignored](crate::segments::list).
     NotASegment,
-    /// A forked child used a [`LogFile`](crate::LogFile) that its parent process opened. The file
-    /// is left unchanged.
+    /// A forked child used a [`LogFile`](crate::LogFile) opened by its parent process. The file is
+    /// left unchanged.
     Forked,
-    /// Another writer has the log open, in this process or another.
+    /// Another writer, in this process or another, has the log open.
     Locked,
     /// A log could not be written or synced.
     #[non_exhaustive]
@@ -205,17 +201,16 @@ impl std::error::Error for Cut {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
-    /// If an earlier call failed, the operation that failed in that call, such as `"sync"`. Every
-    /// later call fails because of that failure.
+    /// The operation that failed in an earlier call, such as `"sync"`, if one did. Every later call
+    /// fails because of that failure.
     pub earlier: Option<&'static str>,
-    /// Everything before this file offset is on the disk. The bytes after this offset may not be on
-    /// the disk.
+    /// Everything before this file offset is on the disk. The bytes after it may not be.
     pub durable_offset: u64,
-    /// Whether the write was undone. If true, the log remains usable, without the record that was
-    /// being appended. If false, every later call fails.
+    /// Whether the write was undone. If so, the log remains usable, without the record that was
+    /// being appended. If not, every later call fails.
     pub is_undone: bool,
-    /// Why the write could not be undone. To undo a write, the file is truncated to the end of its
-    /// last complete record.
+    /// Why the write could not be undone. Undoing a write truncates the file to the end of its last
+    /// complete record.
     pub undo_error: Option<io::Error>,
 }
 
@@ -227,7 +222,7 @@ named! {
         /// Continue after the damage, or salvage the records after it.
         OnCorruption = "on_corruption",
             "the next call continues after it; `OnCorruption::Skip` skips damage, `salvage` makes a new log";
-        /// Check the offset: `seek` may have moved to an offset at which no record starts.
+        /// Check the offset: `seek` may have moved to an offset where no record starts.
         CheckOffset = "check_offset",
             "`seek` moved the reader here: if no record starts at this offset, this is not damage";
         /// Raise [`record_len_max`](crate::ReadOptions::record_len_max) if you trust the data.
@@ -240,7 +235,7 @@ named! {
             "a further call tries again; a lower `record_len_max` skips such records";
         /// Name the dialect if you are sure that the file is a log.
         NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
-        /// Name the detected dialect, or do not name a dialect.
+        /// Name the detected dialect, or do not name one.
         NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
         /// Name the log number that the fragments carry.
         NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
@@ -258,8 +253,8 @@ named! {
         /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock), or salvage the log.
         Pad = "pad",
             "`OnTornTail::PadToBlock` keeps every byte and continues in the next block; `salvage` makes a new log";
-        /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock) and name the dialect.
-        /// The file has no valid fragment, so its dialect cannot be detected.
+        /// Choose [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock) and name the dialect,
+        /// which cannot be detected because the file has no valid fragment.
         PadWithDialect = "pad_with_dialect",
             "if it is a log, name its dialect and `OnTornTail::PadToBlock`, which continues in the next block";
         /// Salvage the readable records.
@@ -268,10 +263,10 @@ named! {
         CreateLog = "create_log", "create a new log";
         /// Open the log again.
         Reopen = "reopen", "to continue, open the log again in this process";
-        /// Start at the first offset of the log. The records before that offset were removed.
+        /// Start at the first offset of the log. Earlier records were removed.
         StartAtFirstOffset = "start_at_first_offset",
             "start at the first offset of the log: the records before it are gone";
-        /// Start at offset 0 of this log. This log is not the one that was read before.
+        /// Start at offset 0 of this log, which is not the one that was read before.
         StartAgain = "start_again", "to read this log, start at offset 0";
         /// Give the segmented log a directory of its own.
         OwnDirectory = "own_directory",
@@ -326,8 +321,8 @@ impl Error {
         self
     }
 
-    /// Converts the file offsets of an error in a segment to log offsets. The segment starts at the
-    /// log offset `base`.
+    /// Converts the file offsets of an error in a segment to log offsets. `base` is the log offset
+    /// of the segment.
     #[must_use]
     pub(crate) fn in_segment(mut self, base: u64) -> Self {
         let move_len = |len: &mut Option<u64>| *len = len.map(|len| len + base);
@@ -373,9 +368,9 @@ impl Error {
         self
     }
 
-    /// Returns the file offset that the error concerns, in bytes. This is the start of the damage,
-    /// the torn tail or the record, or the offset at which reading should have started. Returns
-    /// `None` if the error concerns the whole file.
+    /// Returns the file offset that the error concerns, in bytes: the start of the damage, the torn
+    /// tail or the record, or the offset where reading should have started. Returns `None` if the
+    /// error concerns the whole file.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -563,9 +558,9 @@ impl fmt::Display for WriteFailure {
 }
 
 impl std::error::Error for Error {
-    /// Returns the cause of the operating system's error, if that error has a cause. The operating
-    /// system's error itself is already part of the message, so a program that prints the chain of
-    /// causes does not print any message twice.
+    /// Returns the cause of the operating system's error, if it has one. The error itself is
+    /// already part of the message, so a program that prints the chain of causes prints no message
+    /// twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.source(),
@@ -574,8 +569,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Writes the name of the dialect, the word "logs", and the property that an operation does not
-/// support.
+/// Writes the dialect's name, the word "logs", and the property that an operation does not support.
 fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} logs", format.dialect)?;
     // The compression comes first, because the log number may be known only from the file's name.
@@ -587,18 +581,18 @@ fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Why a record was found but not returned. The record is neither skipped nor consumed: the next
-/// call starts with the same record.
+/// Why a record was found but not returned. It is neither skipped nor consumed: the next call
+/// starts with the same record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There is not enough memory for the data of the record.
+    /// There is not enough memory for the record's data.
     OutOfMemory,
     /// A compressed log would decompress to more data than the bytes read so far allow. See
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
     OverBudget(OverBudget),
-    /// A packed log, or one of its containers, has a later version or a form that this build cannot
-    /// read. A reader never skips such a log or container.
+    /// A packed log or one of its containers has a later version or a form that this build cannot
+    /// read. A reader never skips it.
     Unsupported(Unsupported),
 }
 
@@ -612,7 +606,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A record of a compressed log that decompresses to more than the limit.
+/// A record of a compressed log that exceeds the limit when decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {
@@ -638,7 +632,7 @@ impl fmt::Display for OverBudget {
 
 impl std::error::Error for Refused {}
 
-/// Writes a message that says which operation is not supported.
+/// Writes a message saying which operation is not supported.
 pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match unsupported {
         Unsupported::LogNumber => write!(f, "{dialect} logs have no log number"),
@@ -663,12 +657,12 @@ pub(crate) fn show_unsupported(dialect: Dialect, unsupported: Unsupported, f: &m
     }
 }
 
-/// Converts the failure of a dialect's check to an error.
+/// Converts a failed dialect check to an error.
 pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
     checked.map_err(|(dialect, unsupported)| Error::new(ErrorKind::Unsupported { dialect, unsupported }, path))
 }
 
-/// Creates the error for a record that the decoder refuses to return.
+/// Creates the error for a record the decoder refuses to return.
 #[cold]
 pub(crate) fn refusal(refused: Refused, path: Option<&Path>) -> Error {
     match refused {
@@ -690,8 +684,8 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// If the [`io::Error`] was made from an `Error`, returns that `Error`. Otherwise returns an
-/// [`ErrorKind::Io`] without a path.
+/// Returns the `Error` that the [`io::Error`] was made from, or otherwise an [`ErrorKind::Io`]
+/// without a path.
 ///
 /// ```
 /// use std::io;
@@ -710,9 +704,9 @@ impl From<io::Error> for Error {
     }
 }
 
-/// If the kind is [`ErrorKind::Io`] and there is no path, returns the source. Otherwise returns an
-/// error with the same message, which [`io::Error::downcast`] turns back into the `Error`. An error
-/// from the operating system keeps its kind.
+/// Returns the source of an [`ErrorKind::Io`] without a path. Otherwise returns an error with the
+/// same message, which [`io::Error::downcast`] turns back into the `Error`. An error from the
+/// operating system keeps its kind.
 ///
 /// ```
 /// use std::io;
@@ -837,8 +831,7 @@ mod tests {
         kinds.into_iter().map(|kind| Error::new(kind, None)).collect()
     }
 
-    /// In the errors above, every file offset is 10 or 20, and no other number has one of these
-    /// values.
+    /// In the errors above, every file offset is 10 or 20, and no other number is.
     #[test]
     fn every_error_in_a_segment_has_log_offsets() {
         let words = |error: &Error| format!("{:?}", error.kind).replace("1010", "10").replace("1020", "20");

@@ -1,23 +1,22 @@
-//! Reads and writes the operating system's files at offsets, and identifies files.
+//! Reads and writes the operating system's files at offsets, and identifies them.
 //!
-//! No function here uses the position of an open file, because a forked process shares that
-//! position.
+//! No function here uses an open file's position, because a forked process shares it.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// The identity of a file, independent of its name. No other file has the same identity while this
-/// file exists or is open.
+/// The identity of a file, independent of its name. No other file has it while this file exists or
+/// is open.
 #[cfg_attr(
     not(feature = "test-storage"),
     allow(unreachable_pub, reason = "public for tests only")
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The device that contains the file. On Windows, this is the serial number of the volume.
+    /// The device containing the file. On Windows, this is the volume's serial number.
     pub device: u64,
-    /// The number of the file on its device.
+    /// The file's number on its device.
     pub inode: u64,
 }
 
@@ -28,7 +27,7 @@ impl FileId {
         Ok(FileId::in_metadata(&file.metadata()?))
     }
 
-    /// Returns the identity of the file that currently has this name. The file is not opened,
+    /// Returns the identity of the file that currently has this name. Does not open the file,
     /// because opening a pipe could block.
     #[cfg(unix)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
@@ -55,15 +54,15 @@ impl FileId {
     }
 
     /// Returns the identity of the file that currently has this name. The creation time is not
-    /// enough to identify a file: Windows reuses the creation time for a new file that is created
-    /// under the same name within 15 seconds.
+    /// enough to identify a file: Windows reuses it for a new file created under the same name
+    /// within 15 seconds.
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;
         // Without FILE_FLAG_BACKUP_SEMANTICS, a directory could not be opened.
         const FLAGS: u32 = 0x0200_0000;
-        // No access to the contents of the file is requested, because another process may have
-        // locked them.
+        // Access to the file's contents is not requested, because another process may have locked
+        // them.
         let file = File::options().access_mode(0).custom_flags(FLAGS).open(path)?;
         FileId::of(&file)
     }
@@ -82,7 +81,7 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
 }
 
 /// Reads into `buffer` from `offset` until the buffer is full or the file ends. Returns the number
-/// of bytes read. If a signal interrupts a read, the read is repeated.
+/// of bytes read. Repeats a read that a signal interrupts.
 pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

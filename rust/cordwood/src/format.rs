@@ -1,10 +1,10 @@
-//! The constants of the format, the header codec and block arithmetic. This module is pure and does
-//! no I/O.
+//! The format's constants, the header codec and block arithmetic. This module is pure and does no
+//! I/O.
 //!
 //! A file is divided into **blocks** of 32 KiB, counted from offset 0. A block contains
-//! **fragments**. Each fragment is a 7-byte header and its payload. A **record** is either one FULL
-//! fragment, or a FIRST fragment, any number of MIDDLE fragments, and a LAST fragment. If the last
-//! bytes of a block are too few for a header, they are its **trailer**.
+//! **fragments**, each a 7-byte header and its payload. A **record** is either one FULL fragment,
+//! or a FIRST fragment, any number of MIDDLE fragments, and a LAST fragment. If the last bytes of a
+//! block are too few for a header, they are its **trailer**.
 //!
 //! This module describes LevelDB's headers and blocks. In other dialects, headers are longer, or
 //! blocks are not counted from offset 0. See [`Grid`](crate::codec::Grid).
@@ -18,14 +18,13 @@ use crate::names::shows_name;
 pub const BLOCK_LEN: usize = 32_768;
 
 /// This block length is for `rust/exhaustive`, which tries all small files. A block of 24 bytes has
-/// room for any header (7, 11 or 19 bytes) and a payload. The block also has room for the mark of a
-/// packed log (17 bytes) and one header after the mark. A shorter block would have no room for the
-/// header after the mark.
+/// room for any header (7, 11 or 19 bytes) and a payload, and also for the mark of a packed log (17
+/// bytes) and one header after it. A shorter block would have no room for that header.
 #[cfg(cordwood_small_blocks)]
 pub const BLOCK_LEN: usize = 24;
 
-/// The number of bytes in the header of a LevelDB fragment. The header contains the masked checksum
-/// (u32), the payload length (u16) and the kind (u8), in little-endian order.
+/// The number of bytes in a LevelDB fragment's header: the masked checksum (u32), the payload
+/// length (u16) and the kind (u8), in little-endian order.
 pub const HEADER_LEN: usize = 7;
 
 /// The position of the length in a header.
@@ -40,12 +39,12 @@ pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 /// The longest trailer of a LevelDB block: 6 bytes. One more byte would leave room for a header.
 pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
-/// The position of a fragment in its record, as given by the type byte in the fragment's header.
+/// The position of a fragment in its record, as given by the type byte in its header.
 ///
 /// Only these four kinds exist. Any other byte in a file remains a number
-/// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be
-/// mistaken for an internal state. LevelDB encodes "end of file" and "bad record" as types 5 and 6,
-/// so it mistakes a valid type 5 in a file for the end of the file.
+/// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so it can never be mistaken for
+/// an internal state. LevelDB encodes "end of file" and "bad record" as types 5 and 6, so it
+/// mistakes a valid type 5 in a file for the end of the file.
 ///
 /// ```
 /// use cordwood_log::format::Kind;
@@ -67,8 +66,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind that the wire byte `byte` encodes, or `None` if the byte does not encode a
-    /// kind.
+    /// Returns the kind that the wire byte `byte` encodes, or `None` if it encodes none.
     pub const fn from_wire(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Full),
@@ -91,8 +89,7 @@ impl Kind {
     }
 }
 
-/// The kind of a part of a log. The kind is determined by a type byte, or by the bytes themselves
-/// if they have no type.
+/// The kind of a part of a log, given by its type byte or, if it has none, by the bytes themselves.
 ///
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,10 +97,10 @@ impl Kind {
 pub enum FragmentKind {
     /// Types 1 to 4.
     Plain(Kind),
-    /// Types 5 to 8, which carry the number of the log.
+    /// Types 5 to 8, which carry the log number.
     Recyclable(Kind),
-    /// Types 9 to 12 of Pebble. These types carry the number of the log and the offset up to which
-    /// the file had been synced.
+    /// Types 9 to 12 of Pebble, which carry the log number and the offset up to which the file had
+    /// been synced.
     WalSync(Kind),
     /// Type 9, which declares how the records of a RocksDB log are compressed.
     SetCompression,
@@ -115,19 +112,19 @@ pub enum FragmentKind {
     Packed(Kind),
     /// Type 0x48, the mark at the start of a packed log.
     PackedMark,
-    /// Type 0, which means space that was never written.
+    /// Type 0: space that was never written.
     Zero,
     /// A type that the dialect does not know.
     Unknown,
-    /// The end-of-log trailer of Pebble.
+    /// Pebble's end-of-log trailer.
     EndTrailer,
-    /// The file header of the dialect.
+    /// The dialect's file header.
     FileHeader,
     /// The last bytes of a block, if they are too few for a header.
     Trailer,
     /// Zeros.
     Zeros,
-    /// Other bytes that have no credible header.
+    /// Other bytes without a credible header.
     Rest,
 }
 
@@ -138,7 +135,7 @@ macro_rules! fragment_kinds {
         /// All kinds, in no particular order.
             pub const ALL: [FragmentKind; 27] = [$(FragmentKind::$kind $((Kind::$part))?),+];
 
-            /// Returns a stable name, such as `"full"` or `"recyclable_first"`. The name is part of
+            /// Returns a stable name, such as `"full"` or `"recyclable_first"`, which is part of
             /// the interface and is the same in Python and on the command line.
             ///
             /// ```
@@ -186,7 +183,7 @@ fragment_kinds! {
 
 shows_name!(FragmentKind);
 
-/// A fragment's header as stored in the file. The values in the header have not been checked.
+/// A fragment's header as stored in the file. Its values have not been checked.
 ///
 /// ```
 /// use cordwood_log::format::Header;
@@ -225,21 +222,21 @@ impl Header {
     }
 }
 
-/// Returns the file offset at which the block that contains `offset` starts, in LevelDB's dialect.
+/// Returns the file offset of the start of the block containing `offset`, in LevelDB's dialect.
 #[inline]
 pub const fn block_start(offset: u64) -> u64 {
     offset - offset % BLOCK_LEN as u64
 }
 
-/// Returns the number of bytes from `offset` to the end of its block in LevelDB's dialect. The
-/// number is between 1 and [`BLOCK_LEN`].
+/// Returns the number of bytes from `offset` to the end of its block in LevelDB's dialect, between
+/// 1 and [`BLOCK_LEN`].
 #[inline]
 pub const fn block_left(offset: u64) -> usize {
     BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
 }
 
-/// Returns the number of trailer bytes that a writer of LevelDB's dialect puts at `offset` before
-/// the next header. The number is between 0 and [`TRAILER_LEN_MAX`].
+/// Returns the number of trailer bytes, between 0 and [`TRAILER_LEN_MAX`], that a writer of
+/// LevelDB's dialect puts at `offset` before the next header.
 #[inline]
 pub const fn trailer_len(offset: u64) -> usize {
     let left = block_left(offset);
@@ -247,10 +244,10 @@ pub const fn trailer_len(offset: u64) -> usize {
 }
 
 /// Returns the number of bytes that a record of `record_len` bytes adds to a file of `offset` bytes
-/// in LevelDB's dialect. The number includes the trailer before the record, the record's headers
-/// and its payload.
+/// in LevelDB's dialect, including the trailer before the record and the record's headers and
+/// payload.
 ///
-/// If the number does not fit in a `u64`, the result is `u64::MAX`.
+/// Returns `u64::MAX` if the number does not fit in a `u64`.
 ///
 /// ```
 /// use cordwood_log::format::encoded_len;
@@ -270,8 +267,8 @@ pub const fn encoded_len(offset: u64, record_len: u64) -> u64 {
         .saturating_add(later.saturating_mul(HEADER_LEN as u64))
 }
 
-/// Returns `bytes` without the zeros at their end, which may be unwritten space in a preallocated
-/// file. Writes become visible in order, so all bytes before a nonzero byte have been written.
+/// Returns `bytes` without trailing zeros, which may be unwritten space in a preallocated file.
+/// Writes become visible in order, so all bytes before a nonzero byte have been written.
 pub(crate) fn without_zeros(bytes: &[u8]) -> &[u8] {
     let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &bytes[..len]

@@ -1,8 +1,8 @@
-//! Parses the bytes of a block as a fragment, or determines why they are not a fragment. This
-//! module is pure: it does no I/O and has no state.
+//! Parses the bytes of a block as a fragment, or determines why they are not one. This module is
+//! pure: it does no I/O and has no state.
 //!
-//! The checks are in LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`).
-//! `docs/format/reading.md` numbers these checks.
+//! The checks are in LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`), and are numbered
+//! in `docs/format/reading.md`.
 
 use crate::checksum::{Job, Kernel, mask, state_after};
 use crate::damage::Reason;
@@ -15,13 +15,12 @@ use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 pub(crate) enum Found {
     /// A fragment with a header of this form and `payload_len` bytes of payload.
     Fragment { kind: Kind, form: Form, payload_len: usize },
-    /// A metadata record of the engine. `len` is the length of the record in bytes, including the
-    /// header.
+    /// An engine's metadata record. `len` is its length in bytes, including the header.
     Metadata { metadata: Metadata, form: Form, len: usize },
-    /// Too few bytes are left in the block for a header.
+    /// The block has too few bytes left for a header.
     Trailer { is_zero: bool },
-    /// `len` bytes that are not a fragment. If LevelDB reports these bytes, `leveldb_len` is the
-    /// length that LevelDB reports.
+    /// `len` bytes that are not a fragment. `leveldb_len` is the length that LevelDB reports, if it
+    /// reports these bytes.
     Fault {
         len: usize,
         reason: Reason,
@@ -29,8 +28,8 @@ pub(crate) enum Found {
     },
     /// The end-of-log trailer. The log ends after these `len` bytes.
     EndTrailer { len: usize },
-    /// A valid fragment of another log. This log ended before that fragment, unless this log
-    /// continues in a later block.
+    /// A valid fragment of another log. This log ended before that fragment, unless it continues in
+    /// a later block.
     Stale,
     /// The end of the file.
     Nothing,
@@ -48,8 +47,8 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
     if left >= HEADER_LEN
         && let Some(valid) = format.dialect.valid(bytes, verify_checksums)
         && let Role::Fragment(kind) = valid.role
-        // If checksums are not verified, this check also excludes the end-of-log trailer, which
-        // looks like an empty fragment of the next log.
+        // If checksums are not verified, this also excludes the end-of-log trailer, which looks
+        // like an empty fragment of the next log.
         && !format.is_stale(bytes, valid.form)
     {
         return Found::Fragment {
@@ -81,7 +80,7 @@ pub(crate) fn find_other(
     fault(format, bytes, left, verify_checksums)
 }
 
-/// Classifies bytes that are not a valid fragment of a record, while only a part of the block is
+/// Classifies bytes that are not a valid fragment of a record, while only part of the block is
 /// available.
 fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found {
     match special(format, bytes, verify_checksums) {
@@ -90,8 +89,8 @@ fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found
     }
 }
 
-/// Classifies a valid fragment that is not part of a record. A fragment counts as part of another
-/// log only if its checksum is valid, even if checksums are not verified.
+/// Classifies a valid fragment that is not part of a record. Treats it as part of another log only
+/// if its checksum is valid, even if checksums are not verified.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
     let valid = format.dialect.valid(bytes, verify_checksums)?;
     if format.is_stale(bytes, valid.form) {
@@ -117,8 +116,8 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
 pub(crate) const RUN_MAX: usize = 512;
 
 /// Finds consecutive FULL fragments, which make up most files. Repeated calls of [`find`] give the
-/// same result, but this loop is compiled with the instructions of the checksum kernel. The loop
-/// stops at any bytes that are not a FULL fragment.
+/// same result, but this loop is compiled with the checksum kernel's instructions. It stops at any
+/// bytes that are not a FULL fragment.
 pub(crate) struct FullRun<'a> {
     /// The bytes from the first header to the end of the block or of the known part of the file.
     pub(crate) bytes: &'a [u8],
@@ -128,7 +127,7 @@ pub(crate) struct FullRun<'a> {
 }
 
 impl Job for FullRun<'_> {
-    /// The number of fragments that were found.
+    /// The number of fragments found.
     type Output = usize;
 
     #[inline(always)]
@@ -149,7 +148,7 @@ impl Job for FullRun<'_> {
                 return count;
             }
             rest = after;
-            // The end is at most the length of a block, which fits in a u16.
+            // The end is at most the block length, which fits in a u16.
             *end = (self.bytes.len() - rest.len()) as u16;
         }
         RUN_MAX
@@ -206,7 +205,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     })
 }
 
-/// Checks whether a header whose length extends past the end of the file may be from a torn write.
+/// Checks whether a header whose length extends past the end of the file can be from a torn write.
 ///
 /// A log with a number may be followed by the rest of an older log, which can contain any header.
 /// If a header's type byte is in the next sector and that sector was not written, only zeros
@@ -222,8 +221,8 @@ fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) ->
 pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> bool {
     let end = stated_end(format, header);
     match format.dialect.meaning(header.kind).role {
-        // No header follows a FIRST or MIDDLE fragment in its block. The exception is a compressed
-        // record, whose fragments end where the compressor filled a buffer.
+        // No header follows a FIRST or MIDDLE fragment in its block, except in a compressed record,
+        // whose fragments end where the compressor filled a buffer.
         Role::Fragment(Kind::First | Kind::Middle) if !format.has_zstd_records() => {
             left.checked_sub(end).is_some_and(|rest| rest < HEADER_LEN)
         }
@@ -233,14 +232,14 @@ pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> boo
     }
 }
 
-/// Returns the offset of the end of the fragment with this header, relative to the fragment's first
-/// byte. If the type has two forms, this is the end in the first form.
+/// Returns the end of the fragment with this header, relative to its first byte. If the type has
+/// two forms, this is the end in the first form.
 pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
     format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
 }
 
-/// Checks whether the bytes after a header prove that the header is not from a torn write, although
-/// its length extends past the end of the file.
+/// Checks whether the bytes after a header prove that it is not from a torn write, although its
+/// length extends past the end of the file.
 ///
 /// (a) The checksum does not cover the length. If the checksum is valid for a shorter payload, the
 /// length was damaged. (b) If a complete, valid fragment follows, more was written after this
@@ -383,8 +382,7 @@ mod tests {
         );
     }
 
-    /// If a bit of a length in the last block is flipped, LevelDB silently loses the records after
-    /// it.
+    /// If a bit flips in a length in the last block, LevelDB silently loses the records after it.
     #[test]
     fn a_length_that_the_following_bytes_contradict_is_damage() {
         let mut flipped = fragment(1, b"foo");

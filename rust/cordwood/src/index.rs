@@ -1,4 +1,4 @@
-//! Random access to the records of logs.
+//! Random access to log records.
 
 use std::collections::TryReserveError;
 use std::fmt;
@@ -14,30 +14,29 @@ use crate::error::{Error, ErrorKind};
 use crate::position::Position;
 use crate::reader::{Reader, Source};
 
-/// The number of records in a group. The index keeps the offset of the first record of each group.
+/// The number of records in a group. The index keeps the offset of each group's first record.
 const STRIDE: u64 = 16;
 
-/// The maximum number of readers to keep open for later calls. Each reader has a window of 264 KiB.
-/// Operating systems often allow a process to open only about 1,000 files.
+/// The maximum number of readers kept open for later calls. Each has a window of 264 KiB, and
+/// operating systems often allow a process to open only about 1,000 files.
 const IDLE_MAX: usize = 64;
 
-/// If one call reads a large part of all records, it sorts the indices of this many records at a
-/// time.
+/// A call that reads a large part of all records sorts the indices of this many records at a time.
 const PIECE_LEN: usize = 1 << 12;
 
-/// Looks up the records of logs by index, counted from 0.
+/// Looks up log records by index, counted from 0.
 ///
 /// Creating the index reads the logs once. The index keeps 8 bytes for every 16 records. To return
-/// a record, the index reads the group of 16 records that contains the record, and verifies the
-/// checksums of the group. For records near damage, the index keeps 8 bytes for each record, and
-/// reads each record on its own. In a packed log, reading starts at the block in which the
-/// container starts. Each call to [`read`](Self::read) opens a container only once.
+/// a record, it reads the record's group of 16 and verifies the group's checksums. Near damage, it
+/// keeps 8 bytes for each record and reads each record on its own. In a packed log, reading starts
+/// at the block in which the container starts, and each call to [`read`](Self::read) opens a
+/// container only once.
 ///
 /// Any number of threads and forked processes can use the index at the same time, because each call
-/// reads at its own position. A log may grow, but the new records are not in the index. A log must
-/// not change in any other way. The index returns an error if a path names another log by the time
-/// the file is opened, or if a record no longer starts at its indexed offset. The index keeps files
-/// open for later calls, and does not check an open file again.
+/// reads at its own position. A log may grow (the new records are not in the index), but must not
+/// change in any other way. The index returns an error if a path names another log by the time the
+/// file is opened, or if a record no longer starts at its indexed offset. It keeps files open for
+/// later calls, and does not check an open file again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -65,19 +64,19 @@ const PIECE_LEN: usize = 1 << 12;
 pub struct RecordIndex {
     options: ReadOptions,
     logs: Vec<IndexedLog>,
-    /// For each log, the total number of records in that log and in all earlier logs.
+    /// For each log, the total number of records in it and in all earlier logs.
     ends: Vec<u64>,
     /// The idle readers, in the order of their last use.
     idle: Mutex<Vec<Idle>>,
 }
 
-/// An open reader and the number of the reader's log.
+/// An open reader and the number of its log.
 struct Idle {
     log: usize,
     reader: Box<Reader>,
 }
 
-/// The places of the records of one log. A program can store this part of a [`RecordIndex`].
+/// The places of one log's records. A program can store this part of a [`RecordIndex`].
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, RecordIndex};
@@ -99,13 +98,12 @@ pub struct IndexedLog {
     pub position: Position,
     /// The number of records.
     pub record_count: u64,
-    /// The offset of every 16th record, starting with the first record, followed by the offset
-    /// after the last record.
+    /// The offset of every 16th record, starting with the first, followed by the offset after the
+    /// last record.
     pub offsets: Vec<u64>,
-    /// The numbers of the groups of 16 records near damage. A group is near damage if bytes were
-    /// lost in the group, since the previous group, or before a salvaged record of the group in
-    /// that record's block. A reader that starts at another offset may find other records in such a
-    /// group.
+    /// The numbers of the groups of 16 records near damage: bytes were lost in the group, since the
+    /// previous group, or before a salvaged record of the group in that record's block. A reader
+    /// that starts at another offset may find other records in a group near damage.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
@@ -120,7 +118,7 @@ impl RecordIndex {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Reader::open_with`] and [`Reader::next_event`]. Returns
+    /// Returns the errors of [`Reader::open_with`] and [`Reader::next_event`], and
     /// [`ErrorKind::Io`] if a source is neither a regular file nor a directory.
     pub fn open(paths: impl IntoIterator<Item = impl AsRef<Path>>, options: ReadOptions) -> Result<Self, Error> {
         let index = |path| IndexedLog::of(&mut Reader::open_with(path, options.clone())?);
@@ -128,7 +126,7 @@ impl RecordIndex {
         Ok(RecordIndex::of_logs(logs, options))
     }
 
-    /// Creates an index of logs that were already read with the same options.
+    /// Creates an index of logs already read with the same options.
     pub fn of_logs(logs: Vec<IndexedLog>, options: ReadOptions) -> Self {
         let mut end = 0;
         let ends = logs.iter().map(|log| {
@@ -178,8 +176,8 @@ impl RecordIndex {
     }
 
     /// Returns the place of the record with this index, or `None` if the index is out of range. The
-    /// place consists of the path of the log and the log offset of the record. For a segmented log,
-    /// the path is its directory. This call reads the record.
+    /// place is the path of the log (for a segmented log, its directory) and the log offset of the
+    /// record. This call reads the record.
     ///
     /// # Errors
     ///
@@ -195,9 +193,8 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` once for each index in `indices`, and passes the index's place in `indices` and
-    /// the record. The indices are visited in ascending order, so that nearby records are read
-    /// together.
+    /// Calls `each` once for each index in `indices`, passing the index's place in `indices` and
+    /// the record. Visits the indices in ascending order, so that nearby records are read together.
     ///
     /// # Errors
     ///
@@ -205,8 +202,7 @@ impl RecordIndex {
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
-    ///   `each` has already received: unless damage is an error, they may be other records than
-    ///   those that were indexed.
+    ///   `each` has already received: unless damage is an error, they may not be the indexed ones.
     /// * The errors of [`Reader::next_event`].
     pub fn read<E: From<Error>>(
         &self,
@@ -233,9 +229,8 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Implements [`visit`](Self::visit) for sorted indices. Each index is paired with its place in
-    /// the caller's slice. `open` is the reader that was used last and the number of the reader's
-    /// log.
+    /// Implements [`visit`](Self::visit) for sorted indices, each paired with its place in the
+    /// caller's slice. `open` is the reader used last and the number of its log.
     fn visit_sorted<E: From<Error>>(
         &self,
         mut places: &[(u64, usize)],
@@ -253,8 +248,8 @@ impl RecordIndex {
             let (here, rest) = places.split_at(of_log);
             let is_whole = self.logs[log].near_damage.is_empty();
             let is_alone = |index: u64| self.logs[log].exact_offset(index - first_of(log)).is_some();
-            // If the next record is at most this many bytes away, it is faster to continue reading
-            // than to seek.
+            // If the next record is at most this many bytes away, reading on is faster than
+            // seeking.
             let are_near = |&(index, _): &(u64, usize), &(next, _): &(u64, usize)| {
                 next - index <= STRIDE && (is_whole || next == index || !(is_alone(index) || is_alone(next)))
             };
@@ -277,8 +272,8 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Implements [`visit`](Self::visit) for records of one log that are near each other. If
-    /// `stays` is true, the reader may continue in the container that is already open.
+    /// Implements [`visit`](Self::visit) for nearby records of one log. If `stays` is true, the
+    /// reader may continue in the container that is already open.
     fn read_near<E: From<Error>>(
         &self,
         number: usize,
@@ -318,8 +313,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Returns a reader for a log. Uses an idle reader if one exists, and opens a new one
-    /// otherwise.
+    /// Returns an idle reader for a log, or opens a new one if there is none.
     fn reader(&self, log: usize) -> Result<Box<Reader>, Error> {
         if let Some(mut idle) = self.idle()
             && let Some(at) = idle.iter().rposition(|idle| idle.log == log)
@@ -346,7 +340,7 @@ impl RecordIndex {
         }
     }
 
-    /// Closes the files that the index keeps open. A later call opens the files again.
+    /// Closes the files that the index keeps open. A later call opens them again.
     pub fn close_files(&self) {
         if let Some(mut idle) = self.idle() {
             idle.clear();
@@ -354,8 +348,7 @@ impl RecordIndex {
     }
 
     /// Returns the idle readers, or `None` if another thread holds the lock for too long. In a
-    /// forked process, the lock may be held forever by a thread that exists only in the parent
-    /// process.
+    /// forked process, a thread that exists only in the parent process may hold the lock forever.
     fn idle(&self) -> Option<MutexGuard<'_, Vec<Idle>>> {
         (0..1000).find_map(|_| {
             hint::spin_loop();
@@ -374,7 +367,7 @@ impl fmt::Debug for RecordIndex {
 }
 
 impl IndexedLog {
-    /// Reads a log from the position of its reader to the end of the log.
+    /// Reads a log from its reader's position to the end of the log.
     ///
     /// # Errors
     ///
@@ -413,8 +406,7 @@ impl IndexedLog {
         })?;
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
-        // The records are from the file that the reader has open. By now, the path may name another
-        // file.
+        // The records are from the reader's open file. By now, the path may name another file.
         start.check(&log.path, &reader.options)?;
         log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
@@ -455,8 +447,8 @@ impl IndexedLog {
             .copied()
     }
 
-    /// Returns a range of offsets that contains the records from `first` to `last`, and possibly
-    /// some neighbouring records.
+    /// Returns a range of offsets containing the records from `first` to `last`, and possibly some
+    /// neighbouring records.
     fn range(&self, first: u64, last: u64) -> Option<Range<u64>> {
         let offset = |at: u64| self.offsets.get(usize::try_from(at).ok()?).copied();
         Some(offset(first / STRIDE)?..offset(last / STRIDE + 1)?)
@@ -472,8 +464,8 @@ impl IndexedLog {
     }
 }
 
-/// Calls `each` with the indices in ascending order, and pairs each index with its place. The
-/// indices are passed in one call or in several. `len` is the number of records.
+/// Passes the indices to `each` in ascending order, paired with their places, in one call or
+/// several. `len` is the number of records.
 fn in_order<E: From<Error>>(
     indices: &[u64],
     len: u64,
@@ -483,17 +475,17 @@ fn in_order<E: From<Error>>(
     let are_dense = indices.len() > PIECE_LEN && indices.len() as u64 > len / 4;
     let are_listed = are_dense && indices.len() < u32::MAX as usize && !indices.is_sorted();
     if !are_listed || indices.iter().any(|&index| index >= len) {
-        // Each place is sorted together with its index, so that the sort and the later steps read
-        // memory in order.
+        // Each place is sorted together with its index, so the sort and the later steps read memory
+        // in order.
         places.try_reserve_exact(indices.len()).map_err(no_memory)?;
         places.extend(indices.iter().copied().zip(0..));
         places.sort_unstable();
         return each(&places);
     }
     // Sorting by comparison takes half as long as reading short records, so indices are not
-    // compared. Instead, the places of each index form a linked list. `firsts` contains the first
-    // place of each list. For each place, `nexts` contains the next place in the list. Places count
-    // from 1, because 0 marks the end of a list.
+    // compared. Instead, the places of each index form a linked list: `firsts` contains the first
+    // place of each list, and `nexts` contains, for each place, the next place in its list. Places
+    // count from 1, because 0 marks the end of a list.
     let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
     firsts.try_reserve_exact(len as usize).map_err(no_memory)?;
     firsts.resize(len as usize, 0_u32);
@@ -533,18 +525,17 @@ struct Group {
     is_near_damage: bool,
 }
 
-/// Checks whether a skipped region may have contained records. Metadata and padding do not contain
-/// records.
+/// Checks whether a skipped region may have contained records. Metadata and padding do not.
 fn is_loss(region: SkippedRegion) -> bool {
     !matches!(region.reason.severity(), Severity::Info)
 }
 
-/// The next record that a reader is expected to return.
+/// The next record expected from a reader.
 struct Next<'a> {
     log: &'a IndexedLog,
     reader: &'a mut Reader,
     index: u64,
-    /// The offset where the record starts, if it is known.
+    /// The offset where the record starts, if known.
     start: Option<u64>,
     /// All records to read start before this offset.
     end: u64,
@@ -552,8 +543,8 @@ struct Next<'a> {
 
 impl Next<'_> {
     /// Takes the next record, which must be at the expected offset.
-    // If this were not inlined, the caller would copy the span from memory just after it is written
-    // there in other pieces, which stalls the processor for each record.
+    // Without inlining, the caller would copy the span from memory just after it is written there
+    // in other pieces, which stalls the processor for each record.
     #[inline(always)]
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
@@ -602,7 +593,7 @@ mod tests {
         let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
         let len = CONTAINERS * RECORDS_EACH;
         assert_eq!(index.len(), len);
-        // The step 7 and the length have no common divisor, so each index occurs once.
+        // The step 7 and the length have no common divisor, so each index is visited once.
         let shuffled: Vec<u64> = (0..len).map(|at| at * 7 % len).collect();
         let in_order: Vec<u64> = (0..len).collect();
         // Reads the last record of each container, starting with the last container.

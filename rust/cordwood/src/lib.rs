@@ -1,10 +1,10 @@
-//! Reads and writes the **LevelDB log format**. LevelDB and its relatives use this format for their
-//! write-ahead logs and MANIFESTs. You can use the format for any file that you append records to
-//! and must still be able to read after a crash.
+//! Reads and writes the **LevelDB log format**, which LevelDB and its relatives use for their
+//! write-ahead logs and MANIFESTs. You can use it for any file that you append records to and must
+//! still be able to read after a crash.
 //!
-//! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, and each fragment
-//! is a 7-byte header followed by a payload. A **record** is one or more fragments. Each fragment
-//! has a checksum, so a reader detects damage and continues at the next block.
+//! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, each a 7-byte
+//! header followed by a payload. A **record** is one or more fragments. Each fragment has a
+//! checksum, so a reader detects damage and continues at the next block.
 //!
 //! # Writing and reading
 //!
@@ -29,34 +29,33 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The documentation of [`LogFile`] says which records survive a crash. A [`SegmentedLog`] is split
-//! into several files, and you can remove the oldest files. [`Reader::seek`] moves to a record, a
-//! [`RecordIndex`] looks up records by index, and a [`Follower`] reads a log while it is being
-//! written. If the log is not a file on disk, use [`Writer`], [`Reader::new`] and
-//! [`Reader::from_slice`].
+//! See [`LogFile`] for which records survive a crash. A [`SegmentedLog`] is split into several
+//! files, and you can remove the oldest ones. [`Reader::seek`] moves to a record, a [`RecordIndex`]
+//! looks up records by index, and a [`Follower`] reads a log while it is being written. If the log
+//! is not a file on disk, use [`Writer`], [`Reader::new`] and [`Reader::from_slice`].
 //!
 //! [`Reader::record_batch`] gathers many records in one buffer. [`ops::split_ranges`] divides a
-//! file into ranges that start at block boundaries. [`Reader::another`] reads one such range. Each
+//! file into ranges that start at block boundaries, and [`Reader::another`] reads one of them. Each
 //! record is in exactly one range, so several threads or machines can share the work.
 //!
 //! # Damage
 //!
 //! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between
-//! them. Every event gives the range of bytes that it covers. Together, the events cover every byte
+//! them. Every event gives the range of bytes it covers, and together the events cover every byte
 //! of the file except the block trailers. A skipped region also says why it was skipped.
-//! [`OnCorruption`] decides how damage is handled. The reader can return an error (the default),
+//! [`OnCorruption`] decides how damage is handled: the reader can return an error (the default),
 //! skip the damage (as LevelDB does), treat it as the end of the log, or skip it and salvage the
-//! intact rest of its block. A torn tail is the incomplete end that a crash leaves, and it does not
-//! count as damage. The log ends at a torn tail, and [`Reader::end`] reports it.
+//! intact rest of its block. A torn tail, the incomplete end that a crash leaves, is not damage:
+//! the log ends there, and [`Reader::end`] reports it.
 //!
 //! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`]
 //! bytes of a record in memory.
 //!
 //! # Layers
 //!
-//! [`Decoder`](codec::Decoder) does no I/O. A decoder takes a [`Window`](codec::Window) of the file
-//! and returns the next event, or asks for more bytes. [`Reader`] runs a decoder in a loop over a
-//! slice, a file or any [`std::io::Read`]. [`Follower`] runs a decoder over a file that is still
+//! [`Decoder`](codec::Decoder) does no I/O. It takes a [`Window`](codec::Window) of the file and
+//! returns the next event, or asks for more bytes. [`Reader`] runs a decoder in a loop over a
+//! slice, a file or any [`std::io::Read`], and [`Follower`] runs one over a file that is still
 //! being written. For writing, the counterparts of `Decoder` and `Reader` are
 //! [`Encoder`](codec::Encoder) and [`Writer`]. [`LogFile`] writes a file on disk, for programs that
 //! cannot afford to lose a record. [`ops`] contains the operations on whole logs, such as verifying
@@ -64,7 +63,7 @@
 //! dialects. The crate `cordwood-payload` decodes the payloads that the engines store in the
 //! records.
 //!
-//! The crate root contains the items that most programs need. All other items are in the modules
+//! The crate root contains the items that most programs need. The others are in the modules
 //! [`codec`], [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`], [`segments`]
 //! and [`mod@write`].
 //!
@@ -72,24 +71,24 @@
 //!
 //! * `fs` (default): support for files on disk, on Unix and Windows. Enables [`Reader::open`],
 //!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and similar items.
-//! * `zstd`: support for compressed logs. Without this feature, a reader reports the records of
-//!   RocksDB's compressed logs but does not return them, and a compressed packed log is an error.
-//! * `trace`: for debugging. Prints each decision of a decoder or a follower as a line on standard
-//!   error.
+//! * `zstd`: support for compressed logs. Without it, a reader reports the records of RocksDB's
+//!   compressed logs but does not return them, and a compressed packed log is an error.
+//! * `trace`: for debugging. Prints a line on standard error for each decision of a decoder or a
+//!   follower.
 //!
-//! Without `fs`, the crate compiles for any target that has the standard library, such as
+//! Without `fs`, the crate compiles for any target with the standard library, such as
 //! `wasm32-unknown-unknown`.
 //!
 //! # Hidden items
 //!
 //! A few items are `#[doc(hidden)]`, because only cordwood's Python package or its benchmarks need
 //! them. The feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. The hidden
-//! items and this feature are not part of the public interface, and may change in any release. If
-//! you want to wait for data yourself, use [`Reader::found`]. If you want to do the I/O yourself,
-//! use a [`Decoder`](codec::Decoder).
+//! items and this feature are not part of the public interface, and may change in any release. To
+//! wait for data yourself, use [`Reader::found`]. To do the I/O yourself, use a
+//! [`Decoder`](codec::Decoder).
 
-// Without `fs`, the items that only followers and log files need are unused. Most of these unused
-// items have no `cfg` of their own.
+// Without `fs`, the items that only followers and log files need are unused, and most have no `cfg`
+// of their own.
 #![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
 
 // Runs the README's examples as doc tests.
@@ -186,7 +185,7 @@ pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
 
-/// The sources of a [`Reader`], and the types that a reader returns, except [`Record`].
+/// The sources of a [`Reader`], and the types it returns, except [`Record`].
 pub mod read {
     pub use crate::decode::Pieces;
     #[cfg(feature = "fs")]

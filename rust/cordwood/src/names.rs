@@ -1,5 +1,5 @@
 //! Values with stable names, which are the same in Rust, in Python and on the command line.
-//! `Display` shows the name. `FromStr` parses a name, for programs that take the name from the
+//! `Display` shows the name, and `FromStr` parses it, for programs that take the name from the
 //! user.
 
 use std::fmt;
@@ -51,7 +51,7 @@ pub(crate) fn parse<T: Copy>(
     })
 }
 
-/// Implements `Display` so that it shows the name that `as_str` returns.
+/// Implements `Display` by showing the name that `as_str` returns.
 macro_rules! shows_name {
     ($type:ty) => {
         /// Shows the [name](Self::as_str).
@@ -79,8 +79,7 @@ macro_rules! parses_name {
     };
 }
 
-/// Defines an enum without fields. Each value of the enum has a stable name, and may have a
-/// description.
+/// Defines an enum without fields, whose values have stable names and, optionally, descriptions.
 macro_rules! named {
     ($(#[$about:meta])* pub enum $type:ident { $($(#[$of:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$about])*

@@ -1,8 +1,7 @@
-//! Processes consecutive parts of a file in several threads, and returns the results in the order
-//! of the parts.
+//! Processes consecutive parts of a file in several threads, and returns the results in order.
 //!
-//! Each thread takes the next part as soon as it is free, so no thread waits for the slowest
-//! thread. A thread that is a few parts ahead of the consumer waits, so memory use is bounded.
+//! Each thread takes the next part as soon as it is free, so none waits for the slowest. A thread
+//! that is a few parts ahead of the consumer waits, which bounds memory use.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +18,7 @@ use loom::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::process::Process;
 
-/// A queue of results for numbered parts. The queue returns the results in the order of the parts.
+/// A queue of results for numbered parts, which are returned in the order of the parts.
 ///
 /// Workers [`claim`](Self::claim) parts and [`put`](Self::put) their results. One consumer takes
 /// the results.
@@ -36,10 +35,10 @@ pub struct Queue<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// One entry for each part that is claimed but not yet taken. An entry is `None` while a worker
-    /// works on its part.
+    /// One entry for each part that is claimed but not yet taken, `None` while a worker works on
+    /// it.
     results: VecDeque<Option<T>>,
-    /// The number of the part to which the first entry of `results` belongs.
+    /// The number of the part that the first entry of `results` belongs to.
     first: u64,
     /// The number of parts.
     count: u64,
@@ -57,8 +56,8 @@ pub enum Next<T> {
 }
 
 impl<T> Queue<T> {
-    /// Creates a queue for the parts `0..count`. At any time, at most `window` parts are claimed
-    /// but not yet taken.
+    /// Creates a queue for the parts `0..count`, of which at most `window` are claimed but not yet
+    /// taken at any time.
     pub fn new(count: u64, window: usize) -> Self {
         Queue {
             state: Mutex::new(State {
@@ -76,8 +75,8 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims the next part as soon as there is room for its result, and returns its number.
-    /// Returns `None` if there are no more parts, or if the queue was stopped.
+    /// Claims the next part as soon as there is room for its result. Returns its number, or `None`
+    /// if there are no more parts or the queue was stopped.
     pub fn claim(&self) -> Option<u64> {
         let mut state = self.lock();
         loop {
@@ -97,8 +96,7 @@ impl<T> Queue<T> {
     pub fn put(&self, part: u64, result: T) {
         let mut state = self.lock();
         let at = part.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
-        // If there is no entry for the result, the queue was stopped. In that case, the result is
-        // dropped.
+        // If the result has no entry, the queue was stopped, and the result is dropped.
         if let Some(place) = at.and_then(|at| state.results.get_mut(at)) {
             *place = Some(result);
             if at == Some(0) {
@@ -107,7 +105,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Returns the result of the next part. Waits at most `timeout` for the result.
+    /// Returns the result of the next part, waiting at most `timeout` for it.
     pub fn next_within(&self, timeout: Duration) -> Next<T> {
         let mut state = self.lock();
         if matches!(state.results.front(), None | Some(None)) && state.first < state.count {
@@ -132,8 +130,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Stops the queue. Stops the queue, so that no more parts can be claimed and no more results
-    /// can be taken. Results that were not taken are dropped.
+    /// Stops the queue, so that no more parts can be claimed and no more results can be taken.
+    /// Results not yet taken are dropped.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.count = 0;
@@ -145,8 +143,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Works on parts until none are left. A panic is also stored as a result, so that it resumes in
-/// the consumer.
+/// Works on parts until none are left. A panic is also stored as a result, and resumes in the
+/// consumer.
 fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) {
     while let Some(part) = queue.claim() {
         let result = catch_unwind(AssertUnwindSafe(|| work(part)));
@@ -165,10 +163,10 @@ const fn window(worker_count: usize) -> usize {
 
 /// Threads that work on the parts of a file and return the results in order.
 ///
-/// Dropping the pipeline tells the threads to stop, and waits for them. The wait takes at most as
-/// long as the work on one part. A forked child has no copy of the threads, so
-/// [`is_of_this_process`](Self::is_of_this_process) returns false there. A forked child must not
-/// use the pipeline, except to drop it.
+/// Dropping the pipeline tells the threads to stop and waits for them, at most as long as the work
+/// on one part takes. A forked child has no copy of the threads, so
+/// [`is_of_this_process`](Self::is_of_this_process) returns false there, and the child must not use
+/// the pipeline except to drop it.
 #[derive(Debug)]
 pub struct Pipeline<T> {
     queue: Arc<Queue<thread::Result<T>>>,
@@ -177,12 +175,12 @@ pub struct Pipeline<T> {
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    /// Starts a thread for each of `workers`. The threads work on the parts `0..count`.
+    /// Starts a thread for each of `workers`, to work on the parts `0..count`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the operating system cannot start a thread. In that case, no thread is
-    /// left running.
+    /// Returns an error, and leaves no thread running, if the operating system cannot start a
+    /// thread.
     pub fn start<W>(count: u64, workers: Vec<W>) -> io::Result<Self>
     where
         W: FnMut(u64) -> T + Send + 'static,
@@ -201,7 +199,7 @@ impl<T: Send + 'static> Pipeline<T> {
         Ok(pipeline)
     }
 
-    /// Returns the result of the next part. Waits at most `timeout` for the result.
+    /// Returns the result of the next part, waiting at most `timeout` for it.
     ///
     /// # Panics
     ///
@@ -222,8 +220,8 @@ impl<T: Send + 'static> Pipeline<T> {
 }
 
 impl<T> Pipeline<T> {
-    /// Drops the pipeline without waiting for the threads. Each thread stops after the part that it
-    /// is working on. Use this for threads that wait for an event that may never happen.
+    /// Drops the pipeline without waiting for the threads, which stop after the part they are
+    /// working on. Use this for threads that wait for an event that may never happen.
     pub fn abandon(mut self) {
         self.threads.clear();
     }
@@ -250,13 +248,13 @@ impl<T> Drop for Pipeline<T> {
     }
 }
 
-/// Works on the parts `0..count` in a thread for each of `workers`. Passes the results to `take` in
-/// order, until `take` fails.
+/// Works on the parts `0..count` in a thread for each of `workers`, and passes the results to
+/// `take` in order, until `take` fails.
 ///
 /// # Errors
 ///
 /// Returns the error that `take` returned. If a thread cannot be started, passes the error to
-/// `failed` and returns what `failed` returns.
+/// `failed` and returns the result of `failed`.
 pub(crate) fn in_order<T: Send, E>(
     count: u64,
     workers: Vec<impl FnMut(u64) -> T + Send>,
@@ -328,8 +326,7 @@ mod tests {
         }
     }
 
-    /// An error stops the work. Parts that have not been started when the error occurs are never
-    /// started.
+    /// An error stops the work. Parts not started by then are never started.
     #[test]
     fn an_error_returned_by_the_consumer_stops_the_work() {
         let started = AtomicUsize::new(0);

@@ -19,10 +19,10 @@ use crate::format::BLOCK_LEN;
 /// An offset is valid only in one log. So a position also stores checksums of up to three ranges of
 /// bytes before the offset: at the end of the previous segment, in the first block of the file, and
 /// in the block before the offset. A reader or follower that resumes at a position compares these
-/// checksums with the log. If the checksums differ, this is another log, and the error is
-/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log still counts as the same log if it has
-/// since grown, or has been copied or renamed. A damaged log is also accepted, because damaged
-/// blocks are not compared. A position at offset 0 matches any log.
+/// with the log. If they differ, this is another log, and the error is
+/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that has since grown, or has been
+/// copied or renamed, is still the same log. A damaged log is also accepted, because damaged blocks
+/// are not compared. A position at offset 0 matches any log.
 ///
 /// To store a position, use its text form. See [`Display`](fmt::Display) and [`FromStr`].
 ///
@@ -50,13 +50,13 @@ use crate::format::BLOCK_LEN;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Position {
     offset: u64,
-    /// The marks. There are at most [`MARKS_MAX`] marks.
+    /// The marks, at most [`MARKS_MAX`] of them.
     marks: Vec<Mark>,
     version: Option<String>,
 }
 
-/// The maximum number of marks: one for the end of the previous segment, one for the first block,
-/// and one for the block before the offset.
+/// The maximum number of marks: one each for the end of the previous segment, the first block, and
+/// the block before the offset.
 const MARKS_MAX: usize = 3;
 
 /// The checksum of some bytes of a log.
@@ -98,8 +98,8 @@ impl Mark {
         })
     }
 
-    /// Reads the bytes that precede `offset` in its block. `offset` must be after the first byte of
-    /// the file.
+    /// Reads the bytes before `offset` in its block. `offset` must be after the first byte of the
+    /// file.
     pub(crate) fn before(
         base: u64,
         offset: u64,
@@ -135,27 +135,27 @@ impl Position {
         Position { offset, ..self.clone() }
     }
 
-    /// If the log is an object in a store, returns the version that the store gave it. The version
-    /// is the object's ETag or its generation.
+    /// If the log is an object in a store, returns the version that the store gave it: the object's
+    /// ETag or its generation.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// Returns the marks, for code that reads the log itself. A mark consists of a start, a length
-    /// and a checksum.
+    /// Returns the marks, for code that reads the log itself. Each is a start, a length and a
+    /// checksum.
     pub fn marks(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
     }
 
-    /// Returns the same position in an object that has this version.
+    /// Returns the same position in an object with this version.
     #[must_use]
     pub fn with_version(self, version: Option<String>) -> Self {
         Position { version, ..self }
     }
 
-    /// Returns the position at the start of a log. `bytes` are the first bytes of the log's first
-    /// file, which starts at the log offset `base`. The mark ends before the first incomplete
-    /// fragment, because a writer may still overwrite that fragment.
+    /// Returns the position at the start of a log. `bytes` are the first bytes of its first file,
+    /// which starts at the log offset `base`. The mark ends before the first incomplete fragment,
+    /// which a writer may still overwrite.
     pub fn of_start(bytes: &[u8], base: u64, format: LogFormat) -> Self {
         let mut options = ReadOptions::default().with_format(format);
         options.origin = base;
@@ -187,12 +187,12 @@ impl Position {
         self.marks.last().copied()
     }
 
-    /// Returns the last mark in a file that precedes the file with the log offset `base`.
+    /// Returns the last mark in a file before the one with the log offset `base`.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
 
-    /// Creates the position at `offset`, and reads the marks from the file whose first byte has the
+    /// Creates the position at `offset`, reading the marks from the file whose first byte has the
     /// log offset `base`. `before` is a mark of the previous file.
     pub(crate) fn read(
         base: u64,
@@ -228,11 +228,11 @@ mod files {
     use crate::reader::Reader;
     use crate::segments::{Segment, list_again, name_of};
 
-    /// The place where the bytes of a mark are stored.
+    /// Where the bytes of a mark are stored.
     enum Marked {
         /// The file, and the log offset of its first byte.
         In(File, u64),
-        /// No file contains the bytes of the mark. The bytes were pruned, or a segment is missing.
+        /// No file contains the bytes of the mark: they were pruned, or a segment is missing.
         Nowhere,
         /// Another segment contains the bytes of the mark.
         Elsewhere,
@@ -300,11 +300,10 @@ mod files {
             self.compare(path, options).map(drop)
         }
 
-        /// Does the same as [`check`](Self::check), and returns whether there were any bytes to
-        /// compare.
+        /// Like [`check`](Self::check), but also returns whether there were any bytes to compare.
         pub(crate) fn compare(&self, path: &Path, options: &ReadOptions) -> Result<bool, Error> {
             let failed = |source| Error::io(source, Some(path));
-            // Opening a pipe would block until a writer opens the pipe.
+            // Opening a pipe would block until a writer opens it.
             let metadata = path.metadata().map_err(failed)?;
             if self.marks.is_empty() || !(metadata.is_file() || metadata.is_dir()) {
                 return Ok(false);
@@ -319,7 +318,7 @@ mod files {
                 let is_same = match mark.again(|at, to| read_full_at(&file, to, at.saturating_sub(origin))) {
                     Ok(now) => now == *mark,
                     // A reader that starts after missing bytes detects the gap, unless the next
-                    // segment contains the bytes.
+                    // segment contains them.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         let is_next =
                             |segment: &Segment| mark.base < segment.offset && segment.offset < mark.range().end;

@@ -1,4 +1,4 @@
-//! The identity of the process. A writer uses this identity to detect that it was copied by `fork`.
+//! The identity of the process. A writer uses it to detect that it was copied by `fork`.
 //!
 //! A forked child has a copy of every writer, with the same buffered records and the same open
 //! file. If both processes wrote, each would overwrite the other's bytes. So only the process that
@@ -8,11 +8,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Distinguishes a process from the processes that it was forked from.
+/// Distinguishes a process from those it was forked from.
 ///
 /// The process id is not enough, because ids are reused. Calling `getpid` would also be slow: it
 /// takes half as long as a write, and a writer checks the process before each record. So forks are
-/// counted instead: `fork` calls the handlers that were registered with `pthread_atfork`.
+/// counted instead: `fork` calls the handlers registered with `pthread_atfork`.
 #[derive(Clone, Default)]
 pub struct Process {
     /// A simulated process, which a test can change.
@@ -28,12 +28,12 @@ impl fmt::Debug for Process {
 }
 
 impl Process {
-    /// Returns the process that runs this code.
+    /// Returns the process running this code.
     pub fn current() -> Self {
         Process::default()
     }
 
-    /// Returns a process for tests, whose number is the value of `number`.
+    /// Returns a process for tests, numbered by the value of `number`.
     #[cfg(any(test, feature = "test-storage"))]
     pub fn simulated(number: Arc<AtomicU32>) -> Self {
         Process {
@@ -41,8 +41,7 @@ impl Process {
         }
     }
 
-    /// Returns a number that differs from the numbers of all processes that this one was forked
-    /// from.
+    /// Returns a number that differs from those of all processes this one was forked from.
     #[inline]
     pub fn number(&self) -> u64 {
         match &self.simulated {
@@ -52,8 +51,7 @@ impl Process {
     }
 }
 
-/// The number of forks between the first call and this process, plus 1. The counter is 0 before the
-/// first call.
+/// The number of forks between the first call and this process, plus 1, or 0 before the first call.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
@@ -84,8 +82,7 @@ fn are_forks_counted() -> bool {
 
     type Handler = Option<extern "C" fn()>;
 
-    // `pthread_atfork` is part of POSIX. The C library, which the standard library links, contains
-    // this function.
+    // `pthread_atfork` is part of POSIX and of the C library, which the standard library links.
     unsafe extern "C" {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     }

@@ -1,8 +1,8 @@
 //! A segmented log is a directory of log files, each named for the log offset of its first byte.
 //!
 //! With these names, a position in the log is a single number, and each segment ends at the offset
-//! that names the next segment. No other list of the segments exists. [`list`] reads the directory,
-//! and [`breaks`] finds the bytes that are missing between two segments. The rules are in
+//! that names the next one. There is no other list of the segments. [`list`] reads the directory,
+//! and [`breaks`] finds the bytes missing between two segments. The rules are in
 //! `docs/format/writing.md`.
 //!
 //! ```
@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 use crate::damage::{Reason, SkippedRegion};
 use crate::error::{Error, ErrorKind};
 
-/// The name of the lock file, which is in the same directory as the segments. The writer of the log
-/// holds a lock on this file.
+/// The name of the lock file, in the same directory as the segments. The writer of the log holds a
+/// lock on it.
 pub const LOCK_NAME: &str = "LOCK";
 
 /// The number of digits in the largest `u64`.
@@ -39,7 +39,7 @@ pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 /// One file of a segmented log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The log offset of the segment's first byte. The file is named for this offset.
+    /// The log offset of the segment's first byte, for which the file is named.
     pub offset: u64,
     /// The length of the file in bytes.
     pub len: u64,
@@ -51,14 +51,13 @@ impl Segment {
         self.offset + self.len
     }
 
-    /// Returns the path of the file in the directory of the log.
+    /// Returns the path of the file in the log's directory.
     pub fn path_in(self, directory: &Path) -> PathBuf {
         directory.join(name_of(self.offset))
     }
 }
 
-/// Returns the name of the segment that starts at this log offset. The name is twenty digits and
-/// `.log`.
+/// Returns the name of the segment that starts at this log offset: twenty digits and `.log`.
 ///
 /// ```
 /// assert_eq!(cordwood_log::segments::name_of(67_108_864), "00000000000067108864.log");
@@ -67,8 +66,8 @@ pub fn name_of(offset: u64) -> String {
     format!("{offset:0DIGITS$}.log")
 }
 
-/// Returns the log offset at which the segment with this name starts, or `None` if a segment cannot
-/// have this name.
+/// Returns the log offset where the segment with this name starts, or `None` if no segment can have
+/// this name.
 ///
 /// ```
 /// use cordwood_log::segments::offset_of;
@@ -82,23 +81,22 @@ pub fn offset_of(name: impl AsRef<OsStr>) -> Option<u64> {
     (offset <= OFFSET_MAX).then_some(offset)
 }
 
-/// Returns the segments in a directory with their lengths, in the order of their offsets. The
-/// length of the last segment may change while a writer appends to it.
+/// Returns the segments in a directory with their lengths, ordered by offset. The last segment's
+/// length may change while a writer appends to it.
 ///
-/// Ignores the lock file [`LOCK_NAME`], and also `lost+found` and names that start with a dot,
+/// Ignores the lock file [`LOCK_NAME`], and also `lost+found` and names starting with a dot,
 /// because file systems create such files.
 ///
 /// # Errors
 ///
 /// * [`ErrorKind::Io`] if the directory or the length of a segment cannot be read.
-/// * [`ErrorKind::NotASegment`] if the directory contains any other file. The error has the path of
-///   that file.
+/// * [`ErrorKind::NotASegment`] if the directory contains any other file, with that file's path.
 pub fn list(directory: &Path) -> Result<Vec<Segment>, Error> {
     settled(directory)?.without_strays(directory)
 }
 
-/// Returns the segments of the log in a directory. A log has at least one segment. A directory is
-/// not a log unless a file in it has the name of a segment.
+/// Returns the segments of the log in a directory. A log has at least one segment, so a directory
+/// is not a log unless a file in it is named like a segment.
 pub(crate) fn list_log(directory: &Path) -> Result<Vec<Segment>, Error> {
     let listing = settled(directory)?;
     if listing.segments.is_empty() && (listing.offsets.is_empty() || listing.stray.is_none()) {
@@ -107,18 +105,18 @@ pub(crate) fn list_log(directory: &Path) -> Result<Vec<Segment>, Error> {
     listing.without_strays(directory)
 }
 
-/// Returns the segments of a log that is already open. Ignores other files, because they cannot be
-/// mistaken for segments and must not stop a reader or a follower.
+/// Returns the segments of a log that is already open. Ignores other files: they cannot be mistaken
+/// for segments and must not stop a reader or a follower.
 pub(crate) fn list_again(directory: &Path) -> Result<Vec<Segment>, Error> {
     Ok(settled(directory)?.segments)
 }
 
 /// The files in a directory.
 struct Listing {
-    /// The segments in the order of their offsets.
+    /// The segments, ordered by offset.
     segments: Vec<Segment>,
     /// The offsets of all segment names that were listed. Some of these files may have been pruned
-    /// since they were listed.
+    /// since.
     offsets: Vec<u64>,
     /// The name of a file that is neither a segment nor ignored.
     stray: Option<OsString>,
@@ -133,15 +131,15 @@ impl Listing {
     }
 }
 
-/// Lists a directory repeatedly, until a listing has no faults, or until two consecutive listings
-/// have the same faults.
+/// Lists a directory repeatedly, until a listing has no faults or two in a row have the same
+/// faults.
 ///
-/// An operating system may list a file that was just created but not yet the file that was created
-/// before it. It is also possible that all listed segments are pruned before their lengths are
-/// read. The next listing does not have these faults. If a log changes faster than it can be
-/// listed, or if another program makes a segment longer, no two listings agree. So the number of
-/// attempts is limited, and the last listing is used. The limit is much higher for a listing
-/// without segments, because such a listing is short and does not show the state of the log.
+/// An operating system may list a newly created file but not yet the file created before it. Or all
+/// listed segments may be pruned before their lengths are read. The next listing does not have
+/// these faults. If a log changes faster than it can be listed, or if another program makes a
+/// segment longer, no two listings agree, so the number of attempts is limited and the last listing
+/// is used. The limit is much higher for a listing without segments, which is short and does not
+/// show the state of the log.
 fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;
@@ -163,7 +161,7 @@ fn settled(directory: &Path) -> Result<Listing, Error> {
     unreachable!("the last try returns")
 }
 
-/// Checks whether a log's directory may contain a file with this name in addition to the segments.
+/// Checks whether a log's directory may contain a file with this name besides the segments.
 fn is_ignored(name: &OsStr) -> bool {
     name == LOCK_NAME || name == "lost+found" || name.as_encoded_bytes().starts_with(b".")
 }
@@ -182,8 +180,8 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     offsets.sort_unstable();
     let mut segments = Vec::with_capacity(offsets.len());
     // The writer starts a segment once the previous one has its final length, so a length is final
-    // if a later segment was listed. The writer removes the oldest segment first. So if a segment
-    // has been removed in the meantime, all segments before it have been removed too.
+    // if a later segment was listed. It removes the oldest segment first, so if a segment has been
+    // removed in the meantime, all segments before it have been too.
     for &offset in offsets.iter().rev() {
         let path = directory.join(name_of(offset));
         match path.metadata() {
@@ -206,8 +204,8 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     })
 }
 
-/// Returns, in order, the places where a segment does not end at the start of the next segment. A
-/// healthy log has no such places.
+/// Returns, in order, the places where a segment does not end at the start of the next one. A
+/// healthy log has none.
 ///
 /// * [`Reason::MissingSegment`]: no segment contains these bytes, because a file was removed or
 ///   truncated.
@@ -342,8 +340,8 @@ mod tests {
         });
     }
 
-    /// A symbolic link to a missing file counts as a segment that cannot be read at the moment.
-    /// Such a segment was not pruned.
+    /// A symbolic link to a missing file is a segment that cannot be read at the moment. It was not
+    /// pruned.
     #[cfg(unix)]
     #[test]
     fn the_error_for_a_dangling_symbolic_link_names_its_path() {
@@ -371,7 +369,7 @@ mod tests {
                 .map(|region| (region.start, region.end, region.reason))
                 .collect()
         };
-        // If the oldest segments were pruned, there is no break at the start of the log.
+        // Pruning the oldest segments leaves no break at the start of the log.
         assert_eq!(found(&[segment(70, 30), segment(100, 5)]), []);
         let hole = [segment(0, 40), segment(70, 30), segment(100, 5)];
         assert_eq!(found(&hole), [(40, 70, Reason::MissingSegment)]);

@@ -1,5 +1,5 @@
 //! With the feature `trace`, decoders and followers print their decisions to standard error, for
-//! debugging. Without the feature, this code is not compiled into a program.
+//! debugging. Without it, this code is not compiled in.
 
 use std::fmt;
 

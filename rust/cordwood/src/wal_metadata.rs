@@ -7,22 +7,20 @@ use std::collections::BTreeMap;
 use crate::container::Mark;
 use crate::dialect::{Compression, Metadata, NO_COMPRESSION, ZSTD};
 
-/// What is known about a log from the part that has been read so far. Only RocksDB's logs contain
-/// such metadata.
+/// Facts about a log, from the part read so far. Only RocksDB's logs contain such metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogInfo {
     /// The compression of all records, or `None` if they are not compressed.
     pub compression: Option<Compression>,
-    /// For each column family, by number, the length in bytes of the timestamp in each key. A
-    /// column family without timestamps has no entry. The lengths apply to the records that are
-    /// read next.
+    /// For each column family number, the length in bytes of the timestamp in each key. A column
+    /// family without timestamps has no entry. The lengths are for the records read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
-    /// The log that precedes this log.
+    /// The log before this one.
     pub predecessor: Option<Predecessor>,
-    /// The number of another log, if all fragments read so far carry that number. Either the file
-    /// was recycled and no record has been written to this log yet, or the number that was given or
-    /// is in the file's name does not match the contents.
+    /// The number of another log, if every fragment read so far has that number. Either the file
+    /// was recycled and has no record of this log yet, or the number given, or the one in the
+    /// file's name, does not match the contents.
     pub other_log_number: Option<u32>,
 }
 
@@ -38,8 +36,8 @@ pub struct Predecessor {
     pub last_sequence: u64,
 }
 
-/// The maximum number of column families for which timestamp lengths are kept. The limit bounds the
-/// memory of a reader. RocksDB has no such limit.
+/// The maximum number of column families whose timestamp lengths are kept, to bound a reader's
+/// memory. RocksDB has no such limit.
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {
@@ -55,8 +53,8 @@ impl LogInfo {
         self.compression.is_some()
     }
 
-    /// Applies a metadata record with this payload. Returns whether the record is canonical, which
-    /// means that an engine would write these same bytes.
+    /// Applies a metadata record with this payload. Returns whether the record is canonical,
+    /// meaning that an engine would write these same bytes.
     pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> bool {
         match metadata {
             Metadata::SetCompression => self.set_compression(payload),
@@ -67,8 +65,8 @@ impl LogInfo {
         }
     }
 
-    /// Applies a record that declares zstd or no compression. A record that declares no compression
-    /// changes no state, because a compression that the caller gives takes precedence.
+    /// Applies a record declaring zstd or no compression. Declaring no compression changes no
+    /// state, because a compression given by the caller takes precedence.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let is_zstd = payload == ZSTD;
         if is_zstd {

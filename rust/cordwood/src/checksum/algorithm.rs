@@ -5,13 +5,12 @@ use super::dispatch::run;
 use super::kernel::{Job, Kernel};
 use super::zeros::{self, ZeroTables};
 
-/// The checksum in the header of a fragment. The checksum covers the header from the type byte on,
-/// and the payload.
+/// The checksum in a fragment header. It covers the header from the type byte on, and the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checksum {
     /// Masked CRC-32C.
     MaskedCrc32c,
-    /// The CRC-32 of IEEE 802.3, as zlib computes it. This checksum is not masked.
+    /// The CRC-32 of IEEE 802.3, as zlib computes it. It is not masked.
     Crc32,
 }
 
@@ -25,7 +24,7 @@ impl Checksum {
         self.extend(0, data)
     }
 
-    /// Returns the CRC of some bytes followed by `data`. `crc` is the CRC of the bytes that precede
+    /// Returns the CRC of some bytes followed by `data`, where `crc` is the CRC of the bytes before
     /// `data`.
     #[inline]
     pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
@@ -41,14 +40,14 @@ impl Checksum {
         }
     }
 
-    /// Returns the checksum for the header of a fragment whose bytes from the type byte on are
-    /// `covered`.
+    /// Returns the checksum to store in a fragment's header. `covered` is the fragment from the
+    /// type byte on.
     #[inline]
     pub(crate) fn stored(self, covered: &[u8]) -> u32 {
         self.store(self.crc(covered))
     }
 
-    /// Converts a CRC to the form in which a header stores it.
+    /// Converts a CRC to the form stored in a header.
     #[inline]
     pub(crate) const fn store(self, crc: u32) -> u32 {
         match self {
@@ -57,8 +56,7 @@ impl Checksum {
         }
     }
 
-    /// Recovers a CRC from the form in which a header stores it. This undoes
-    /// [`store`](Self::store).
+    /// Recovers a CRC from the form stored in a header, undoing [`store`](Self::store).
     #[inline]
     pub(crate) const fn load(self, stored: u32) -> u32 {
         match self {
@@ -68,8 +66,8 @@ impl Checksum {
     }
 
     /// Returns the length of the shortest prefix of `data` that changes the CRC from `crc` to
-    /// `wanted`. `crc` is the CRC of the bytes before `data`, and `wanted` covers those bytes and
-    /// the prefix.
+    /// `wanted`. `crc` covers the bytes before `data`, and `wanted` covers those bytes and the
+    /// prefix.
     pub(crate) fn prefix_with(self, wanted: u32, crc: u32, data: &[u8]) -> Option<usize> {
         match self {
             Checksum::MaskedCrc32c => run(PrefixWith {
@@ -81,16 +79,15 @@ impl Checksum {
         }
     }
 
-    /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros.
-    /// The zeros may take up at most one block in total. If data with the CRC `crc` is followed by
-    /// as many bytes as there are zeros, the result is the data's contribution to the CRC of the
-    /// whole.
+    /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, which
+    /// may take up at most one block in total. If data with the CRC `crc` is followed by as many
+    /// bytes as there are zeros, the result is the data's contribution to the CRC of the whole.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)
     }
 
-    /// Returns the value that becomes `crc` when it is shifted over four zero bytes.
+    /// Returns the value that becomes `crc` when shifted over four zero bytes.
     #[inline]
     pub(crate) fn unshift_word(self, crc: u32) -> u32 {
         self.zeros().unshift_word(crc)
@@ -138,6 +135,6 @@ fn prefix_with(wanted: u32, mut state: u32, data: &[u8], update: impl Fn(u32, &[
 
 #[cfg(test)]
 thread_local! {
-    /// The number of bytes that this thread has checksummed, for tests of the cost of a search.
+    /// The number of bytes this thread has checksummed, for tests of a search's cost.
     pub(crate) static CHECKSUMMED_LEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

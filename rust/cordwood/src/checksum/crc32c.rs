@@ -15,8 +15,8 @@ pub fn crc32c(data: &[u8]) -> u32 {
     run(Crc(data))
 }
 
-/// Returns the CRC-32C of some bytes followed by `data`. `crc` is the CRC-32C of the bytes that
-/// precede `data`. The CRC of an empty slice is 0.
+/// Returns the CRC-32C of some bytes followed by `data`, where `crc` is the CRC-32C of the bytes
+/// before `data`. The CRC of an empty slice is 0.
 ///
 /// ```
 /// use cordwood_log::crc32c::{crc32c, extend};
@@ -39,10 +39,10 @@ pub(crate) const fn state_after(byte: u8) -> u32 {
     state
 }
 
-/// Returns the CRC-32C of two concatenated pieces. `first` and `second` are the CRCs of the pieces,
-/// and `second_len` is the length of the second piece in bytes.
+/// Returns the CRC-32C of two concatenated pieces with the CRCs `first` and `second`. `second_len`
+/// is the length of the second piece in bytes.
 ///
-/// The running time is logarithmic in `second_len`.
+/// Takes time logarithmic in `second_len`.
 ///
 /// ```
 /// use cordwood_log::crc32c::{combine, crc32c};
@@ -52,21 +52,20 @@ pub fn combine(first: u32, second: u32, second_len: u64) -> u32 {
     multiply(CASTAGNOLI, first, x_to_bytes(CASTAGNOLI, second_len)) ^ second
 }
 
-/// Names the instructions that this process uses to compute CRC-32C, such as `"SSE4.2, PCLMULQDQ"`.
-/// Benchmarks and bug reports use this function.
+/// Names the instructions this process uses to compute CRC-32C, such as `"SSE4.2, PCLMULQDQ"`.
+/// Intended for benchmarks and bug reports.
 pub fn crc32c_kernel() -> &'static str {
     run(Name)
 }
 
-/// The constant that is added to the rotated checksum. Source: LevelDB `util/crc32c.h`,
-/// `kMaskDelta`.
+/// The constant added to the rotated checksum. Source: LevelDB `util/crc32c.h`, `kMaskDelta`.
 const MASK_DELTA: u32 = 0xa282_ead8;
 
-/// Returns the form in which a log stores a checksum: rotated right by 15 bits, plus a constant.
+/// Returns a checksum as a log stores it: rotated right by 15 bits, plus a constant.
 ///
 /// A payload may itself contain log fragments with their checksums. Without the mask, data could
-/// contain its own CRC, which would make the CRC a poor check. The page that documents the format
-/// does not mention the mask, but every engine applies it.
+/// contain its own CRC, which would make the CRC a poor check. The page documenting the format does
+/// not mention the mask, but every engine applies it.
 ///
 /// Source: LevelDB `util/crc32c.h`.
 ///

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::kernel::{Job, Kernel};
 use super::{arch, portable};
 
-/// The kernels that this machine can run.
+/// The kernels this machine can run.
 #[derive(Clone, Copy)]
 pub(super) enum Available {
     Arch(arch::Kernels),
@@ -13,7 +13,7 @@ pub(super) enum Available {
 }
 
 impl Available {
-    /// Returns all kernels, with the best one first.
+    /// Returns all kernels, best first.
     pub(super) fn all() -> impl Iterator<Item = Available> {
         let portable = Available::Portable(portable::Portable);
         arch::Kernels::all().map(Available::Arch).chain([portable])
@@ -28,15 +28,14 @@ impl Available {
     }
 }
 
-/// Runs `job` with the best kernel that this machine has.
+/// Runs `job` with the best kernel this machine has.
 #[inline]
 pub(crate) fn run<J: Job>(job: J) -> J::Output {
-    /// The best kernel other than the portable one. There are only a few kernels, so the compiler
+    /// The best kernel other than the portable one. There are so few kernels that the compiler
     /// selects one with comparisons, which is faster than a jump through a table.
     static BEST: OnceLock<arch::Kernels> = OnceLock::new();
 
-    // This function is not inlined, so that the usual case is little more than a jump to the
-    // kernel.
+    // Not inlined, so that the usual case is little more than a jump to the kernel.
     #[cold]
     #[inline(never)]
     fn select_and_run<J: Job>(job: J) -> J::Output {
@@ -89,9 +88,9 @@ impl Job for Name {
     }
 }
 
-/// Returns the kernels that this machine can run, with the best one first. Each kernel comes with
-/// its name and a function. The function does the same as [`extend`](super::extend), but with that
-/// kernel. Fuzzing and benchmarks use these functions.
+/// Returns the kernels this machine can run, best first. Each comes with its name and a function
+/// that does the same as [`extend`](super::extend), but with that kernel. Intended for fuzzing and
+/// benchmarks.
 pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
     Available::all().map(|kernel| {
         let extend = move |crc: u32, data: &[u8]| !kernel.run(Update(!crc, data));

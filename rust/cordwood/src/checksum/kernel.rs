@@ -1,15 +1,15 @@
-//! A kernel, and the jobs that are passed to it.
+//! A kernel, and the jobs passed to it.
 
 use crate::copy;
 
-/// The room that the output of [`Kernel::append`] should have in addition to the data. With less
-/// room, appending takes longer.
+/// How much room the output of [`Kernel::append`] should have beyond the data. With less, appending
+/// takes longer.
 pub(crate) const APPEND_ROOM: usize = 64;
 
 /// An implementation of CRC-32C. A value of an implementing type proves that the machine can run
 /// the kernel.
 pub(crate) trait Kernel: Copy {
-    /// The instructions that the kernel uses, in readable form.
+    /// The instructions the kernel uses, in readable form.
     const NAME: &'static str;
 
     /// Returns `state` advanced over `data`.
@@ -22,16 +22,16 @@ pub(crate) trait Kernel: Copy {
         state
     }
 
-    /// Runs `job`, which is compiled with the instructions that the kernel needs.
+    /// Runs `job`, compiled with the instructions the kernel needs.
     fn run<J: Job>(self, job: J) -> J::Output;
 }
 
 /// A job is a piece of work that needs checksums. Implementations of [`call`](Job::call) must be
 /// `#[inline(always)]`.
 ///
-/// A function compiled with special instructions cannot be inlined into a function compiled without
-/// them. So each checksum of a record would cost a call. To avoid this, a whole job is passed to
-/// the kernel. The job is compiled once per kernel, with that kernel's instructions.
+/// A function compiled with special instructions can't be inlined into one compiled without them,
+/// so each checksum of a record would cost a call. To avoid this, a whole job is passed to the
+/// kernel and compiled once per kernel, with that kernel's instructions.
 pub(crate) trait Job {
     type Output;
 

@@ -1,12 +1,12 @@
-//! Arithmetic on polynomials over GF(2) modulo the polynomial of a CRC. Polynomials are in the
-//! bit-reflected form of CRCs, in which the highest bit of a `u32` is the coefficient of x^0.
+//! Arithmetic on polynomials over GF(2) modulo the polynomial of a CRC. Polynomials are
+//! bit-reflected, as CRCs are: the highest bit of a `u32` is the coefficient of x^0.
 //!
 //! All functions are `const`, so that tables can be computed at compile time.
 
-/// The Castagnoli polynomial, reflected. CRC-32C uses it.
+/// The Castagnoli polynomial, reflected, as used by CRC-32C.
 pub(super) const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// The polynomial of IEEE 802.3, reflected. Zip, PNG and zlib use this polynomial.
+/// The polynomial of IEEE 802.3, reflected, as used by zip, PNG and zlib.
 pub(super) const IEEE: u32 = 0xedb8_8320;
 
 /// The polynomial x^0.
@@ -56,8 +56,8 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
     power
 }
 
-/// Returns a table whose entry `i` advances a state of CRC-32C over `i` times `unit` zero bytes by
-/// multiplication. The `crc32` instruction must then reduce the product.
+/// Returns a table whose entry `i`, multiplied by a CRC-32C state, advances it over `i` times
+/// `unit` zero bytes. The `crc32` instruction must then reduce the product.
 ///
 /// The instruction advances the product over another 32 bits, and the product of two reflected
 /// numbers is one bit too low. Each factor accounts for these 33 bits, so there is no entry for an
@@ -77,8 +77,7 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
 }
 
 /// Returns the two factors that advance 16 bytes over `len` bytes in CRC-32C by carry-less
-/// multiplication. The first factor is for the low half of the 16 bytes, and the second is for the
-/// high half.
+/// multiplication: one for the low half of the 16 bytes, then one for the high half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
@@ -90,9 +89,9 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     ]
 }
 
-/// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. The entry
-/// contains the factors of [`fold_by`] for 48 bytes more, 32 bytes more, and so on, down to 64
-/// bytes fewer, which may be a negative number of bytes.
+/// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. Each entry holds
+/// the factors of [`fold_by`] for 48 bytes more, 32 bytes more, and so on, down to 64 bytes fewer,
+/// which may be a negative number of bytes.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);

@@ -1,5 +1,5 @@
-//! The kernel that runs on any machine. For every sixteen bytes, this kernel does sixteen table
-//! look-ups ("slicing by 16").
+//! The kernel that runs on any machine. It does sixteen table look-ups for every sixteen bytes
+//! ("slicing by 16").
 
 use super::kernel::{Job, Kernel};
 use super::polynomial::{CASTAGNOLI, times_x};

@@ -1,4 +1,4 @@
-//! Computes checksums of ranges of a slice, each in constant time.
+//! Computes the checksum of any range of a slice in constant time.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use super::algorithm::Checksum;
 use super::zeros::CHUNK_LEN;
 use crate::format::BLOCK_LEN;
 
-/// Computes the checksum of any range of a slice from the checksums of the slice's prefixes.
+/// Computes the checksum of any range of a slice from the checksums of its prefixes.
 pub(crate) struct RangeCrc<'a> {
     checksum: Checksum,
     bytes: &'a [u8],
@@ -53,7 +53,7 @@ impl<'a> RangeCrc<'a> {
         }
         let head = self.checksum.crc(&self.bytes[start..first * CHUNK_LEN]);
         // The CRC of whole chunks is the difference of two prefix CRCs, and subtraction is the same
-        // as addition. A shift is linear, so one shift serves both CRCs.
+        // as addition. Shifting is linear, so one shift serves both CRCs.
         let shifted = self.checksum.shift(head ^ self.crcs[first], last - first);
         let tail = &self.bytes[last * CHUNK_LEN..end];
         self.checksum.extend(shifted ^ self.crcs[last], tail)

@@ -15,8 +15,8 @@ fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// The other tests skip a kernel whose instructions this processor lacks. This test prints the
-/// skipped kernels.
+/// The other tests skip a kernel whose instructions this processor lacks. This test prints those
+/// kernels.
 #[test]
 fn kernels_that_cannot_be_tested_are_reported() {
     let mut tested: Vec<_> = dispatch::Available::all()
@@ -27,7 +27,7 @@ fn kernels_that_cannot_be_tested_are_reported() {
         if tested.first() == Some(name) {
             tested.remove(0);
         } else {
-            // The output of `eprintln!` is not shown if a test passes.
+            // The output of `eprintln!` isn't shown when a test passes.
             writeln!(
                 std::io::stderr(),
                 "not tested, for want of a processor: the kernel {name}"
@@ -86,8 +86,8 @@ fn each_kernel_appends_data_and_matches_the_oracle() {
     }
 }
 
-/// The lengths are close to each length at which a kernel switches methods, and to the length of
-/// the longest piece.
+/// The lengths are close to those at which a kernel switches methods, and to the length of the
+/// longest piece.
 #[test]
 fn each_kernel_matches_the_oracle_for_each_alignment() {
     let data = noise(34_000 + 64);
@@ -96,7 +96,7 @@ fn each_kernel_matches_the_oracle_for_each_alignment() {
     ];
     let long = [1023, 1024, 3072, 5000, 32_767, 32_769, 32_800, 33_400];
     // With these lengths, any number of bytes can precede the first aligned group of 64 bytes or
-    // follow the last group.
+    // follow the last.
     let aligned = 577..=704;
     for start in 0..64 {
         for len in short.into_iter().chain(aligned.clone()).chain(long) {

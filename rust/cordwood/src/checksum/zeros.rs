@@ -1,8 +1,7 @@
-//! Shifts CRCs over zeros. The shift uses a table look-up, which works the same on every machine.
+//! Shifts CRCs over zeros by table look-up, which works the same on every machine.
 //!
-//! The CRC of two pieces is the sum of two values. The first value is the CRC of the first piece,
-//! shifted over as many zeros as the second piece has bytes. The second value is the CRC of the
-//! second piece.
+//! The CRC of two pieces is the sum of two values: the CRC of the first piece, shifted over as many
+//! zeros as the second piece has bytes, and the CRC of the second piece.
 
 use super::polynomial::{CASTAGNOLI, IEEE, ONE, multiply, times_x, x_to_bytes};
 use crate::format::BLOCK_LEN;
@@ -38,26 +37,26 @@ impl ZeroTables {
         }
     }
 
-    /// Returns `crc` shifted over `count` chunks of zeros. The zeros may take up at most one block
-    /// in total.
+    /// Returns `crc` shifted over `count` chunks of zeros, which may take up at most one block in
+    /// total.
     #[inline]
     pub(super) fn shift(&self, crc: u32, count: usize) -> u32 {
         // The product has 63 bits. With a zero bit added at the bottom, the high word contains the
-        // coefficients up to x^31. The low word contains the coefficients from x^32 on, and is
-        // reduced like the state of a CRC.
+        // coefficients up to x^31. The low word contains those from x^32 on, and is reduced like
+        // the state of a CRC.
         let product = multiply_unreduced(crc, self.powers[count]) << 1;
         (product >> 32) as u32 ^ look_up(&self.word, product as u32)
     }
 
-    /// Returns the value that becomes `crc` when it is shifted over four zero bytes.
+    /// Returns the value that becomes `crc` when shifted over four zero bytes.
     #[inline]
     pub(super) fn unshift_word(&self, crc: u32) -> u32 {
         look_up(&self.back_word, crc)
     }
 }
 
-/// A linear map in the form of tables. There is one table for each byte position in a state. The
-/// table contains the value of the map for each byte at that position.
+/// A linear map as a set of tables, one for each byte position in a state. A table holds the map's
+/// value for each byte at that position.
 type WordTables = [[u32; 256]; 4];
 
 /// Returns the tables that shift a CRC over a word of zeros.
@@ -86,9 +85,9 @@ const fn back_word_tables(poly: u32) -> WordTables {
         let mut state = (byte as u32) << (8 * place);
         let mut bit = 0;
         while bit < 32 {
-            // A step forward shifts to the right, and adds the polynomial if it shifts out a one.
-            // The polynomial has the highest bit set, and the shift clears that bit. So the highest
-            // bit shows whether the polynomial was added.
+            // A forward step shifts right, and adds the polynomial if it shifts out a one. The
+            // polynomial has the highest bit set, and the shift clears that bit, so the highest bit
+            // shows whether the polynomial was added.
             let added = state >> 31;
             state = ((state ^ if added != 0 { poly } else { 0 }) << 1) | added;
             bit += 1;
@@ -99,15 +98,15 @@ const fn back_word_tables(poly: u32) -> WordTables {
     tables
 }
 
-/// Applies a linear map. The result is the sum of the map's values for each byte of the state.
+/// Applies a linear map, by adding up the map's values for each byte of the state.
 fn look_up(tables: &WordTables, state: u32) -> u32 {
     let [a, b, c, d] = state.to_le_bytes().map(usize::from);
     tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]
 }
 
-/// Returns the unreduced product of two polynomials. The product is computed from integer products
-/// in which only every fourth bit is used, so that sums of up to eight bits do not carry into the
-/// next used bit. This is faster than multiplying bit by bit, and works the same on every machine.
+/// Returns the unreduced product of two polynomials. It is computed from integer products in which
+/// only every fourth bit is used, so that sums of up to eight bits don't carry into the next used
+/// bit. This is faster than multiplying bit by bit, and works the same on every machine.
 #[inline]
 fn multiply_unreduced(a: u32, b: u32) -> u64 {
     const FOURTH: u64 = 0x1111_1111_1111_1111;

@@ -15,10 +15,10 @@ named! {
         Length = "length",
         /// The type, byte 6.
         Kind = "kind",
-        /// The log number, bytes 7 to 10, in headers that have this field.
+        /// The log number, bytes 7 to 10, in headers that have one.
         LogNumber = "log_number",
         /// The offset up to which the file had been synced, bytes 11 to 18, in headers that have
-        /// this field.
+        /// one.
         SyncedOffset = "synced_offset",
         /// The bytes after the header.
         Payload = "payload",
@@ -29,8 +29,7 @@ named! {
 
 shows_name!(FragmentPart);
 
-/// A single flipped bit that explains damage. Flipping this bit back makes the fragment's checksum
-/// valid.
+/// A single flipped bit that explains damage. Flipping it back makes the fragment's checksum valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BitFlip {
@@ -45,18 +44,17 @@ pub struct BitFlip {
 /// Locates the single flipped bit that explains why there is no valid fragment at an offset.
 ///
 /// `bytes` starts with the damaged header and extends to the end of its block or of the file.
-/// `offset` is the file offset of the first of these bytes, and `dialect` is the dialect of the
-/// file. Returns `None` if no single bit explains the damage, or if several bits explain it equally
-/// well.
+/// `offset` is the file offset of `bytes`, and `dialect` is the file's dialect. Returns `None` if
+/// no single bit explains the damage, or if several explain it equally well.
 ///
-/// The search first tries lengths of up to twice the length in the header, and then the checksum
-/// and the bytes that the checksum covers. Finally, it tries all other lengths, and the types whose
-/// headers have a different length. The search stops at the first step that explains the damage.
-/// This function only locates the bit: [`salvage`](crate::ops::salvage) flips it back on request.
-/// `docs/format/damage.md` says how often other damage looks like one flipped bit.
+/// The search first tries lengths of up to twice the length in the header, then the checksum and
+/// the bytes it covers, and finally all other lengths and the types whose headers have a different
+/// length. It stops at the first step that explains the damage. This function only locates the bit:
+/// [`salvage`](crate::ops::salvage) flips it back on request. See `docs/format/damage.md` for how
+/// often other damage looks like one flipped bit.
 ///
-/// The search takes time linear in the length of the fragment, or in the length of `bytes` if
-/// longer fragments are tried. For a whole block, the search takes at most about 0.03 ms.
+/// The search takes time linear in the length of the fragment, or of `bytes` if longer fragments
+/// are tried. A whole block takes at most about 0.03 ms.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -68,9 +66,9 @@ pub struct BitFlip {
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
-    // With a wrong length, the checksum is computed over the wrong bytes, and in 1 of 16,000 cases,
-    // flipping one bit of these bytes explains the damage by chance. A flipped bit of the length
-    // explains other damage by chance in only 1 of 2^28 cases.
+    // With a wrong length, the checksum covers the wrong bytes, and in 1 of 16,000 cases flipping
+    // one of their bits explains the damage by chance. A flipped length bit explains other damage
+    // by chance in only 1 of 2^28 cases.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {
@@ -78,16 +76,16 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         if in_checksum.or(in_data).is_some() {
             return one_of(in_checksum.into_iter().chain(in_data));
         }
-        // With a much longer length, or with a type whose header has a different length, the
-        // checksum covers up to 32 KiB of other bytes. Computing such checksums is not worthwhile
-        // if the damage is already explained.
+        // With a much longer length, or a type whose header has a different length, the checksum
+        // covers up to 32 KiB of other bytes. Computing it is not worthwhile if the damage is
+        // already explained.
         let in_far_length = (near_len < bytes.len()).then(|| damaged.in_length(bytes)).flatten();
         one_of(in_far_length.into_iter().chain(damaged.in_kind()))
     });
     found.map(|place| place.flip(offset, damaged.header_len))
 }
 
-/// Returns each single flipped bit that would explain the damage at the start of `bytes`. `bytes`
+/// Returns each single flipped bit that would explain the damage at the start of `bytes`, which
 /// extends to the end of the block or of the file, as for [`locate_bit_flip`].
 #[cold]
 pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
@@ -99,8 +97,8 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     in_header.chain(in_data).chain(damaged.in_kind()).collect()
 }
 
-/// If the only wrong bit of the fragment is in the length in `header`, returns the true length of
-/// the payload.
+/// Returns the true payload length if the only wrong bit of the fragment is in the length in
+/// `header`.
 ///
 /// `rest` starts with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
@@ -160,13 +158,13 @@ impl Place {
         bytes
     }
 
-    /// Converts this position in a fragment to a file offset. The fragment starts at `offset`, and
-    /// its header is `header_len` bytes long.
+    /// Converts this position in a fragment that starts at `offset`, with a header of `header_len`
+    /// bytes, to a file offset.
     pub(super) fn flip(self, offset: u64, header_len: usize) -> BitFlip {
         self.flip_in(offset, part_of(self.at, header_len))
     }
 
-    /// Converts this position in a slice to a file offset. The slice starts at `offset`.
+    /// Converts this position in a slice that starts at `offset` to a file offset.
     pub(crate) fn flip_in(self, offset: u64, part: FragmentPart) -> BitFlip {
         BitFlip {
             offset: offset.saturating_add(self.at as u64),
@@ -196,8 +194,7 @@ impl<'a> Damaged<'a> {
         })
     }
 
-    /// Returns the bit of the length that explains the damage, if the corrected fragment fits in
-    /// `bytes`.
+    /// Returns the length bit that explains the damage, if the corrected fragment fits in `bytes`.
     fn in_length(&self, bytes: &[u8]) -> Option<Place> {
         let difference = usize::from(self.header.len) ^ true_len(self.dialect, self.header, bytes)?;
         Some(place(LENGTH_AT, difference.trailing_zeros()))
@@ -224,7 +221,7 @@ impl<'a> Damaged<'a> {
         (in_checksum, in_data)
     }
 
-    /// Returns the bits of the type that change the header's length and explain the damage.
+    /// Returns the type bits that change the header's length and explain the damage.
     fn in_kind(&self) -> impl Iterator<Item = Place> {
         let checksum = self.dialect.checksum();
         (0..8).filter_map(move |bit| {
@@ -256,8 +253,7 @@ pub(super) fn one_of<T>(mut explanations: impl Iterator<Item = T>) -> Option<T> 
     explanations.next().filter(|_| explanations.next().is_none())
 }
 
-/// Returns the part of a fragment that contains byte `at`. The fragment's header is `header_len`
-/// bytes long.
+/// Returns the part that contains byte `at` of a fragment whose header is `header_len` bytes long.
 fn part_of(at: usize, header_len: usize) -> FragmentPart {
     match at {
         0..LENGTH_AT => FragmentPart::Checksum,
@@ -272,9 +268,9 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
 /// Returns the position of the bit whose flip changes the CRC of `len` bytes by `syndrome`.
 ///
 /// A CRC is linear: flipping one bit changes the CRC by the CRC of that bit alone, advanced over
-/// one zero byte for each byte that follows the bit. The search therefore moves the syndrome back
-/// four bytes at a time until only a single bit is set. The flipped bit is in the last four bytes
-/// over which the syndrome was moved.
+/// one zero byte for each byte after the bit. The search therefore moves the syndrome back four
+/// bytes at a time until only a single bit is set. The flipped bit is in the last four bytes over
+/// which the syndrome was moved.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {
@@ -324,7 +320,7 @@ mod tests {
         }
     }
 
-    /// The cases cover every form of header and both checksums.
+    /// The cases cover every header form and both checksums.
     #[test]
     fn a_flipped_bit_in_a_fragment_of_any_dialect_is_located() {
         let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
@@ -357,8 +353,8 @@ mod tests {
         }
     }
 
-    /// Bit 4 of the length was flipped in a fragment of eight bytes. By chance, flipping bit 2 of
-    /// byte 10 also makes the checksum valid, for all 24 bytes.
+    /// Bit 4 of the length was flipped in an eight-byte fragment. By chance, flipping bit 2 of byte
+    /// 10 also makes the checksum valid, for all 24 bytes.
     #[test]
     fn a_flipped_length_bit_has_priority_over_a_payload_bit() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";

@@ -1,4 +1,4 @@
-//! Describes the bytes that a reader does not return: [`SkippedRegion`]s, the reasons why they were
+//! Describes the bytes a reader does not return: [`SkippedRegion`]s, the reasons why they were
 //! skipped, and flipped bits that explain damage.
 //!
 //! This module is pure and does no I/O.

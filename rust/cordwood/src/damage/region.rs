@@ -1,5 +1,5 @@
-//! Defines the regions of a file that were not returned, and the reasons why. Regions and reasons
-//! are plain values: only their `Display` implementations produce text.
+//! Defines the regions of a file that were not returned, and the reasons why. Both are plain
+//! values: only their `Display` implementations produce text.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use crate::names::{named, shows_name};
 
 /// Why a region of a file was not returned.
 ///
-/// `docs/format/reading.md` gives the rule for each reason. [`as_str`](Reason::as_str) returns the
-/// stable name of a reason. Later releases may add reasons, but will not add fields to existing
-/// reasons. The fields of a reason contain all the details that its rule establishes, so a program
-/// can construct a reason and compare it with another.
+/// The rule for each reason is in `docs/format/reading.md`. [`as_str`](Reason::as_str) returns a
+/// reason's stable name. Later releases may add reasons, but won't add fields to existing ones. A
+/// reason's fields contain all the details its rule establishes, so a program can construct a
+/// reason and compare it with another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -38,7 +38,7 @@ pub enum Reason {
     },
     /// MIDDLE or LAST fragments without the FIRST fragment of their record.
     MissingStart,
-    /// A record whose LAST fragment is missing: a FULL or FIRST fragment follows in its place.
+    /// A record whose LAST fragment is missing: a FULL or FIRST fragment follows instead.
     MissingEnd,
     /// A record interrupted by another skipped region.
     InterruptedRecord,
@@ -50,20 +50,19 @@ pub enum Reason {
     RecordTooLarge,
     /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
     TooLargeRest,
-    /// Zeros up to the end of the block or of the file. The zeros are padding, space that was never
-    /// written, or lost data.
+    /// Zeros up to the end of the block or of the file: padding, space that was never written, or
+    /// lost data.
     ZeroFill,
-    /// A block trailer that is not all zeros. No engine checks the bytes of a trailer.
+    /// A block trailer that is not all zeros. No engine checks a trailer's bytes.
     NonzeroTrailer,
-    /// A FIRST fragment that has no payload and is not continued by another fragment. Old versions
-    /// of LevelDB wrote such fragments at the end of a block. No data is missing.
+    /// A FIRST fragment that has no payload and that no other fragment continues. Old versions of
+    /// LevelDB wrote such fragments at the end of a block. No data is missing.
     EmptyFirst,
     /// The incomplete end that a crash leaves in a file.
     TornTail,
-    /// The file header of this dialect, before the first fragment.
+    /// This dialect's file header, before the first fragment.
     FileHeader,
-    /// The file header of this dialect with an unknown version. The records after the header are
-    /// still read.
+    /// This dialect's file header with an unknown version. The records after it are still read.
     UnknownVersion {
         /// The version.
         version: u8,
@@ -91,42 +90,41 @@ pub enum Reason {
     EndTrailer,
     /// The rest of an older log, after the end of this log in a recycled file.
     Stale,
-    /// Like [`Stale`](Reason::Stale), but fragments of this log follow. The data that was written
-    /// here never reached the disk.
+    /// Like [`Stale`](Reason::Stale), but fragments of this log follow. The data written here never
+    /// reached the disk.
     LostWrite,
-    /// A record whose compression this build cannot read, because the compression is not zstd or
-    /// the feature `zstd` is off.
+    /// A record whose compression this build can't read, because it is not zstd or the `zstd`
+    /// feature is off.
     UnsupportedCompression,
-    /// A record or a container of records that has valid checksums but cannot be decompressed.
+    /// A record or a container of records that has valid checksums but can't be decompressed.
     BadCompression,
     /// A container of records that has valid checksums, but is built in a way that no writer would
-    /// use. None of the container's records are returned.
+    /// use. None of its records are returned.
     BadContainer,
     /// A part of a segmented log that is missing from all of the log's files. A file was removed or
-    /// truncated, or the end of a file was never written.
+    /// truncated, or its end was never written.
     MissingSegment,
-    /// The end of a segmented log's file, past the offset at which the next file starts. The reader
+    /// The end of a segmented log's file, past the offset where the next file starts. The reader
     /// reports an empty region at the start of the next file, because the offsets from there on
     /// belong to that file.
     GrownSegment,
-    /// The bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
-    /// stopped reading. These bytes were not read.
+    /// The unread bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
+    /// stopped reading.
     NotRead,
 }
 
 named! {
-    /// The severity of a skipped region, ordered from [`Info`](Severity::Info) to
+    /// A skipped region's severity, ordered from [`Info`](Severity::Info) to
     /// [`Corruption`](Severity::Corruption).
     #[derive(PartialOrd, Ord)]
     pub enum Severity {
-        /// The region is not damage. Such a region is padding, engine metadata, or bytes that the
-        /// options exclude. Zeros ([`Reason::ZeroFill`]) may be space that was never written or
-        /// data that was lost. The file alone does not distinguish these two cases.
+        /// Not damage, but padding, engine metadata, or bytes excluded by the options. Zeros
+        /// ([`Reason::ZeroFill`]) may be space that was never written or data that was lost; the
+        /// file alone doesn't show which.
         Info = "info",
-        /// The incomplete end that a killed writer leaves in a file. A torn tail contains no synced
-        /// bytes.
+        /// The incomplete end that a killed writer leaves in a file. It contains no synced bytes.
         TornTail = "torn_tail",
-        /// Bytes that no complete write could have left, or a limit that was exceeded. The policy
+        /// Bytes that no complete write could have left, or an exceeded limit. The policy
         /// ([`OnCorruption`](crate::OnCorruption)) decides how the reader proceeds.
         Corruption = "corruption",
     }
@@ -134,30 +132,30 @@ named! {
 
 shows_name!(Severity);
 
-/// Defines the name, severity and message of each reason, and the names of its details.
+/// Defines the name, severity, message and detail names of each reason.
 macro_rules! reasons {
     ($($reason:ident $({ $($field:ident: $detail:literal),* })? = $name:literal, $severity:ident, $words:literal;)*) => {
         impl Reason {
-            /// All reasons. The fields of each reason are set to 0.
+            /// All reasons, with their fields set to 0.
             pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
 
-            /// Returns the stable name, such as `"checksum_mismatch"`. The name is part of the
-            /// interface, and is the same in Python and on the command line.
+            /// Returns the stable name, such as `"checksum_mismatch"`. It is part of the interface,
+            /// and the same in Python and on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Reason::$reason { .. } => $name,)*
                 }
             }
 
-            /// Returns the severity. Each reason has exactly one severity.
+            /// Returns the severity. Each reason has exactly one.
             pub const fn severity(self) -> Severity {
                 match self {
                     $(Reason::$reason { .. } => Severity::$severity,)*
                 }
             }
 
-            /// Returns the detail with this name. The Python attribute has the same name. Returns
-            /// `None` if the reason has no such detail.
+            /// Returns the detail with this name, which is also the name of the Python attribute.
+            /// Returns `None` if the reason has no such detail.
             ///
             /// ```
             /// use cordwood_log::damage::Reason;
@@ -175,8 +173,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns this reason with new details. `get` takes the name of a detail and returns
-            /// its value. A number that is too large for its detail becomes 0.
+            /// Returns this reason with new details. `get` maps a detail's name to its value. A
+            /// number too large for its detail becomes 0.
             ///
             /// # Errors
             ///
@@ -264,8 +262,8 @@ pub struct SkippedRegion {
     /// Why these bytes were not returned.
     pub reason: Reason,
     /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
-    /// not report the region. If the reason concerns records, LevelDB's reader does not count
-    /// headers. LevelDB's reader has no limit on the length of a record.
+    /// not report the region. If the reason concerns records, that reader does not count headers.
+    /// It has no limit on the length of a record.
     pub leveldb_len: Option<u64>,
 }
 
@@ -290,14 +288,13 @@ impl SkippedRegion {
         self.end - self.start
     }
 
-    /// Checks whether the region is empty. A reader returns an empty region only for
+    /// Checks whether the region is empty. Readers return an empty region only for
     /// [`Reason::GrownSegment`].
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Converts file offsets in a segment to log offsets. The segment starts at the log offset
-    /// `base`.
+    /// Converts file offsets in a segment that starts at the log offset `base` to log offsets.
     #[must_use]
     pub(crate) const fn in_segment(self, base: u64) -> Self {
         SkippedRegion {

@@ -11,11 +11,11 @@ use crate::format::{Header, Kind};
 #[derive(Clone, Copy)]
 pub(crate) struct Log<'a> {
     pub(crate) format: &'a LogFormat,
-    /// The offset of the first byte of the file.
+    /// The offset of the file's first byte.
     pub(crate) origin: u64,
-    /// Whether the log's end-of-log trailer may be at this position.
+    /// Whether the end-of-log trailer may be at this position.
     pub(crate) may_end: bool,
-    /// The form of the log's other fragments, if it is known.
+    /// The form of the log's other fragments, if known.
     pub(crate) form: Option<Form>,
     /// Whether the log's records are compressed. In a compressed log, a fragment may end anywhere.
     pub(crate) is_compressed: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Log<'a> {
 
 /// A fragment with one bit flipped back.
 pub(crate) struct Repaired {
-    /// The bytes of the fragment, after the repair.
+    /// The bytes of the repaired fragment.
     pub(crate) fragment: Vec<u8>,
     /// The bit that was flipped back.
     pub(crate) bit_flip: BitFlip,
@@ -40,8 +40,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
         .into_iter()
         .filter_map(|place| log.repaired(place, offset, rest, left))
         .collect();
-    // If the length is wrong, a bit of the payload may explain the damage by chance, but the result
-    // is not followed by another fragment.
+    // If the length is wrong, a payload bit may explain the damage by chance, but the result is not
+    // followed by another fragment.
     let is_followed = |repaired: &Repaired| can_resume(log.format.dialect, rest, left, repaired.fragment.len());
     if candidates.len() > 1 {
         return one_of(candidates.into_iter().filter(is_followed));
@@ -51,7 +51,7 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
 
 impl Log<'_> {
     /// If `rest` starts with the end-of-log trailer except for one flipped bit, returns the trailer
-    /// with this bit flipped back. The trailer has no checksum.
+    /// with that bit flipped back. The trailer has no checksum.
     fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
         let trailer = self.format.end_trailer().filter(|_| self.may_end)?;
         let place = only_difference(rest.get(..trailer.len())?, &trailer)?;
@@ -69,7 +69,7 @@ impl Log<'_> {
         let header = Header::decode(head.first_chunk()?);
         let meaning = dialect.meaning(header.kind);
         let len = meaning.form.header_len() + usize::from(header.len);
-        // Fragments of records and of containers have headers of the same length.
+        // Record and container fragments have headers of the same length.
         let is_of_form = self
             .form
             .is_none_or(|form| form.header_len() == meaning.form.header_len());

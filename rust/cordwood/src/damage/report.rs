@@ -12,21 +12,20 @@ use crate::damage::{Reason, Severity, SkippedRegion};
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The flipped bit that explains the region. The bit is set only if a flipped bit can cause
-    /// this kind of damage and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds such a
-    /// bit.
+    /// The flipped bit that explains the region. Set only if a flipped bit can cause this kind of
+    /// damage and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
     pub bit_flip: Option<BitFlip>,
 }
 
 impl Finding {
-    /// Creates a finding for which no flipped bit was found or searched for.
+    /// Creates a finding without a flipped bit: none was found or searched for.
     pub const fn new(region: SkippedRegion) -> Self {
         Finding { region, bit_flip: None }
     }
 }
 
 /// The regions of a log that were not returned. Only the first [`LISTED_MAX`](Findings::LISTED_MAX)
-/// regions are listed, but the bytes of all regions are counted.
+/// are listed, but the bytes of all regions are counted.
 ///
 /// In a crafted file, every second record may be damaged, so a list of all regions could take more
 /// memory than the file.
@@ -48,17 +47,17 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
     listed: Vec<Finding>,
-    /// The number of bytes for each reason, by the reason's name. Unlisted regions are included.
+    /// The number of bytes for each reason, by the reason's name, including unlisted regions.
     lens: BTreeMap<&'static str, (Severity, u64)>,
     last_zeros: LastZeros,
 }
 
 impl Findings {
-    /// The maximum number of regions in the list. A full list takes at most 10 MiB.
+    /// The maximum number of listed regions. A full list takes at most 10 MiB.
     pub const LISTED_MAX: usize = 100_000;
 
-    /// Adds a region that starts after all others. The region is merged with the last region in the
-    /// list if the two are adjacent, have the same reason, and have no flipped bit.
+    /// Adds a region that starts after all others. Merges it with the last listed region if the two
+    /// are adjacent, have the same reason, and have no flipped bit.
     pub fn add(&mut self, finding: Finding) {
         let reason = finding.region.reason;
         let (_, len) = self.lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
@@ -74,8 +73,8 @@ impl Findings {
             *len += next_len;
         }
         self.last_zeros.append(next.last_zeros);
-        // If some of these findings are not listed, the list is full, and no later finding can be
-        // adjacent to the last finding in the list.
+        // If some of these findings are unlisted, the list is full, and no later finding can be
+        // adjacent to the last one listed.
         for finding in next.listed {
             self.list(finding);
         }
@@ -92,8 +91,8 @@ impl Findings {
         }
     }
 
-    /// Checks whether [`add`](Self::add) may change the list. If the list cannot change, there is
-    /// no need to locate the flipped bit.
+    /// Checks whether [`add`](Self::add) may change the list. If not, there is no need to locate
+    /// the flipped bit.
     pub(crate) fn lists(&self, region: SkippedRegion) -> bool {
         let joins = |last: &Finding| last.bit_flip.is_none() && last.region.joined(region).is_some();
         !self.is_full() || self.listed.last().is_some_and(joins)
@@ -104,7 +103,7 @@ impl Findings {
         &self.listed
     }
 
-    /// Checks whether the list is full. Once the list is full, further regions are not listed.
+    /// Checks whether the list is full. If it is, further regions are not listed.
     pub fn is_full(&self) -> bool {
         self.listed.len() >= Self::LISTED_MAX
     }
@@ -125,27 +124,27 @@ impl Findings {
         lens.map(|(_, len)| len).sum()
     }
 
-    /// Checks whether there is a region of this severity, even an empty one. A region with the
-    /// reason [`Reason::GrownSegment`] is empty.
+    /// Checks whether there is a region of this severity, even an empty one. Regions with the
+    /// reason [`Reason::GrownSegment`] are empty.
     pub fn has(&self, severity: Severity) -> bool {
         self.lens.values().any(|(of_reason, _)| *of_reason == severity)
     }
 
-    /// Returns the number of bytes in all regions with this reason. `reason` is a name that
-    /// [`Reason::as_str`](crate::damage::Reason::as_str) returns.
+    /// Returns the number of bytes in all regions with this reason. `reason` is a name returned by
+    /// [`Reason::as_str`](crate::damage::Reason::as_str).
     pub fn len_by(&self, reason: &str) -> u64 {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }
 
-    /// Returns the start offset of the zeros ([`Reason::ZeroFill`]) that end at `end`. Returns
-    /// `None` if no zeros end at `end`. If a file was read to its end, pass the file's length to
-    /// get the start of the zeros at the end.
+    /// Returns the start of the zeros ([`Reason::ZeroFill`]) that end at `end`, or `None` if no
+    /// zeros end there. If a file was read to its end, pass the file's length to get the start of
+    /// the zeros at the end.
     pub fn zeros_before(&self, end: u64) -> Option<u64> {
         self.last_zeros.before(end)
     }
 
-    /// Returns each reason that occurs, by name, with its severity and the number of bytes in all
-    /// its regions.
+    /// Returns each reason found, by name, with its severity and the number of bytes in all its
+    /// regions.
     pub fn lens(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
         self.lens.iter().map(|(name, (severity, len))| (*name, *severity, *len))
     }
@@ -193,8 +192,8 @@ mod tests {
         })
     }
 
-    /// The list is the same whether it is built at once or joined from two lists. Regions that are
-    /// not listed are still counted.
+    /// The list is the same whether built at once or joined from two lists. Unlisted regions are
+    /// still counted.
     #[test]
     fn further_regions_are_still_counted_if_the_list_is_full() {
         let count = Findings::LISTED_MAX as u64 + 100;
@@ -211,8 +210,7 @@ mod tests {
             parts.append(findings(edge..count));
             assert_eq!(parts, whole, "{edge}");
         }
-        // A region directly after the last region is merged with the last region if both have the
-        // same reason.
+        // A region directly after the last one is merged with it if both have the same reason.
         let last = whole.listed().last().unwrap().region;
         let Reason::UnknownKind { kind } = last.reason else {
             unreachable!()

@@ -11,7 +11,7 @@ use crate::format::{HEADER_LEN, Header, KIND_AT};
 pub(crate) struct Resume {
     /// The number of lost bytes. If no later fragment can be trusted, all remaining bytes are lost.
     pub(crate) len: usize,
-    /// Whether every byte was tried as the start of a fragment, which may be done only once per
+    /// Whether every byte was tried as the start of a fragment, which may happen only once per
     /// block.
     pub(crate) has_scanned: bool,
 }
@@ -19,8 +19,8 @@ pub(crate) struct Resume {
 /// Finds where to resume after the damaged header at the start of `rest`.
 ///
 /// `rest` extends to the end of the block or of the file, and `left` is the number of bytes to the
-/// end of the block. `form` is the form of the log's fragments, if it is known. `may_scan` is true
-/// if the block's bytes have not yet been tried as fragment starts.
+/// end of the block. `form` is the form of the log's fragments, if known. `may_scan` is true if the
+/// block's bytes have not yet been tried as fragment starts.
 #[cold]
 pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: usize, may_scan: bool) -> Resume {
     let dialect = format.dialect;
@@ -36,8 +36,8 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     // 1. One bit of the length was flipped, so the checksum is valid for the true length. This is
     //    proof. The later checks are guesses, because a wrong length may happen to lead to another
     //    fragment (if all fragments have about the same length) or to a fragment of a log inside
-    //    the payload. Bytes after the last position where the fragment could end are not
-    //    checksummed, because up to 16 KiB may follow each short record.
+    //    the payload. Bytes after the last possible end of the fragment are not checksummed,
+    //    because up to 16 KiB may follow each short record.
     let header_len = dialect.meaning(header.kind).form.header_len();
     let may_end = |end| ends.is_end(end) || stated_end(dialect, rest, end).is_some();
     let longest = one_bit_off(header.len)
@@ -52,8 +52,8 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
             return found(end);
         }
     }
-    // The end of the fragment is also proved if the fragment carries this log's number and was
-    // written whole, even if bytes of an older log follow.
+    // The end is also proved if the fragment carries this log's number and was written whole, even
+    // if bytes of an older log follow.
     if let Some(end) = written_len(format, None, rest) {
         return found(end);
     }
@@ -71,13 +71,13 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     {
         return found(end);
     }
-    // 4. Starting at some position, consecutive valid fragments lead to the end.
+    // 4. From some position on, consecutive valid fragments lead to the end.
     let scanned = if may_scan {
         scan(format, form, rest, &ends)
     } else {
         None
     };
-    // 5. The length is right, and zeros follow. This check comes last because a wrong length may
+    // 5. The length is right, and zeros follow. This check comes last because a wrong length can
     //    easily lead to zeros too.
     let end = stated_end.filter(|&end| ends.is_end(end));
     Resume {
@@ -110,8 +110,8 @@ fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
-/// Returns the form of the valid fragment at `at`, if the fragment belongs to a record of this log
-/// and the dialect has log numbers. All fragments of such a log have the same form.
+/// Returns the form of the valid fragment at `at`, if it belongs to a record of this log and the
+/// dialect has log numbers. All fragments of such a log have the same form.
 fn own_form(format: &LogFormat, rest: &[u8], at: usize) -> Option<Form> {
     let meaning = format.dialect.meaning(header_at(rest, at)?.kind);
     let is_own = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(&rest[at..], meaning.form);
@@ -125,7 +125,7 @@ fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize)
 }
 
 /// Checks whether reading can resume at `at`, because a valid fragment starts there or because a
-/// writer may have stopped there. `rest` and `left` have the same meaning as in [`resume`].
+/// writer may have stopped there. `rest` and `left` are as in [`resume`].
 #[cold]
 pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
@@ -137,14 +137,14 @@ pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) 
 pub(crate) enum Evidence {
     /// A fragment of this log that was written whole, which proves that the log continued.
     OfThisLog,
-    /// Valid fragments of another log, and no fragment of this log.
+    /// Valid fragments of another log, and none of this log.
     OfAnother,
     None,
 }
 
-/// Looks for valid fragments after the first byte of `rest`, and for a damaged fragment at the
-/// start of `rest`. `rest` extends to the end of the block or of the file. `form` is the form of
-/// the log's fragments, if it is known.
+/// Looks for valid fragments after the first byte of `rest`, and for a damaged fragment at its
+/// start. `rest` extends to the end of the block or of the file. `form` is the form of the log's
+/// fragments, if known.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
     if written_len(format, form, rest).is_some() || contains_own(format, form, rest) {
@@ -167,13 +167,13 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
     }
 }
 
-/// Returns the length of the damaged fragment at the start of `rest`, if the fragment carries this
-/// log's number and was written whole. Any one of three facts proves that a fragment was written
-/// whole: the checksum is valid with one bit flipped back, the checksum is valid for another
-/// length, or this log's end-of-log trailer follows. An older log cannot have left this trailer.
-/// `form` is the form of the log's fragments, if it is known.
+/// Returns the length of the damaged fragment at the start of `rest`, if it carries this log's
+/// number and was written whole. Any one of three facts proves that it was: the checksum is valid
+/// with one bit flipped back, the checksum is valid for another length, or this log's end-of-log
+/// trailer follows, which an older log can't have left. `form` is the form of the log's fragments,
+/// if known.
 ///
-/// In a log with synced offsets, only the trailer or a later fragment is proof, because only they
+/// In a log with synced offsets, only the trailer or a later fragment is proof, because only these
 /// show that this fragment was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
@@ -195,8 +195,8 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
     let header = header_at(rest, 0)?;
     let meaning = dialect.meaning(header.kind);
     let stated_end = meaning.form.header_len() + usize::from(header.len);
-    // The log number is in the same place in both forms that have a log number, with or without a
-    // synced offset.
+    // The log number is in the same place in both forms that have one, with or without a synced
+    // offset.
     let is_closed = Dialect::log_number_at(rest, meaning.form) == Some(number)
         && form.is_none_or(|own| own == meaning.form)
         && rest.get(stated_end..).is_some_and(|after| format.is_end_trailer(after));
@@ -231,7 +231,7 @@ pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) 
     (1..rest.len()).any(|at| is_own_form(at) && scanner.own_fragment(format, at).is_some())
 }
 
-/// Checks whether the bytes of `number` occur in `bytes`.
+/// Checks whether `bytes` contains the bytes of `number`.
 fn contains_number(number: u32, bytes: &[u8]) -> bool {
     let [a, b, c, d] = number.to_le_bytes();
     let from = |at| bytes.get(at..).unwrap_or_default();
@@ -246,7 +246,7 @@ fn contains_number(number: u32, bytes: &[u8]) -> bool {
 struct Ends {
     rest_len: usize,
     left: usize,
-    /// The position where the zeros at the end start, or the end itself if there are no zeros.
+    /// Where the zeros at the end start, or the end itself if there are no zeros.
     zeros: usize,
 }
 
@@ -286,22 +286,21 @@ mod place {
     /// The position is `VALID`, or it is the start of a torn write, or of a damaged fragment whose
     /// length leads to a `VALID` position.
     pub(super) const PASSABLE: u8 = 2;
-    /// The position is after the end of the file, where an interrupted write may have been intended
-    /// to end.
+    /// The position is past the end of the file, where an interrupted write may have been meant to
+    /// end.
     pub(super) const TORN: u8 = 4;
 }
 
 /// Returns the first position, other than that of the first byte, at which a chain starts. A chain
 /// is a series of consecutive valid fragments that leads to an end, or to a fragment that carries
-/// the number of the log.
+/// the log's number.
 ///
 /// In a dialect with log numbers, all fragments of the log have the same form. If `form` is `None`,
-/// the last fragment that carries the number of the log determines the form of the fragments before
-/// it.
+/// the last fragment that carries the log's number determines the form of those before it.
 ///
-/// The search works from back to front, so that each position is visited once and the positions
-/// after it are already known. Most bytes of a block lead to neither a fragment nor an end. Such a
-/// byte costs one table lookup, without a branch that depends on the byte.
+/// The search works from back to front, so that each position is visited once, with the positions
+/// after it already known. Most bytes of a block lead to neither a fragment nor an end. They cost
+/// one table lookup each, without a branch that depends on the byte.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
@@ -390,8 +389,7 @@ mod tests {
         [&header.encode(), payload].concat()
     }
 
-    /// Returns where reading resumes in a file that consists of these parts. The first part is
-    /// damaged.
+    /// Returns where reading resumes in a file made of these parts, the first of which is damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
         resume(&Dialect::LEVELDB.into(), None, &parts.concat(), BLOCK_LEN, true).len
     }
@@ -423,7 +421,7 @@ mod tests {
     }
 
     /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid. A header
-    /// in which only the type or only the length is 0 does start a fragment.
+    /// with only one of them 0 does start a fragment.
     #[test]
     fn a_zero_header_is_not_a_fragment() {
         let bad = damaged(fragment(1, b"bad"), 0, 0x10);
@@ -461,7 +459,7 @@ mod tests {
             assert_eq!(evidence_of(form, &[&damaged(other.clone(), 0, 1)]), Evidence::None);
             assert_eq!(evidence_of(form, &[&unknown]), Evidence::None);
         }
-        // All fragments of a log have the same form. Another log's fragments count, whatever their
+        // All fragments of a log have the same form. Fragments of another log count whatever their
         // form.
         assert_eq!(evidence_of(None, &[&plain]), Evidence::OfThisLog);
         assert_eq!(evidence_of(Some(Form::Recyclable), &[&plain]), Evidence::None);
@@ -518,7 +516,7 @@ mod tests {
         assert_eq!(resume_len(&[&bad, &good, &fragment(80, b"unknown"), &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped, &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped]), 50);
-        // These bytes are not chains: they do not lead to an end, or contain no valid fragment.
+        // These bytes are not chains: they don't lead to an end, or contain no valid fragment.
         assert_eq!(resume_len(&[&bad, &good, &bad]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &good, &bad, &good]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &zeros]), 50 + zeros.len());
@@ -561,8 +559,8 @@ mod tests {
         first
     }
 
-    /// The inputs are valid fragments with damage and possible headers between them, both at the
-    /// end of a block and at the end of a file.
+    /// The inputs are valid fragments with damage and possible headers in between, both at the end
+    /// of a block and at the end of a file.
     #[test]
     fn the_search_for_fragments_follows_the_specified_rule() {
         let mut random = 1_u64;

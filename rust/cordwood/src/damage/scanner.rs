@@ -1,5 +1,5 @@
-//! Determines whether a valid fragment starts at a byte of a block, for searches that try every
-//! byte. This module is pure and does no I/O.
+//! Determines whether a valid fragment starts at a given byte of a block, for searches that try
+//! every byte. This module is pure and does no I/O.
 
 use std::cell::OnceCell;
 
@@ -7,13 +7,13 @@ use crate::checksum::{Checksum, RangeCrc};
 use crate::dialect::{Dialect, LogFormat, Role, Valid};
 use crate::format::{BLOCK_LEN, Header, KIND_AT};
 
-/// Computes [`Dialect::valid`] at any position in a slice of bytes. The cost does not depend on the
-/// lengths in headers. A crafted file therefore cannot force the scanner to checksum half the block
-/// at each of thousands of positions.
+/// Computes [`Dialect::valid`] at any position in a slice of bytes, at a cost that doesn't depend
+/// on the lengths in headers. A crafted file therefore can't force the scanner to checksum half the
+/// block at each of thousands of positions.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    /// One entry for each checksum. An entry is computed at the first position with a plausible
-    /// type and length. Most inputs have no such position.
+    /// One entry for each checksum, computed at the first position with a plausible type and
+    /// length. Most inputs have no such position.
     crcs: [OnceCell<RangeCrc<'a>>; Checksum::COUNT],
 }
 
@@ -28,7 +28,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the fragment of any type that starts at `at`, if its checksum is valid. The result
-    /// is the same as that of [`Dialect::valid`] for the bytes starting at `at`.
+    /// is the same as from [`Dialect::valid`] for the bytes starting at `at`.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
@@ -38,13 +38,13 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Like [`valid`](Self::valid), but only returns fragments that are part of this log's records.
+    /// Like [`valid`](Self::valid), but only returns fragments of this log's records.
     #[inline]
     pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
         let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
-        // The checksum is checked last because it is expensive. Most bytes are not a valid type,
-        // and most numbers are not the log's number.
+        // The checksum comes last because checking it is expensive. Most bytes are not a valid
+        // type, and most numbers are not the log's number.
         let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
         if may_be { self.valid(format.dialect, at) } else { None }
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::format::HEADER_LEN;
 
-    /// Returns a generator of pseudo-random numbers, which are the same in each run.
+    /// Returns a generator of pseudo-random numbers that are the same in every run.
     fn random(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {
@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// Checks all dialects with one scanner, both with and without a log number.
+    /// Checks all dialects with one scanner, with and without a log number.
     fn assert_agrees(bytes: &[u8]) -> usize {
         let scanner = Scanner::new(bytes);
         let formats = Dialect::ALL.iter().map(|&dialect| LogFormat::new(dialect)).chain([
@@ -109,8 +109,8 @@ mod tests {
                     (next() % 13) as u8
                 };
                 let payload: Vec<u8> = (0..next() % 400).map(|i| (i as u8).wrapping_add(5)).collect();
-                // These bytes are the log number and the synced offset in forms that have these
-                // fields, and payload in other forms.
+                // These bytes are the log number and the synced offset in forms that have them, and
+                // payload in other forms.
                 let numbers = &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16][..[0, 4, 12][next() as usize % 3]];
                 let checksum = [Checksum::MaskedCrc32c, Checksum::Crc32][next() as usize % 2];
                 let covered = [&[kind], numbers, &payload].concat();
@@ -165,8 +165,8 @@ mod tests {
         }
     }
 
-    /// Returns blocks in which at least every second position may be a header. The lengths in these
-    /// headers are up to half a block.
+    /// Returns blocks in which at least every second position may be a header, with lengths of up
+    /// to half a block.
     fn hostile_blocks() -> Vec<Vec<u8>> {
         let mut blocks = vec![vec![b'@'; BLOCK_LEN]];
         for kind in [1, 2, 5, 9] {
@@ -181,8 +181,8 @@ mod tests {
         blocks
     }
 
-    /// The cost is counted in bytes, so that it does not depend on the machine. If the payload of
-    /// every header were checksummed, the cost would be several thousand times the number of bytes.
+    /// The cost is counted in bytes, so it doesn't depend on the machine. Checksumming the payload
+    /// of every header would cost several thousand times the number of bytes.
     #[test]
     fn each_search_checksums_at_most_as_many_bytes_as_100_blocks_contain() {
         use crate::checksum::CHECKSUMMED_LEN;
@@ -200,8 +200,7 @@ mod tests {
         for block in hostile_blocks() {
             for &dialect in Dialect::ALL {
                 let format = LogFormat::new(dialect).numbered(Some(0x3f01_3f01));
-                // The block is the last block of a file, where a longer fragment may have been
-                // torn.
+                // The block is the last of a file, where a longer fragment may have been torn.
                 assert_bounded("find", block.len(), &|| {
                     fragment::find(&format, &block[1..], BLOCK_LEN, true, true);
                 });

@@ -1,6 +1,6 @@
 //! Tests that `repair` flips back the bit that was flipped. Also measures how often other damage
-//! looks like one flipped bit, in which case `repair` produces a fragment that was never written.
-//! The figures are in `docs/format/damage.md`, "Flipping a bit back".
+//! looks like one flipped bit, so that `repair` produces a fragment that was never written. The
+//! figures are in `docs/format/damage.md`, "Flipping a bit back".
 //!
 //! ```text
 //! cargo test --release --package cordwood-log --lib odds -- --ignored --nocapture
@@ -17,7 +17,7 @@ const TRIALS: u64 = 1_000_000;
 /// The payload lengths to test.
 const LENS: [usize; 6] = [20, 100, 600, 1000, 4000, 32_761];
 
-/// A generator of pseudo-random numbers, which are the same in each run.
+/// A generator of pseudo-random numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -40,13 +40,13 @@ impl Random {
     }
 }
 
-/// A block of fragments whose payloads have the same length. The first fragment will be damaged.
+/// A block of fragments with payloads of the same length. The first fragment will be damaged.
 struct Block {
     format: LogFormat,
     bytes: Vec<u8>,
     /// The length of the fragment.
     len: usize,
-    /// For each bit of the covered bytes, the change in the CRC when this bit is flipped. The
+    /// For each bit of the covered bytes, the change in the CRC when that bit is flipped. The
     /// covered bytes start at the type byte.
     syndromes: Vec<u32>,
     /// The `syndromes` in ascending order. `low_bits[bits]` is true if any syndrome has these low
@@ -101,12 +101,12 @@ impl Block {
     }
 
     /// Checks whether damage to the fragment is repaired incorrectly. `damage` lists the changed
-    /// bytes, and the flipped bits in each.
+    /// bytes and the flipped bits in each.
     fn is_repaired(&self, damage: &[(usize, u8)]) -> bool {
         let checksum = self.format.dialect.checksum();
         if damage.iter().all(|&(at, _)| at >= HEADER_LEN) {
-            // A flipped bit of the length explains the damage by chance in only 1 of 2^28 cases, so
-            // flips of the length are not tried.
+            // A flipped length bit explains the damage by chance in only 1 of 2^28 cases, so flips
+            // of the length are not tried.
             let mut syndrome = 0;
             for &(at, bits) in damage {
                 for bit in (0..8).filter(|bit| bits >> bit & 1 == 1) {
@@ -182,8 +182,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     let bits = 8.0 * (len + 1) as f64;
     let all = 8.0 * (len + HEADER_LEN) as f64;
     let by_chance = (bits + 32.0) / 2_f64.powi(32);
-    // If a bit of the length is flipped, the checksum covers the bytes of a fragment whose length
-    // differs in one bit and fits in the block.
+    // If a length bit is flipped, the checksum covers the bytes of a fragment whose length differs
+    // in one bit and fits in the block.
     let lens = (0..16)
         .map(|bit| len ^ 1 << bit)
         .filter(|len| len + HEADER_LEN <= BLOCK_LEN);
@@ -214,7 +214,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     ]
 }
 
-/// The cases cover every form of header and both checksums. The next fragment is valid.
+/// The cases cover every header form and both checksums. The next fragment is valid.
 #[test]
 fn each_flipped_bit_is_undone() {
     let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
@@ -255,7 +255,7 @@ fn each_flipped_bit_is_undone() {
             let at = bit_flip.offset as usize - 1000;
             assert_eq!(8 * at + usize::from(bit_flip.bit), bit);
         }
-        // The fragments belong to another log, or to a log with a different form of fragments.
+        // The fragments belong to another log, or to one whose fragments have a different form.
         let mut bytes = fragment.repeat(2);
         bytes[fragment.len() - 1] ^= 1;
         let other = LogFormat::from(dialect).numbered(Some(8));
@@ -299,7 +299,7 @@ fn other_damage_rarely_looks_like_a_single_flipped_bit() {
     }
 }
 
-/// Two flipped bits need more trials, because a wrong repair occurs only about 20 times in a
+/// Two flipped bits need more trials, because a wrong repair happens only about 20 times in a
 /// billion.
 #[test]
 #[ignore = "minutes, in a release build"]

@@ -17,17 +17,17 @@ use crate::error::{Error, Refused, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
 use crate::wal_metadata::LogInfo;
 
-/// Finds the records in a file's bytes. Each call to [`step`](Self::step) returns one event. The
-/// decoder does no I/O.
+/// Finds the records in a file's bytes, returning one event for each call to [`step`](Self::step).
+/// It does no I/O.
 ///
-/// The decoder does not detect the dialect of a log. Pass the result of
-/// [`detect`](crate::ops::detect) to [`ReadOptions::with_format`]. The decoder never returns an
-/// error: it returns damage as [`Step::Skipped`], even under [`OnCorruption::Fail`].
+/// The decoder does not detect a log's dialect: pass the result of [`detect`](crate::ops::detect)
+/// to [`ReadOptions::with_format`]. It never returns an error, and returns damage as
+/// [`Step::Skipped`], even under [`OnCorruption::Fail`].
 ///
-/// A window may have any length, but some events can only be returned once the window contains the
-/// rest of the block. Windows of 256 KiB work well. The decoder holds the bytes of one fragmented
-/// record, up to [`ReadOptions::record_len_max`]. For a compressed log, the decoder also holds one
-/// decompressed record, up to the same length.
+/// A window may have any length, but some events can only be returned once it contains the rest of
+/// the block. Windows of 256 KiB work well. The decoder holds the bytes of one fragmented record,
+/// up to [`ReadOptions::record_len_max`], and for a compressed log also one decompressed record, up
+/// to the same length.
 ///
 /// ```
 /// use cordwood_log::{End, ReadOptions};
@@ -57,8 +57,8 @@ pub struct Decoder {
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
     pub(super) opened: Opened,
-    /// The space that the last record or container takes up in the file. Not updated for records in
-    /// a run.
+    /// The space taken up in the file by the last record or container. Not updated for records in a
+    /// run.
     pub(super) stored: Stored,
     /// The form of the last header in the last record. Not updated for records in a run.
     pub(super) record_form: Form,
@@ -69,30 +69,29 @@ pub struct Decoder {
     pub(super) ending: Ending,
 }
 
-/// The options that control how to read.
+/// The options that control reading.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) on_corruption: OnCorruption,
     pub(super) verify_checksums: bool,
-    /// Whether to keep the bytes of records. If the bytes are not kept, only [`Decoder::data_len`]
-    /// and [`Decoder::stored`] may be called.
+    /// Whether to keep the bytes of records. If not, only [`Decoder::data_len`] and
+    /// [`Decoder::stored`] may be called.
     pub(super) keeps_data: bool,
     /// Whether to leave a multi-fragment record in the window for [`Decoder::pieces`], instead of
-    /// joining it, if the window contains all of its fragments.
+    /// joining it, if all its fragments are there.
     pub(super) leaves_in_window: bool,
     pub(super) growth: Growth,
 }
 
-/// Whether the file is still being written, and how the decoder treats bytes that are not a valid
+/// Whether the file is still being written, and how the decoder treats bytes that aren't a valid
 /// fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// The file is no longer being written. Bytes that are not a valid fragment are classified.
+    /// The file is no longer being written. Bytes that aren't a valid fragment are classified.
     Ended,
-    /// Bytes that are not a valid fragment may still become a fragment, so the decoder returns
+    /// Bytes that aren't a valid fragment may still become one, so the decoder returns
     /// [`Step::NeedMore`] for them, even if the whole block is in the window. Damage in a recycled
-    /// log is reported immediately, although later bytes might show that the log ended before the
-    /// damage.
+    /// log is reported immediately, although later bytes might show that the log ended before it.
     WaitAtFaults,
     /// Like `WaitAtFaults`, but the bytes at the decoder's offset are final and are classified.
     SkipFaults,
@@ -119,7 +118,7 @@ impl Bounds {
     }
 }
 
-/// Results to return before more bytes are read.
+/// Results to return before reading more bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
     /// A joined record or container that could not be unpacked.
@@ -128,7 +127,7 @@ pub(super) struct Retry {
     pub(super) refused: Option<Refused>,
 }
 
-/// What [`OnCorruption::Salvage`] keeps track of in damaged blocks.
+/// The state that [`OnCorruption::Salvage`] keeps for damaged blocks.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
     /// The file offsets of the salvaged part of the last damaged block.
@@ -148,7 +147,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Ends reading at `offset`. No further events follow.
+    /// Ends reading at `offset`, with no further events.
     pub(super) fn finish(&mut self, offset: u64) -> End {
         let end = match self.torn_since {
             Some(offset) => End::TornTail { offset },
@@ -233,23 +232,22 @@ impl Decoder {
     }
 
     /// Returns the file offset of the next byte to read. The decoder no longer needs the bytes
-    /// before this offset. The offset may be past the end of the window, for example when a range
-    /// starts later in the file.
+    /// before it. The offset may be past the end of the window, for example when a range starts
+    /// later in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Moves to `offset`. A record must start or end at `offset`, so pass a [`RecordSpan::offset`]
-    /// or [`RecordSpan::end_offset`]. At any other offset, the bytes are reported as damage.
+    /// Moves to `offset`, where a record must start or end, so pass a [`RecordSpan::offset`] or
+    /// [`RecordSpan::end_offset`]. At any other offset, the bytes are reported as damage.
     ///
-    /// The range then starts at `offset`, so the decoder returns no event that starts before
-    /// `offset`. In a packed log, the record may be in a container, so the next window must start
-    /// no later than the block that contains `offset`. See [`offset`](Self::offset).
+    /// The range then starts at `offset`, so no event that starts before it is returned. In a
+    /// packed log, the record may be in a container, so the next window must start no later than
+    /// the block that contains `offset`. See [`offset`](Self::offset).
     ///
     /// Under [`OnCorruption::Salvage`], records after damage in the block that contains `offset`
     /// are not marked as salvaged, because the decoder does not see the damage.
-    /// [`Reader::seek`](crate::Reader::seek) reads the block from its start, so that salvaged
-    /// records are marked.
+    /// [`Reader::seek`](crate::Reader::seek) reads the block from its start, so it does mark them.
     pub fn seek(&mut self, offset: u64) {
         self.seek_from(self.start_of(offset), offset);
     }
@@ -282,8 +280,8 @@ impl Decoder {
         self.bounds.end = end;
     }
 
-    /// Like [`seek`](Self::seek), but for an offset where a record was refused because it was too
-    /// large. The decoder expects the rest of the refused record at `offset`.
+    /// Like [`seek`](Self::seek), but for an offset at which a record was refused as too large. The
+    /// decoder expects the rest of that record at `offset`.
     pub(crate) fn seek_to_rest(&mut self, offset: u64) {
         self.seek(offset);
         self.offset = offset;
@@ -324,9 +322,9 @@ impl Decoder {
         self.policy.growth = growth;
     }
 
-    /// Sets whether to keep the bytes of fragmented records. If these bytes are not kept, do not
-    /// call [`data`](Self::data). If some bytes of a pending record were not kept, the record is
-    /// read again from its start.
+    /// Sets whether to keep the bytes of fragmented records. If not, don't call
+    /// [`data`](Self::data). If some of a pending record's bytes were not kept, the record is read
+    /// again from its start.
     pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
         self.policy.keeps_data = keeps_data;
         self.update_assembler();
@@ -339,21 +337,21 @@ impl Decoder {
         self.policy.keeps_data
     }
 
-    /// Makes the decoder leave a multi-fragment record in the window if the window contains all of
-    /// its fragments. Intended for callers that copy each record elsewhere.
-    /// [`pieces`](Self::pieces) returns the bytes of such a record. [`data`](Self::data) returns
-    /// the bytes only after a call to [`join`](Self::join).
+    /// Makes the decoder leave a multi-fragment record in the window if all its fragments are
+    /// there. Intended for callers that copy each record elsewhere. [`pieces`](Self::pieces)
+    /// returns the bytes of such a record, but [`data`](Self::data) does so only after a call to
+    /// [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
         self.policy.leaves_in_window = true;
         self.update_assembler();
         self
     }
 
-    /// Joins the record that the last step returned, if that step left the record in its window.
+    /// Joins the record returned by the last step, if that step left it in its window.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is not enough memory. If this fails, the decoder is unchanged.
+    /// Returns an error if there isn't enough memory. The decoder is then unchanged.
     #[inline]
     pub(crate) fn join(&mut self, window: Window<'_>, span: RecordSpan) -> Result<(), TryReserveError> {
         if span.data_at == DataAt::Joined && self.assembler.is_in_window() {
@@ -376,10 +374,10 @@ impl Decoder {
     }
 
     /// Sets which bytes the assembler keeps. A compressed record can only be decompressed as a
-    /// whole, so its whole frame is kept.
+    /// whole, so its entire frame is kept.
     pub(super) fn update_assembler(&mut self) {
         self.assembler.keeps = self.policy.keeps_data || self.info.is_compressed();
-        // A compressed or repaired record must be joined, because the window does not contain its
+        // A compressed or repaired record must be joined, because the window doesn't contain its
         // data.
         self.assembler.leaves = self.policy.leaves_in_window && !self.info.is_compressed() && !self.repairs.is_on;
     }
@@ -395,14 +393,14 @@ impl Decoder {
         self.assembler.has_parts()
     }
 
-    /// Returns true if the decoder is reading, or expects, the rest of a record that was refused as
-    /// too large.
+    /// Returns true if the decoder is reading, or expects, the rest of a record refused as too
+    /// large.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
     }
 
-    /// Returns the bytes of the record that the last call to [`step`](Self::step) returned.
-    /// `window` must be the window that was passed to `step`.
+    /// Returns the bytes of the record returned by the last call to [`step`](Self::step). `window`
+    /// must be the window passed to that call.
     ///
     /// # Panics
     ///
@@ -437,8 +435,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the length of the [`data`](Self::data), even if the bytes of the record are not
-    /// kept.
+    /// Returns the length of the [`data`](Self::data), even if the record's bytes are not kept.
     #[inline]
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
@@ -448,7 +445,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the data of the last record, if it is not in the window.
+    /// Returns the last record's data, if it isn't in the window.
     #[cold]
     fn held(&self, at: DataAt) -> &[u8] {
         match at {
@@ -465,8 +462,8 @@ impl Decoder {
         }
     }
 
-    /// Returns how much space the record from the last call to [`step`](Self::step) takes up in the
-    /// file.
+    /// Returns how much space the record returned by the last call to [`step`](Self::step) takes up
+    /// in the file.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         match span.data_at {
             DataAt::Window { header_len } => Stored {
@@ -480,8 +477,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the form of the last header in the record that the last call to [`step`](Self::step)
-    /// returned.
+    /// Returns the form of the last header in the record returned by the last call to
+    /// [`step`](Self::step).
     pub(crate) fn record_form(&self, span: RecordSpan) -> Form {
         match span.data_at {
             DataAt::Window { header_len } if usize::from(header_len) == HEADER_LEN => Form::Plain,
@@ -491,11 +488,11 @@ impl Decoder {
 
     /// Returns the next event in `window`, or [`Step::NeedMore`] if there is none.
     ///
-    /// The window must contain the bytes from [`offset`](Self::offset) on. The window must not end
-    /// before the previous window did, because records that were found in the previous window are
-    /// returned without being read again. If the window starts after the decoder's offset, the
-    /// result is [`Step::NeedMore`], even if the window is the last one. A window that leaves a gap
-    /// does not end the log, because the bytes in the gap were never read.
+    /// The window must contain the bytes from [`offset`](Self::offset) on, and must not end before
+    /// the previous window did, because records found in the previous window are returned without
+    /// being read again. If the window starts after the decoder's offset, the result is
+    /// [`Step::NeedMore`], even for the last window. A gap does not end the log, because the bytes
+    /// in it were never read.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         if let Some(span) = self.next_of_several() {
@@ -506,7 +503,7 @@ impl Decoder {
         step
     }
 
-    /// Returns the next record in a run or container whose records were found all at once.
+    /// Returns the next record of a run or container whose records were all found at once.
     #[inline]
     pub(crate) fn next_of_several(&mut self) -> Option<RecordSpan> {
         self.next_of_run().or_else(|| self.next_of_container())
@@ -519,8 +516,8 @@ impl Decoder {
         self.peek_of_run().or_else(|| self.peek_of_container())
     }
 
-    /// Takes the record in `step`, which [`look`](Self::look) returned, if the record is the first
-    /// of several.
+    /// Takes the record in `step`, as returned by [`look`](Self::look), if it is the first of
+    /// several.
     #[inline]
     pub(crate) fn take_first(&mut self, step: Step) {
         if matches!(step, Step::Record(_)) {

@@ -1,4 +1,4 @@
-//! Examines the bytes after apparent damage, to distinguish corruption from the end of a recycled
+//! Examines the bytes after apparent damage to distinguish corruption from the end of a recycled
 //! log.
 
 use super::decoder::Growth;
@@ -12,9 +12,9 @@ use crate::format::Header;
 use crate::fragment::Found;
 
 impl Decoder {
-    /// Handles a log that may be followed by the rest of an older log. Learns the log's number, and
-    /// examines the bytes after apparent damage to decide whether the log ended at the damage.
-    /// Returns whether the decoder must look again.
+    /// Handles a log that may be followed by the rest of an older one. Learns the log's number, and
+    /// examines the bytes after apparent damage to decide whether the log ended there. Returns
+    /// whether the decoder must look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
@@ -48,7 +48,7 @@ impl Decoder {
     }
 
     /// Updates an ambiguity that started in the salvaged part of a block, once the decoder has read
-    /// past the block. The ambiguity is kept only if it would also exist without salvaging.
+    /// past the block. Keeps it only if it would also exist without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -63,8 +63,8 @@ impl Decoder {
         }
     }
 
-    /// Updates or resolves an ambiguity, depending on `found`, which describes the bytes after the
-    /// ambiguity. Returns whether the decoder must look again.
+    /// Updates or resolves an ambiguity, depending on `found`, which describes the bytes after it.
+    /// Returns whether the decoder must look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
         let is_after_range = self.offset >= self.bounds.end;
         let is_stale = self.is_older(found, bytes);
@@ -96,8 +96,8 @@ impl Decoder {
         // If only part of the block is lost, the decoder reads the rest of the block.
         let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
 
-        // These are the rules D7b to D7h of `docs/format/numbered.md`. The first matching rule
-        // decides how the ambiguity is resolved, and whether the ambiguity includes this block.
+        // These are the rules D7b to D7h of `docs/format/numbered.md`. The first rule that matches
+        // decides how the ambiguity is resolved, and whether it includes this block.
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
             Found::Nothing => (Some(Resolution::EndOfFile), false),
@@ -123,7 +123,7 @@ impl Decoder {
         true
     }
 
-    /// Checks whether `bytes` starts with a valid fragment that carries the number of this log.
+    /// Checks whether `bytes` starts with a valid fragment that carries this log's number.
     fn carries_own_number(&self, bytes: &[u8]) -> bool {
         let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
@@ -156,7 +156,7 @@ impl Decoder {
     }
 
     /// Checks whether `found`, at the start of `bytes`, is a fragment of an older log. All
-    /// fragments of a log have the same form. While it is uncertain whether the log continues, a
+    /// fragments of a log have the same form, so while it is uncertain whether the log continues, a
     /// fragment of a different form is attributed to an older log.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
@@ -176,7 +176,7 @@ impl Decoder {
             return false;
         }
         let suspicion = self.suspicion(found, bytes);
-        // If the fragments of a log carry no number, the log was not written over an older one.
+        // If a log's fragments carry no number, the log was not written over an older one.
         let is_recycled = found == Found::Stale || self.recycled.form != Some(Form::Plain);
         let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start && is_recycled;
         let is_salvaged = self.is_salvaged();
@@ -220,8 +220,8 @@ impl Decoder {
     }
 
     /// Under the policy `salvage`, if `bytes` starts with a stale fragment and a fragment of this
-    /// log follows in the same block, returns the offset where the stale fragment ends. In such a
-    /// block, only the stale fragment is lost.
+    /// log follows in the same block, returns the offset where the stale fragment ends, because
+    /// only that fragment is lost.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -231,15 +231,15 @@ impl Decoder {
         Some(self.offset + stale.end as u64)
     }
 
-    /// Marks the rest of this block as doubtful. In a doubtful part, a fragment belongs to this log
-    /// only if it has the same form as the earlier fragments.
+    /// Marks the rest of this block as doubtful. In a doubtful part, only fragments of the same
+    /// form as the earlier ones belong to this log.
     fn doubt_block(&mut self) {
         let left = self.grid().block_left(self.offset);
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
     }
 
-    /// If `bytes` starts with a fragment header that has this log's number, returns the offset
-    /// where the fragment ends. The checksum need not be valid.
+    /// If `bytes` starts with a fragment header that carries this log's number, returns the offset
+    /// where the fragment ends. Its checksum need not be valid.
     fn own_end(&self, bytes: &[u8]) -> Option<u64> {
         let header = Header::decode(bytes.first_chunk()?);
         let meaning = self.format.dialect.meaning(header.kind);
@@ -257,8 +257,8 @@ impl Decoder {
         self.info.other_log_number = None;
     }
 
-    /// If the stale fragment at the start of `bytes` is the first fragment in the file, remembers
-    /// which log it belongs to.
+    /// If the stale fragment at the start of `bytes` is the first in the file, remembers which log
+    /// it belongs to.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
             let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
@@ -266,9 +266,9 @@ impl Decoder {
         }
     }
 
-    /// If it is unclear whether `found` is damage, returns the reason to report if `found` turns
-    /// out to be damage, the length that LevelDB would report, and the evidence in the rest of the
-    /// block. Returns `None` if there is no ambiguity.
+    /// If it is unclear whether `found` is damage, returns the reason to report if it proves to be
+    /// damage, the length that LevelDB would report, and the evidence in the rest of the block.
+    /// Returns `None` if there is no ambiguity.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -287,9 +287,9 @@ impl Decoder {
     }
 
     /// Checks whether the log may have ended where `ambiguity` starts, although no fragment of an
-    /// older log was found in the rest of the file. The log may have ended there only if the rest
-    /// of the file has no room for a fragment, and if this log's fragments carry its number, so
-    /// that the file may have been recycled.
+    /// older log was found in the rest of the file. This is possible only if the rest of the file
+    /// has no room for a fragment, and if this log's fragments carry its number, so that the file
+    /// may have been recycled.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,
@@ -301,8 +301,8 @@ impl Decoder {
         has_number && !is_last && ambiguity.seen == Seen::NoRoom
     }
 
-    /// Reports the resolved ambiguity. Reports the pending record first, then the damage, and then
-    /// the zeros or the older log.
+    /// Reports the resolved ambiguity: first the pending record, then the damage, and then the
+    /// zeros or the older log.
     #[cold]
     pub(super) fn resolve(&mut self, ambiguity: Ambiguity, resolution: Resolution) -> Step {
         self.bounds.is_before_first = false;
@@ -310,8 +310,8 @@ impl Decoder {
         let has_ended = resolution == Resolution::EndOfFile;
         let is_stale = has_ended && (ambiguity.seen == Seen::Stale || self.may_end_unseen(&ambiguity));
         // In the synced form, each fragment contains the offset up to which the file had been
-        // synced. No later fragment shows that these bytes were synced, so the log ended here
-        // because of a crash. Source: Pebble `record/record.go`, and the test TestWALSync.
+        // synced. No later fragment shows that these bytes were synced, so a crash ended the log
+        // here. Source: Pebble `record/record.go`, and the test TestWALSync.
         let is_unsynced = has_ended && !is_stale && self.recycled.form == Some(Form::Synced);
         let interruption = if is_stale || is_unsynced {
             Interruption::EndOfFile
@@ -340,7 +340,7 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// Skips the rest of the file, and returns the step that follows the end of the log at `start`.
+    /// Skips the rest of the file, and returns the step after the end of the log at `start`.
     #[cold]
     pub(super) fn after_log_end(&mut self, start: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {
@@ -359,10 +359,9 @@ impl Decoder {
     }
 }
 
-/// Checks whether `bytes` has room for a fragment that carries a log number and contains data.
-/// `bytes` is a whole block, or the part of a block up to the end of the file. If there is no room,
-/// the bytes may be left over from an older log, because Pebble's end trailer is as long as a
-/// header.
+/// Checks whether `bytes`, a whole block or the part of one up to the end of the file, has room for
+/// a fragment that carries a log number and contains data. If not, the bytes may be left over from
+/// an older log, because Pebble's end trailer is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

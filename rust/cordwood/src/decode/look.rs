@@ -17,8 +17,7 @@ use crate::trace::trace;
 
 impl Decoder {
     /// Does the work of [`step`](Self::step) once all records of the current run or container have
-    /// been returned. If several records are found together, returns the first one without taking
-    /// it.
+    /// been returned. If several records are found together, returns the first without taking it.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
         if let Some(step) = self.look_in_container() {
@@ -89,7 +88,7 @@ impl Decoder {
             if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
                 found = find_other(&self.format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
-            // The window does not contain the bytes of a repaired fragment.
+            // The window doesn't contain the bytes of a repaired fragment.
             let repaired;
             if let Found::Fault { reason, .. } = found
                 && self.repairs.is_on
@@ -141,7 +140,7 @@ impl Decoder {
         self.offset == self.origin
     }
 
-    /// Reads the file header of this dialect. Returns `None` if the caller must look again.
+    /// Reads this dialect's file header. Returns `None` if the caller must look again.
     #[cold]
     fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
         let (prefix, origin) = (self.format.dialect.prefix(), self.offset);
@@ -149,8 +148,8 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
-        // If the whole first block is zero, the zeros of the header were preallocated. If the first
-        // block contains any other byte, the header was destroyed.
+        // If the whole first block is zero, the zeros of the header were preallocated. If it
+        // contains any other byte, the header was destroyed.
         let block_end = self.grid().first_block_len();
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
@@ -167,7 +166,7 @@ impl Decoder {
         let is_intact = bytes == dialect.prefix();
         let may_change = match self.policy.growth {
             Growth::WaitAtFaults => {
-                // If the version is 0, it may not have been written yet.
+                // A version of 0 may not have been written yet.
                 let is_unwritten =
                     dialect.version().is_some() && first_block[dialect.magic().len()..].iter().all(|&byte| byte == 0);
                 !is_intact || is_unwritten
@@ -203,12 +202,12 @@ impl Decoder {
         if self.bounds.start <= origin {
             return Some(self.skip(region));
         }
-        // The file header is final, but the bytes after the header are not.
+        // The file header is final, but the bytes after it are not.
         (self.policy.growth == Growth::SkipFaults).then_some(Step::NeedMore)
     }
 
-    /// Returns true if a fragment with this header cannot be at the decoder's offset. The first
-    /// fragment of a file cannot continue a record.
+    /// Returns true if a fragment with this header can't be at the decoder's offset. The first
+    /// fragment of a file can't continue a record.
     pub(crate) fn is_misplaced(&self, header: Header) -> bool {
         let LogFormat {
             dialect, log_number, ..
@@ -223,10 +222,10 @@ impl Decoder {
 
     /// Corrects `found`, which was determined without regard to the preceding bytes.
     ///
-    /// If the zeros at the end of the file are too few to be a header, they are normally padding.
-    /// If such zeros follow a FIRST or MIDDLE fragment in the same block, however, they are the
-    /// torn rest of that record. A fragment in the previous block is ignored, so that a range that
-    /// starts with this block reports the same region.
+    /// Zeros at the end of the file that are too few for a header are normally padding. If they
+    /// follow a FIRST or MIDDLE fragment in the same block, however, they are the torn rest of that
+    /// record. A fragment in the previous block is ignored, so that a range starting with this
+    /// block reports the same region.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -256,17 +255,15 @@ impl Decoder {
         }
     }
 
-    /// Checks whether the decoder is still before the sought record. The bytes before the sought
-    /// record are read only to find a container that may hold the record, or damage before the
-    /// record.
+    /// Checks whether the decoder is still before the sought record. The bytes before that record
+    /// are read only to find a container that may hold it, or damage before it.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
-    /// Reads up to a sought record to determine whether the record is salvaged, in a log that may
-    /// contain the rest of an older log. The bytes before the record are not used as evidence of
-    /// where the log ends or which form its fragments have. Returns whether the window contains
-    /// enough bytes.
+    /// Reads up to a sought record to determine whether it is salvaged, in a log that may contain
+    /// the rest of an older log. The bytes before the record are not used as evidence of where the
+    /// log ends or which form its fragments have. Returns whether the window contains enough bytes.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
         while self.is_before_sought() {
@@ -279,15 +276,15 @@ impl Decoder {
                 Found::Incomplete => return false,
                 Found::Trailer { .. } | Found::EndTrailer { .. } | Found::Stale | Found::Nothing => left,
             };
-            // The sought record is known to start at this offset, even if a preceding fragment
+            // The sought record is known to start at this offset, even if a fragment before it
             // seems to contain it.
             self.offset = self.bounds.start.min(self.offset + len as u64);
         }
         true
     }
 
-    /// Processes a fragment that is in the range, or that belongs to a container that may contain
-    /// records in the range.
+    /// Processes a fragment that is in the range, or in a container that may contain records in the
+    /// range.
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         let is_container = form == Form::Packed;
         let starts = matches!(kind, Kind::Full | Kind::First);
@@ -299,7 +296,7 @@ impl Decoder {
             let region = self.assembler.abandon(Interruption::NewRecord);
             return region.and_then(|region| self.skip_own(region));
         }
-        // The window does not contain the bytes of a repaired fragment.
+        // The window doesn't contain the bytes of a repaired fragment.
         let is_joined = self.repairs.start == self.offset;
         let reserved = match self.assembler.outgrows_window(payload.len()) {
             Some(range) => self.join_from(window, range, payload.len()),
@@ -464,8 +461,8 @@ impl Decoder {
             _ => len,
         };
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
-            // The bytes from the sought offset on have been read before, so only the bytes before
-            // that offset can be lost.
+            // The bytes from the sought offset on have been read before, so only those before it
+            // can be lost.
             self.offset = self.bounds.start.min(self.offset + passed as u64);
             self.is_inside = false;
             return None;
@@ -503,8 +500,8 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// If a log with this mark cannot be read, returns the reason. `bytes` starts with the mark,
-    /// whose payload is `payload`. A mark after damage is ignored, because it may be part of
+    /// If a log with this mark can't be read, returns the reason. `bytes` starts with the mark, and
+    /// `payload` is the mark's payload. A mark after damage is ignored, because it may be part of
     /// another record's payload.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
@@ -513,7 +510,7 @@ impl Decoder {
     }
 
     /// Applies the metadata record at the start of `bytes`. The record starts at the offset
-    /// `start`. Returns whether the record is in the form that an engine writes.
+    /// `start`. Returns whether it is in the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
         // Metadata after damage, or with a wrong checksum that was not verified, must not change
         // how the following blocks are read. A log's compression is stored in the first fragment of
@@ -539,8 +536,8 @@ impl Decoder {
         is_canonical
     }
 
-    /// Returns how many of a fault's `len` bytes are lost. `bytes` is the rest of the block, and
-    /// starts with the fault.
+    /// Returns how many of a fault's `len` bytes are lost. `bytes` is the rest of the block,
+    /// starting with the fault.
     #[cold]
     fn lost_len(&mut self, reason: Reason, bytes: &[u8], len: usize) -> usize {
         if !matches!(
@@ -583,9 +580,8 @@ impl Decoder {
     }
 
     /// Checks whether the decoder's offset is after damage in the same block. Bytes after damage
-    /// may be part of a payload, so they must not change how the rest of the log is read. Bytes
-    /// after damage are not evidence of the log's number, the form of its fragments, its
-    /// compression or its end.
+    /// may be part of a payload, so they must not change how the rest of the log is read: they are
+    /// no evidence of the log's number, the form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
     }
@@ -603,8 +599,8 @@ impl Decoder {
             _ => Interruption::Damage,
         };
         let mut region = self.assembler.abandon(interruption)?;
-        // If the file ends with an incomplete header, or with a fragment whose length extends past
-        // the end of the file, LevelDB assumes a clean end and silently drops the pending record.
+        // If the file ends with an incomplete header, or with a fragment that extends past the end
+        // of the file, LevelDB assumes a clean end and silently drops the pending record.
         if let Found::Fault {
             len,
             reason,
@@ -617,8 +613,8 @@ impl Decoder {
         self.skip_own(region)
     }
 
-    /// Reports `region`, unless the region starts before the range. A region before the range comes
-    /// from a container that belongs to the previous range.
+    /// Reports `region`, unless it starts before the range and so comes from a container that
+    /// belongs to the previous range.
     pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
         (region.start >= self.bounds.start).then(|| self.skip(region))
     }
@@ -632,7 +628,7 @@ impl Decoder {
         None
     }
 
-    /// Reports `region`. Ends reading if `region` is damage and the policy is to stop at damage.
+    /// Reports `region`. Ends reading if it is damage and the policy is to stop at damage.
     pub(super) fn skip(&mut self, mut region: SkippedRegion) -> Step {
         if self.salvaged.part.contains(&region.start) {
             // LevelDB has already abandoned this block.
@@ -640,7 +636,7 @@ impl Decoder {
         }
         match region.reason.severity() {
             Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.start)),
-            // These regions come after the end of the log, and do not affect how the log ended.
+            // These regions come after the end of the log, and don't affect how it ended.
             _ if matches!(region.reason, Reason::Stale | Reason::EndTrailer) => {}
             _ => self.ending.torn_since = None,
         }

@@ -1,5 +1,4 @@
-//! The records of a container. The container is opened once, and its records are returned one by
-//! one.
+//! The records of a container. It is opened once, and its records are returned one by one.
 
 use std::ops::Range;
 
@@ -17,8 +16,7 @@ pub(super) struct Opened {
     start: u64,
     end: u64,
     data: Data,
-    /// The position in the data at which each record starts, followed by the end of the last
-    /// record.
+    /// Where each record starts in the data, followed by the end of the last record.
     offsets: Vec<usize>,
     /// The index of the next record.
     next: usize,
@@ -30,12 +28,12 @@ pub(super) struct Opened {
     /// whole container to this record. `None` if the container starts before the range.
     counted: Option<usize>,
     is_salvaged: bool,
-    /// Whether the container has a record that is longer than the limit.
+    /// Whether any record of the container is longer than the limit.
     has_long: bool,
     record_len_max: u64,
 }
 
-/// Where the records' data starts, after the lengths of the records.
+/// Where the records' data starts, after their lengths.
 #[derive(Debug, Clone, Copy)]
 enum Data {
     /// The data is in the window, at this file offset, because the container is stored in one
@@ -54,16 +52,15 @@ thread_local! {
     pub(crate) static OPENED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The records of an opened container that have not been returned yet, for a caller that copies
-/// many records together.
+/// The records not yet returned from an opened container, for a caller that copies many records
+/// together.
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
-    /// The position in the container's data at which each record starts, followed by the end of the
-    /// last record.
+    /// Where each record starts in the container's data, followed by the end of the last record.
     pub(crate) offsets: &'a [usize],
-    /// The file offset of the first record. The offset of each following record is one greater than
-    /// the previous offset.
+    /// The file offset of the first record. Each following record's offset is one greater than the
+    /// previous one's.
     pub(crate) offset: u64,
     /// The file offset after the last record.
     pub(crate) end_offset: u64,
@@ -86,7 +83,7 @@ impl Opened {
         }
     }
 
-    /// Checks whether `offset` is the offset of a record in the container other than the first.
+    /// Checks whether `offset` is that of a record in the container other than the first.
     pub(super) fn is_divided_at(&self, offset: u64) -> bool {
         let records = self.start + 1..self.end.min(self.start + self.offsets.len().saturating_sub(1) as u64);
         records.contains(&offset)
@@ -127,7 +124,7 @@ impl Opened {
         }
     }
 
-    /// Finds the next records, and stops at a record that is too long.
+    /// Finds the next records, stopping at one that is too long.
     fn find(&mut self) {
         self.found = match self.has_long {
             true => (self.next..self.limit)
@@ -137,7 +134,7 @@ impl Opened {
         };
     }
 
-    /// Returns the next record that was found, without taking it.
+    /// Returns the next record found, without taking it.
     #[inline]
     fn peek(&self) -> Option<RecordSpan> {
         (self.next < self.found).then(|| RecordSpan {
@@ -190,8 +187,8 @@ impl Decoder {
         self.opened_data(window, self.opened.place(self.opened.next - 1))
     }
 
-    /// Returns the records of the opened container that were found but not taken. Returns `None` if
-    /// no such records are left, or if the container is salvaged.
+    /// Returns the opened container's records that were found but not taken. Returns `None` if none
+    /// are left, or if the container is salvaged.
     pub(crate) fn rest_of_container<'a>(&'a self, window: Window<'a>) -> Option<Rest<'a>> {
         let opened = &self.opened;
         if opened.next >= opened.found || opened.is_salvaged {
@@ -206,8 +203,8 @@ impl Decoder {
         })
     }
 
-    /// Returns how many records of the opened container are yet to be returned, including the
-    /// record at `span`.
+    /// Returns how many records of the opened container are yet to be returned, including the one
+    /// at `span`.
     pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { index } => {
@@ -219,7 +216,7 @@ impl Decoder {
     }
 
     /// Returns the file offset of the first header in a record that was just found. For a record in
-    /// a container, returns the offset of the container's header.
+    /// a container, this is the container's header.
     pub(crate) fn start_of_record(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { .. } => self.opened.start,
@@ -228,8 +225,8 @@ impl Decoder {
     }
 
     /// Returns the file offset of the first header in a region that was just found. For a record in
-    /// a container, returns the offset of the container's header. A record in a container can be
-    /// too long even though the container is not.
+    /// a container, this is the container's header. A record in a container can be too long even
+    /// though the container isn't.
     pub(crate) fn start_of_region(&self, region: SkippedRegion) -> u64 {
         let container = self.container_at(region.start);
         let container = container.filter(|_| region.reason == Reason::RecordTooLarge);
@@ -243,7 +240,7 @@ impl Decoder {
     }
 
     /// Returns the bytes of a record in the opened container.
-    // Not inlined, because inlining makes loops over short records outside containers slower.
+    // Not inlined, because that would make loops over short records outside containers slower.
     #[inline(never)]
     pub(super) fn data_in_container<'a>(&'a self, window: Window<'a>, index: u16) -> &'a [u8] {
         self.opened_data(window, self.opened.place(usize::from(index)))
@@ -265,8 +262,8 @@ impl Decoder {
         &held[start + place.start..start + place.end]
     }
 
-    /// Returns the space that a record takes up in the file. The space of the whole container is
-    /// attributed to the first record that is returned, and none to the other records.
+    /// Returns the space a record takes up in the file. The space of the whole container is
+    /// attributed to the first record returned, and none to the others.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -275,8 +272,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the next event in the opened container, if there is one. The event is either a
-    /// record, which is not taken, or a region that takes the place of a record that is too long.
+    /// Returns the next event in the opened container, if any: a record, which is not taken, or a
+    /// region in place of a record that is too long.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {
         if !self.opened.is_left() {
@@ -295,11 +292,11 @@ impl Decoder {
         Some(self.skip(region))
     }
 
-    /// Opens the container at `span`. `payload` is the payload of the container's last fragment.
-    /// Returns the container's first event in the range, or `None` if the caller must look again.
+    /// Opens the container at `span`. `payload` is the payload of its last fragment. Returns the
+    /// container's first event in the range, or `None` if the caller must look again.
     ///
-    /// A container that starts before the range may contain records in the range, but faults in the
-    /// container belong to the previous range.
+    /// A container that starts before the range may contain records in the range, but faults in it
+    /// belong to the previous range.
     pub(super) fn open(&mut self, span: RecordSpan, payload: &[u8]) -> Option<Step> {
         let is_joined = span.data_at == DataAt::Joined;
         let container = if is_joined { self.assembler.joined() } else { payload };
@@ -320,7 +317,7 @@ impl Decoder {
             if is_early && end <= self.bounds.start {
                 return None;
             }
-            // What looks like a container after damage may be part of another record's payload. If
+            // An apparent container after damage may be part of another record's payload. If
             // checksums are not verified, the codec byte may be damaged.
             if span.is_salvaged || !self.policy.verify_checksums {
                 return bad(Reason::UnsupportedCompression).map(|region| self.skip(region));
@@ -339,7 +336,7 @@ impl Decoder {
         let Some(head) = head else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
         };
-        // A container that has no records in the range is not opened.
+        // A container without records in the range is not opened.
         if before >= head.count as u64 {
             return None;
         }
@@ -387,8 +384,7 @@ impl Decoder {
         self.look_in_container()
     }
 
-    /// Refuses the record or the container at `span`. The next call tries again to unpack the
-    /// record or container.
+    /// Refuses the record or container at `span`. The next call tries to unpack it again.
     #[cold]
     pub(super) fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
         if span.data_at == DataAt::Joined {
@@ -400,9 +396,8 @@ impl Decoder {
         self.refuse(refused)
     }
 
-    /// Returns the offset at which to start reading in order to find the event at `offset`, where a
-    /// record must start or end. If the record may be in a container, returns the start of the
-    /// block.
+    /// Returns the offset at which to start reading to find the event at `offset`, where a record
+    /// must start or end. If the record may be in a container, this is the start of the block.
     pub(crate) fn start_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;
         if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {

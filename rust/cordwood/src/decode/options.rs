@@ -16,7 +16,7 @@ named! {
     #[derive(Default)]
     pub enum OnCorruption {
         /// Damage is returned as an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). The
-        /// next call continues after the damage.
+        /// next call continues after it.
         #[default]
         Fail = "raise",
         /// Damage is returned as an ordinary event, and reading continues after it, as in LevelDB.
@@ -24,9 +24,9 @@ named! {
         /// Reading ends at damage, with the result [`End::Stopped`](super::End::Stopped). RocksDB
         /// calls this policy "point in time".
         Stop = "stop",
-        /// Like [`Skip`](Self::Skip), but valid records that follow damage in the same block are
-        /// also returned, marked with [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged).
-        /// Flipped bits are not repaired.
+        /// Like [`Skip`](Self::Skip), but also returns valid records that follow damage in the same
+        /// block, marked with [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). Flipped
+        /// bits are not repaired.
         Salvage = "salvage",
     }
 }
@@ -49,42 +49,42 @@ options! {
         pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
         /// Return only events that start at or after this file offset. Default: 0.
         pub start: u64 = 0;
-        /// Return only events that start before this file offset. The last record may end after
-        /// this offset. Default: `None`, which means no limit.
+        /// Return only events that start before this file offset. The last record can extend past
+        /// it. Default: `None`, which means no limit.
         pub end: Option<u64> = None;
-        /// The maximum length of a record, in bytes. A longer record is refused and reported as
+        /// The maximum length of a record, in bytes. Longer records are refused and reported as
         /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This limits how much
         /// memory a reader uses. Default: [`RECORD_LEN_MAX`], 1 GiB.
         ///
-        /// In a compressed log, the total length of the records is also limited: to 256 MiB, plus
+        /// In a compressed log, the total length of the records is also limited, to 256 MiB plus
         /// 200 times the number of bytes read since the reader started or last sought. A record
         /// that would exceed this total causes
-        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A container of a packed log
-        /// causes the same error if it decompresses to more than 256 MiB. If this option is set
-        /// above its default, its value replaces the 256 MiB in both limits.
+        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so does a container of a
+        /// packed log that decompresses to more than 256 MiB. If this option is set above its
+        /// default, its value replaces the 256 MiB in both limits.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Whether to verify each fragment's checksum. If `false`, damaged data is returned as if
         /// it were intact. Default: `true`.
         pub verify_checksums: bool = true, set with_verify_checksums;
         /// The dialect of the log. If `None`, a [`Reader`](crate::Reader)
-        /// [detects](crate::ops::detect) the dialect, and uses [`Dialect::LEVELDB`] if detection
-        /// fails. A [`Decoder`](super::Decoder) does not detect the dialect, and uses
-        /// [`Dialect::LEVELDB`]. Default: `None`.
+        /// [detects](crate::ops::detect) it, and uses [`Dialect::LEVELDB`] if detection fails. A
+        /// [`Decoder`](super::Decoder) does not detect the dialect, and uses [`Dialect::LEVELDB`].
+        /// Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log. See [`LogFormat::log_number`](crate::LogFormat::log_number).
         /// Fragments that carry another number are stale. If `None`, the number is taken from the
-        /// file name or, if the name contains none, from the first valid fragment of the file.
-        /// Default: `None`.
+        /// file name or, if there is none in it, from the file's first valid fragment. Default:
+        /// `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed. If `None`, the compression is determined from the start
-        /// of the log. If the log does not specify a compression, records are returned as they are
-        /// stored. Default: `None`.
+        /// How each record is compressed. If `None`, this is determined from the start of the log.
+        /// If the log does not specify a compression, records are returned as stored. Default:
+        /// `None`.
         pub compression: Option<Compression> = None, into with_compression;
         /// Whether to flip bits back under [`OnCorruption::Salvage`]. See
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
         pub(crate) repairs_bit_flips: bool = false;
-        /// A position in the log that will be read. When a [`Reader`](crate::Reader) opens a file
-        /// or a directory, it checks that the position belongs to that log. Default: `None`.
+        /// A position in the log to be read. When a [`Reader`](crate::Reader) opens a file or a
+        /// directory, it checks that the position belongs to that log. Default: `None`.
         pub position: Option<Position> = None;
         /// The log offset of the file's first byte, in a log of several files. The decoder counts
         /// blocks from this offset. Only readers set this option.
@@ -98,12 +98,11 @@ options! {
 log_options!(ReadOptions);
 
 impl ReadOptions {
-    /// Reads only the events that start in a range of file offsets. Sets [`start`](Self::start) and
+    /// Reads only events that start in a range of file offsets. Sets [`start`](Self::start) and
     /// [`end`](Self::end).
     ///
-    /// A record belongs to the range in which its first fragment's header starts. If a file is read
-    /// in adjacent ranges, each record is therefore returned exactly once, no matter where the
-    /// ranges meet.
+    /// A record belongs to the range in which its first fragment's header starts. Reading a file in
+    /// adjacent ranges therefore returns each record exactly once, no matter where the ranges meet.
     ///
     /// ```
     /// use cordwood_log::ReadOptions;
@@ -113,8 +112,7 @@ impl ReadOptions {
     /// ```
     #[must_use]
     pub fn with_range(mut self, range: impl RangeBounds<u64>) -> Self {
-        // If a bound is greater than the largest possible offset, it excludes either all events or
-        // none.
+        // A bound greater than the largest possible offset excludes either all events or none.
         self.start = match range.start_bound() {
             Bound::Included(&start) => start,
             Bound::Excluded(&before) => before.saturating_add(1),
@@ -137,7 +135,7 @@ impl ReadOptions {
         self
     }
 
-    /// Returns the limits that the options set.
+    /// Returns the limits set by the options.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             record_len_max: match self.takes_any_len {
@@ -159,18 +157,18 @@ impl ReadOptions {
         base.saturating_add(read_len.saturating_mul(BUDGET_RATIO))
     }
 
-    /// Checks whether a reader must inspect the start of the file, to detect the dialect or, if
-    /// only the dialect is given, the log number and the compression. If so, the reader's source
-    /// must start at the first byte of the file, even if only a range is read.
-    // Hidden because, outside this crate, only the Python binding uses this function, to open
-    // sources in the same way as `Reader::open_with` opens files.
+    /// Checks whether a reader must inspect the start of the file to detect the dialect or, if only
+    /// the dialect is given, the log number and the compression. If so, its source must start at
+    /// the first byte of the file, even if only a range is read.
+    // Hidden because only the Python binding uses this function outside this crate, to open sources
+    // the way `Reader::open_with` opens files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().may_be_completed() || self.named().check().is_err()
     }
 
     /// Checks that logs in the given dialect can have the given number and compression. If no
-    /// dialect is given, the reader makes this check after it has detected the dialect.
+    /// dialect is given, the reader checks this after detecting it.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Error, ErrorKind, ReadOptions, Reader};

@@ -40,7 +40,7 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 /// The payloads of one record's fragments, all of which have been read and are in the window. Only
-/// block trailers can be between the fragments, because any other bytes make the decoder abandon
+/// block trailers can lie between the fragments, because any other bytes make the decoder abandon
 /// the record.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {

@@ -8,21 +8,21 @@ use crate::dialect::Form;
 /// What is known about the end of a log whose file may contain the rest of an older log.
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
-    /// The header form of this log's last fragment.
+    /// The header form of the last fragment of this log.
     pub(super) form: Option<Form>,
     /// Whether any fragment of this log has been found, including salvaged fragments.
     pub(super) has_own: bool,
     /// Damage after which it is not yet known whether the log continues.
     pub(super) ambiguity: Option<Ambiguity>,
-    /// Whether damage was reported immediately, although an older log may follow it. Damage is
-    /// reported immediately if it is before the range, or if the log is still being written. Only a
-    /// fragment of the same form as the earlier fragments shows that this log continues.
+    /// Whether damage was reported immediately although an older log may follow it. This happens if
+    /// the damage is before the range, or if the log is still being written. Only a fragment of the
+    /// same form as the earlier ones shows that this log continues.
     pub(super) is_doubtful: bool,
     /// The file offsets of a salvaged part of a block that may not belong to this log, because it
     /// follows a fragment of an older log. The next block is read as if no record in this part had
     /// been salvaged.
     pub(super) doubtful_part: Range<u64>,
-    /// The offset at which an end trailer ended the log, if the file continues after the trailer.
+    /// The offset at which an end trailer ended the log, if the file continues after it.
     pub(super) log_end: Option<u64>,
 }
 
@@ -49,13 +49,13 @@ pub(super) struct Ambiguity {
     /// Such a fragment belongs to a record that was being written over the older log.
     pub(super) own_end: Option<u64>,
     pub(super) seen: Seen,
-    /// Whether the ambiguity started after damage in the same block. A reader that does not salvage
-    /// skips the bytes of such an ambiguity.
+    /// Whether the ambiguity started after damage in the same block. If so, a reader that does not
+    /// salvage skips the ambiguity's bytes.
     pub(super) is_salvaged: bool,
     pub(super) resolution: Option<Resolution>,
 }
 
-/// The traces of an older log that were found in the blocks after the ambiguity.
+/// The traces of an older log found in the blocks after the ambiguity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Seen {
     /// No block so far has had room for a fragment.

@@ -1,4 +1,4 @@
-//! The fragments that the decoder repairs, if `ops/salvage.rs` requests repairs.
+//! The fragments the decoder repairs, if `ops/salvage.rs` requests repairs.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};
@@ -11,12 +11,11 @@ pub(super) struct Repairs {
     /// Whether the decoder repairs fragments at all.
     pub(super) is_on: bool,
     /// The findings about the fragments repaired since the last call to `take_repairs`, except for
-    /// the last fragment.
+    /// the last one.
     findings: Findings,
-    /// The finding about the last repaired fragment, until the finding is added to `findings`.
+    /// The finding about the last repaired fragment, until it is added to `findings`.
     last: Option<Finding>,
-    /// The file offset of the last repaired fragment. The window still contains the fragment's
-    /// damaged bytes.
+    /// The file offset of the last repaired fragment, whose damaged bytes are still in the window.
     pub(super) start: u64,
     /// The repaired bytes of the last fragment.
     fragment: Vec<u8>,
@@ -42,8 +41,7 @@ impl Repairs {
     }
 
     /// Adds the last finding to `findings` if the decoder's `offset` is past the start of the
-    /// repaired fragment. Otherwise, drops the finding, because the decoder will read the fragment
-    /// again.
+    /// repaired fragment. Otherwise drops it, because the decoder will read the fragment again.
     fn settle(&mut self, offset: u64) {
         if let Some(last) = self.last.take()
             && last.region.start < offset
@@ -54,13 +52,13 @@ impl Repairs {
 }
 
 impl Decoder {
-    /// Returns the fragment at the start of `bytes` with one bit flipped back, if this flipped bit
-    /// explains the fault.
+    /// Returns the fragment at the start of `bytes` with one bit flipped back, if that bit explains
+    /// the fault.
     #[cold]
     pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
         let reason = match reason {
             Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader => reason,
-            // The repair may change the fragment's type, and headers of different types can have
+            // The repair may change the fragment's type, and different types can have headers of
             // different lengths.
             Reason::TornTail => Reason::BadLength {
                 len: Header::decode(bytes.first_chunk()?).len,
@@ -98,7 +96,7 @@ impl Decoder {
     }
 
     /// Repairs the file header if `bytes` differs from the expected header `prefix` by one flipped
-    /// bit. Returns whether the file header was repaired.
+    /// bit. Returns whether it did.
     pub(super) fn repairs_prefix(&mut self, bytes: &[u8], prefix: &[u8]) -> bool {
         match only_difference(bytes, prefix) {
             Some(place) if self.repairs.is_on => {
@@ -112,7 +110,7 @@ impl Decoder {
     }
 
     /// Returns the findings about the fragments repaired since the last call, if any. This function
-    /// is called for each record. The result is nearly always `None`, because few decoders repair
+    /// is called for each record, and nearly always returns `None`, because few decoders repair
     /// fragments.
     #[inline]
     pub(crate) fn take_repairs(&mut self) -> Option<Findings> {

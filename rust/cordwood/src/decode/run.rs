@@ -1,5 +1,5 @@
-//! Finds a run of consecutive single-fragment records in a single loop, and then returns the
-//! records one by one.
+//! Finds a run of consecutive single-fragment records in one loop, then returns the records one by
+//! one.
 
 use super::{DataAt, Decoder, RecordSpan};
 use crate::checksum;
@@ -9,8 +9,8 @@ use crate::fragment::{FullRun, RUN_MAX};
 
 /// A run that was found, and how many of its records have been returned.
 pub(super) struct Run {
-    /// Whether to look for runs. `false` if the length limit is so small that a single fragment may
-    /// exceed it.
+    /// Whether to look for runs. `false` if the length limit is so small that a single fragment
+    /// could exceed it.
     pub(super) is_possible: bool,
     /// File offset of the first record.
     start: u64,
@@ -102,7 +102,7 @@ impl Decoder {
     }
 
     /// Looks for a run of records at the start of `bytes`, which is at the decoder's offset.
-    /// Returns the run's first record without taking it.
+    /// Returns the first record without taking it.
     #[inline]
     pub(super) fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
         let is_inside = self.offset >= self.bounds.start && self.bounds.end.saturating_sub(self.offset) >= left as u64;

@@ -3,9 +3,9 @@
 /// The position of a record in the file. [`Decoder::data`](super::Decoder::data) returns the bytes
 /// of the record.
 ///
-/// If a record is in a container, its span is a single byte of the container, except that the last
-/// record's span extends to the end of the container. The span of a record in a container only
-/// identifies the record, and does not show where the record is stored.
+/// In a container, a record's span is a single byte of the container, except that the last record's
+/// span extends to the container's end. The span then only identifies the record, and does not show
+/// where it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {
@@ -17,8 +17,8 @@ pub struct RecordSpan {
     pub data_at: DataAt,
     /// Whether the record starts after damage in the same block, under
     /// [`OnCorruption::Salvage`](super::OnCorruption::Salvage). A salvaged record has valid
-    /// checksums, but the decoder had to search for its start. If a payload contains log fragments,
-    /// they can look like a salvaged record.
+    /// checksums, but the decoder had to search for its start. Log fragments inside a payload can
+    /// look like a salvaged record.
     pub is_salvaged: bool,
 }
 
@@ -34,12 +34,11 @@ pub enum DataAt {
         /// [`RecordSpan::end_offset`].
         header_len: u8,
     },
-    /// The data is in the decoder, which joined the payloads of several fragments.
+    /// The data is in the decoder, joined from the payloads of several fragments.
     Joined,
     /// The data is in the decoder, which decompressed it.
     Unpacked,
-    /// The data is in a container, which holds several records and is in the window or in the
-    /// decoder.
+    /// The data is in a container of several records, which is in the window or in the decoder.
     #[non_exhaustive]
     Container {
         /// The index of the record in the container, counted from 0.
@@ -47,15 +46,15 @@ pub enum DataAt {
     },
 }
 
-/// The space that a record or a container takes up in the file.
+/// The space a record or a container takes up in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) fragment_count: u64,
-    /// The length of all headers, in bytes.
+    /// The total length of the headers, in bytes.
     pub(crate) header_len: u64,
-    /// The length of all payloads, in bytes. The length of the payloads is also the length of the
-    /// record's data, unless the record is compressed or in a container.
+    /// The total length of the payloads, in bytes. This is also the length of the record's data,
+    /// unless the record is compressed or in a container.
     pub(crate) payload_len: u64,
-    /// The length of the trailers between the fragments, in bytes.
+    /// The total length of the trailers between the fragments, in bytes.
     pub(crate) trailer_len: u64,
 }

@@ -9,8 +9,8 @@ use crate::damage::SkippedRegion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum End {
-    /// Reading ended at the end of the file or range, and not inside a record. Damage may precede
-    /// the end. If the log ends before the file does, the remaining bytes are reported as
+    /// Reading ended at the end of the file or range, and not inside a record. There may be damage
+    /// before the end. If the log ends before the file does, the remaining bytes are reported as
     /// [`Reason::Stale`](crate::damage::Reason::Stale).
     Clean {
         /// File offset at which reading ended.
@@ -28,7 +28,7 @@ pub enum End {
     },
 }
 
-/// The default is a clean end at offset 0, which is the end of an empty log.
+/// The default is a clean end at offset 0, as for an empty log.
 impl Default for End {
     fn default() -> Self {
         End::Clean { offset: 0 }
@@ -36,8 +36,7 @@ impl Default for End {
 }
 
 impl End {
-    /// Returns the file offset at which the log ends, or at which its incomplete or damaged part
-    /// starts.
+    /// Returns the file offset where the log ends, or where its incomplete or damaged part starts.
     pub const fn offset(self) -> u64 {
         match self {
             End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,
@@ -68,12 +67,12 @@ impl fmt::Display for End {
 
 /// The result of a step of the [`Decoder`](super::Decoder).
 ///
-/// This enum is exhaustive, because the caller of a decoder must handle every variant.
+/// This enum is exhaustive, because a decoder's caller must handle every variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A record.
     Record(RecordSpan),
-    /// Bytes that are not returned as a record, and the reason.
+    /// Bytes not returned as a record, and the reason.
     Skipped(SkippedRegion),
     /// The decoder needs more bytes. Call [`Decoder::step`](super::Decoder::step) again with a
     /// window that contains the bytes from [`Decoder::offset`](super::Decoder::offset) on and

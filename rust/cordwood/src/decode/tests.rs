@@ -101,7 +101,7 @@ fn a_decoder_waits_for_the_rest_of_a_partial_file_header() {
     }
 }
 
-/// If a record is interrupted by zeros, LevelDB reports the record if there are enough zeros for a
+/// If zeros interrupt a record, LevelDB reports the record if there are enough of them for a
 /// header.
 #[test]
 fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
@@ -185,7 +185,7 @@ fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     damaged
 }
 
-/// Returns formats for each dialect, with and without a number and a compression.
+/// Returns formats for each dialect, with and without a number and compression.
 fn formats() -> Vec<LogFormat> {
     let mut formats = vec![
         LogFormat::new(Dialect::LEVELDB),
@@ -209,7 +209,7 @@ fn formats() -> Vec<LogFormat> {
 }
 
 /// Reads intact and damaged files of every dialect, under every policy. A decoder that does not
-/// keep the bytes of records must return the same record lengths as a decoder that does.
+/// keep record bytes must return the same record lengths as one that does.
 #[test]
 fn a_decoder_that_does_not_keep_bytes_returns_the_same_record_lengths() {
     let formats = formats();
@@ -238,7 +238,7 @@ fn a_decoder_that_does_not_keep_bytes_returns_the_same_record_lengths() {
             };
             let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
             let mut options = ReadOptions::default().with_format(format);
-            // The decoder must learn from the contents of the log that the log is compressed.
+            // The decoder must learn from the log's contents that the log is compressed.
             options.compression = None;
             let options = options
                 .with_on_corruption(policies[random(3)])
@@ -321,9 +321,9 @@ fn the_span_locates_the_data_in_the_window_or_the_joined_buffer() {
     }
 }
 
-/// Reads the same files in windows of random lengths, and keeps no window. The pieces of a record
-/// must have the same bytes as the joined record, even if part of the record is in an earlier
-/// window, or if the record is joined only after it has been found.
+/// Reads the same files in windows of random lengths, keeping none of them. A record's pieces must
+/// have the same bytes as the joined record, even if part of it is in an earlier window, or if it
+/// is joined only after it has been found.
 #[test]
 fn the_pieces_contain_the_bytes_of_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
@@ -355,8 +355,8 @@ fn the_pieces_contain_the_bytes_of_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // As after a seek, facts that the start of the log would reveal are known only from
-                // the options.
+                // As after a seek, facts that the start of the log would reveal come only from the
+                // options.
                 options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;

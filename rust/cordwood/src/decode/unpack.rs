@@ -1,6 +1,6 @@
 //! The decoding stage after assembly, which turns the contents of a record's fragments into the
-//! record that was written. This stage decompresses compressed containers and the records of
-//! compressed logs, and returns any other record unchanged.
+//! record as written. It decompresses compressed containers and the records of compressed logs, and
+//! returns any other record unchanged.
 
 use super::{RECORD_LEN_MAX, ReadOptions, RecordSpan};
 use crate::compression::{Decompressor, Failed};
@@ -13,8 +13,8 @@ use crate::error::{OverBudget, Refused};
 pub(super) struct Unpacker {
     decompressor: Decompressor,
     record_len_max: u64,
-    /// The offset at which reading started. The budget of a compressed log grows with the number of
-    /// bytes read since this offset.
+    /// The offset at which reading started. A compressed log's budget grows with the number of
+    /// bytes read since then.
     read_start: u64,
 }
 
@@ -50,12 +50,11 @@ impl Unpacker {
         self.decompressor.data()
     }
 
-    /// Decompresses `frame`, which is the body of the container at `span`. The container has
-    /// `count` records.
+    /// Decompresses `frame`, the body of the container at `span`, which has `count` records.
     #[cold]
     pub(super) fn unpack_container(&mut self, span: RecordSpan, frame: &[u8], count: usize) -> Contents {
-        // A single frame must not decompress to more than the initial budget of a log, no matter
-        // how many bytes have been read.
+        // A single frame must not decompress to more than a log's initial budget, no matter how
+        // many bytes have been read.
         let own_max = self
             .decompressor
             .total()
@@ -66,7 +65,7 @@ impl Unpacker {
         self.contents(span, decompressed)
     }
 
-    /// Returns the maximum total length to which all frames up to and including the frame at `span`
+    /// Returns the maximum total length to which all frames up to and including the one at `span`
     /// may decompress.
     fn budget(&self, span: RecordSpan) -> u64 {
         ReadOptions::budget(self.record_len_max, span.end_offset.saturating_sub(self.read_start))
@@ -89,7 +88,7 @@ impl Unpacker {
         }
     }
 
-    /// Decompresses `frame`, which is the record at `span` as it is stored in the file.
+    /// Decompresses `frame`, the record at `span` as stored in the file.
     #[cold]
     pub(super) fn unpack(&mut self, span: RecordSpan, frame: &[u8]) -> Contents {
         let total_max = self.budget(span);

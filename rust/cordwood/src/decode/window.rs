@@ -19,7 +19,7 @@ impl<'a> Window<'a> {
     }
 
     /// Returns the window without any bytes after the largest possible offset, which no file can
-    /// have. In the returned window, adding the length of a part to its offset cannot overflow.
+    /// have. In the returned window, adding a part's length to its offset can't overflow.
     pub(super) fn within_offsets(self) -> Self {
         let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
         let bytes = &self.bytes[..self.bytes.len().min(len)];

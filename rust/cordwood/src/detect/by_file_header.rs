@@ -1,5 +1,5 @@
-//! Detects logs with a file header. Determines the dialect of such a log and where its blocks
-//! start, even if part of the header is damaged.
+//! Detects logs with a file header, and determines their dialect and where their blocks start, even
+//! if part of the header is damaged.
 
 use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Grid, Role, Valid};
@@ -35,8 +35,8 @@ pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
 }
 
 /// Returns the dialect of a log with a damaged file header. If `head` differs from a dialect's file
-/// header in only a few bits, returns that dialect. Otherwise, of the dialects with the same
-/// fragments as `found`, returns the one whose file header has the most intact bytes.
+/// header in only a few bits, this is that dialect. Otherwise, it is the one whose file header has
+/// the most intact bytes, among the dialects with the same fragments as `found`.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
@@ -47,8 +47,8 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
     with_grid(dialect.unwrap_or(found), head, is_all)
 }
 
-/// The number of bytes that are needed to determine where a log's blocks start. These bytes include
-/// the second block, wherever it starts.
+/// The number of bytes needed to determine where a log's blocks start. They include the second
+/// block, wherever it starts.
 const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
 /// Returns `dialect`, or the dialect that has the same file header but counts blocks from another
@@ -83,7 +83,7 @@ fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
         first.dialect.valid(block, true)
     };
     let has_block_at = |start: usize| {
-        // A FIRST fragment without data occurs only at the end of a block.
+        // A FIRST fragment without data appears only at the end of a block.
         let is_at_end = |valid: &Valid| valid.role == Role::Fragment(Kind::First) && valid.end == HEADER_LEN;
         fragment(start, start + BLOCK_LEN).is_some_and(|valid| !is_at_end(&valid))
     };

@@ -1,4 +1,4 @@
-//! Determines which dialect a fragment belongs to, and searches for fragments after damage.
+//! Determines which dialect a fragment belongs to, and finds fragments after damage.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::fragment::is_written;
 /// returns the fragment if it is valid in a given dialect. For a recyclable fragment, the dialect
 /// is [`Dialect::RECYCLABLE`].
 ///
-/// A type byte has different meanings in different dialects, but the checksums for two different
-/// meanings never cover the same bytes.
+/// A type byte has different meanings in different dialects, but the checksums for two meanings
+/// never cover the same bytes.
 pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>) -> Option<LogFormat> {
     for &dialect in Dialect::BY_RANK {
         let Some(valid) = find(dialect) else {
@@ -27,8 +27,8 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
             Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::Mark) => return Some(of_mark(format, payload)),
             Role::Metadata(Metadata::SetCompression) => {
-                // Unless its payload is valid, this fragment cannot be distinguished from a
-                // fragment that has the same type in another dialect.
+                // Unless its payload is valid, this fragment can't be distinguished from one of the
+                // same type in another dialect.
                 let is_zstd = block[HEADER_LEN..valid.end] == ZSTD;
                 return Some(if is_zstd {
                     format.with_compression(Compression::Zstd)
@@ -52,8 +52,8 @@ fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
 }
 
 /// Checks that this release can read a log that has this format and starts with `head`. The first
-/// fragment of a packed log or of a compressed log names the codec. A release that does not know
-/// the codec cannot read any range of the log.
+/// fragment of a packed or compressed log names the codec, and a release that doesn't know it can't
+/// read any range of the log.
 pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
     let Some(valid) = dialect.valid(head, true) else {
@@ -62,8 +62,7 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
     let payload = &head[valid.form.header_len()..valid.end];
     let unsupported = match valid.role {
         Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(0)),
-        // A compression given by the caller takes precedence over the compression that the log
-        // declares.
+        // A compression given by the caller takes precedence over the one the log declares.
         Role::Metadata(Metadata::SetCompression) if !format.is_zstd() && payload != NO_COMPRESSION => {
             let codec = payload.try_into().map(u32::from_le_bytes);
             codec.ok().map(|codec| Unsupported::Codec { codec, offset: 0 })
@@ -73,8 +72,7 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
     unsupported.map_or(Ok(()), |unsupported| Err((dialect, unsupported)))
 }
 
-/// Returns the format of a packed log whose first fragment is part of a container and has this
-/// kind.
+/// Returns the format of a packed log whose first fragment, of this kind, is part of a container.
 fn of_container(format: LogFormat, kind: Kind, payload: &[u8]) -> LogFormat {
     let starts = matches!(kind, Kind::Full | Kind::First);
     let codec = payload.first().filter(|_| starts).copied().and_then(Codec::from_byte);
@@ -97,10 +95,10 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
 }
 
 /// Returns the format of a log whose first block starts with damage, and the position where the
-/// damage ends. The damage ends at the first two consecutive valid fragments in the block that
-/// carry a log number, unless a longer series of fragments without a number comes before them. If
-/// no two consecutive fragments carry a number, the damage ends at the first two consecutive valid
-/// fragments. All other fragments are probably part of a payload.
+/// damage ends. It ends at the first two consecutive valid fragments in the block that carry a log
+/// number, unless a longer series of fragments without a number comes first. If no two consecutive
+/// fragments carry a number, it ends at the first two consecutive valid fragments. All other
+/// fragments are probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
     let end_of = |dialect: Dialect, start| scanner.valid(dialect, start).map(|valid| start + valid.end);
@@ -133,7 +131,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
                 None => plain = Some((count, found)),
                 Some(_) => {}
             }
-            // The payloads of these fragments are not searched.
+            // These fragments' payloads are not searched.
             next = end;
         }
         start = next;
@@ -141,7 +139,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     plain.map(|(_, found)| found)
 }
 
-/// Returns the format of a log that was closed without any records. Such a log starts with the
+/// Returns the format of a log that was closed without any records, and therefore starts with the
 /// end-of-log trailer.
 pub(super) fn of_empty_log(head: &[u8]) -> Option<LogFormat> {
     Dialect::ALL.iter().find_map(|&dialect| {
@@ -166,8 +164,8 @@ pub(super) fn is_written_kind(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// Returns the dialects in which this header can be the first in a file, with the form and length
-/// of the fragment in each dialect. `left` is the number of bytes left in the header's block.
+/// Returns the dialects in which this header can come first in a file, with the form and length of
+/// the fragment in each. `left` is the number of bytes left in the header's block.
 pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Dialect, Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
@@ -179,8 +177,8 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
 }
 
 /// Checks whether `head` may end within the first fragment of a log that is still being written.
-/// The contents of that fragment are not evidence about the log, because a record may itself
-/// contain a log. Zeros at the end of `head` may be a preallocated part of the file.
+/// That fragment's contents are not evidence about the log, because a record may itself contain a
+/// log. Zeros at the end of `head` may be a preallocated part of the file.
 pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     if of_file_header(head).is_some() {
         return false;
@@ -199,8 +197,8 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     }
 }
 
-/// Returns the part of `head` that starts at the first record. RocksDB's metadata comes before all
-/// records and has no log number.
+/// Returns `head` from the first record on. RocksDB's metadata precedes all records and has no log
+/// number.
 fn after_metadata(mut head: &[u8]) -> &[u8] {
     while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
         && matches!(valid.role, Role::Metadata(_))
@@ -210,9 +208,8 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
     head
 }
 
-/// Returns the dialect that `head` identifies by its metadata or file header. Fragments are not
-/// examined. Neither metadata nor a file header shows where blocks start or what the log's number
-/// is.
+/// Returns the dialect that `head` identifies by its metadata or file header, without examining
+/// fragments. Neither shows the log's number or where blocks start.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);
@@ -220,8 +217,8 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Checks whether the start of `head` alone identifies the log. The log is identified by a file
-/// header, by the end-of-log trailer, or by a valid fragment after any metadata.
+/// Checks whether the start of `head` alone identifies the log, by a file header, the end-of-log
+/// trailer, or a valid fragment after any metadata.
 pub(crate) fn starts_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
     of_file_header(head).is_some()

@@ -7,8 +7,8 @@ use super::foreign::ZSTD_MAGIC;
 use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// If this is a compressed RocksDB log whose first fragment is damaged, returns the format of such
-/// a log. Otherwise, returns `format`.
+/// Returns the format of a compressed RocksDB log if this is one whose first fragment is damaged.
+/// Otherwise, returns `format`.
 pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> PartialDetection {
     match is_compressed(format, head, is_all) {
         Some(true) => PartialDetection::Log(compressed(format)),
@@ -17,7 +17,7 @@ pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> 
     }
 }
 
-/// Returns the format of a compressed RocksDB log that has the log number of `format`.
+/// Returns the format of a compressed RocksDB log with the log number of `format`.
 pub(super) fn compressed(format: LogFormat) -> LogFormat {
     LogFormat {
         dialect: Dialect::ROCKSDB,
@@ -26,9 +26,9 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
     }
 }
 
-/// Checks whether a log is a compressed RocksDB log even though it does not start with the record
-/// that declares compression. Without this check, a zstd frame could be mistaken for a record. The
-/// record that declares compression consists of the same eleven bytes in all logs. The log counts
+/// Checks whether a log is a compressed RocksDB log although it doesn't start with the record that
+/// declares compression. Without this check, a zstd frame could be mistaken for a record. The
+/// record that declares compression is the same eleven bytes in all logs. The log counts
 /// as compressed in any of these cases:
 ///
 /// * The log starts with a frame or in the middle of a record, and another block starts with these
@@ -80,9 +80,8 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     starts_with_frames(format, head, is_all)
 }
 
-/// Checks whether the records that can be found from the block starts in `head` are zstd frames. A
-/// single record that is not a frame is enough to decide. If there is no such record, the decision
-/// requires all records.
+/// Checks whether the records found from the block starts in `head` are zstd frames. A single
+/// record that is not a frame is enough to decide. Without one, all records are needed.
 fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {

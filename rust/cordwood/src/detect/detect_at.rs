@@ -9,7 +9,7 @@ use super::not_a_log::no_log;
 use crate::dialect::{Dialect, LogFormat};
 use crate::format::BLOCK_LEN;
 
-/// Like [`detect`], but for a part of a file. `bytes` starts at the file offset `offset`. `is_last`
+/// Like [`detect`], but for part of a file. `bytes` starts at the file offset `offset`. `is_last`
 /// is true if the file ends where `bytes` ends.
 pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDetection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
@@ -74,7 +74,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         Some(format) if !format.dialect.prefix().is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         Some(format) => with_compression(format, head, true),
         None => match (no_log(head), nearest_file_header(head)) {
-            // The file is neither in another format nor text.
+            // The file is neither text nor in another format.
             (
                 PartialDetection::Unclear
                 | PartialDetection::Foreign(Foreign::Unknown)
@@ -86,9 +86,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
     }
 }
 
-/// Determines the dialect of a log that starts with recyclable fragments at `start`. A log that
-/// ends with the end-of-log trailer is from Pebble. No byte of such a log proves that it is from
-/// RocksDB.
+/// Determines the dialect of a log that starts with recyclable fragments at `start`. An end-of-log
+/// trailer proves that the log is from Pebble, but no byte proves that it is from RocksDB.
 fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;

@@ -4,8 +4,8 @@ use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// The number of bytes at the start of a file that [`detect`](crate::ops::detect) inspects. Three
-/// blocks always include the whole second block, even if a file header comes before the first.
+/// How much of the start of a file [`detect`](crate::ops::detect) inspects, in bytes. Three blocks
+/// always include the whole second block, even if a file header precedes the first.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The kind of a file.
@@ -17,21 +17,21 @@ pub enum Detection {
     Log(LogFormat),
     /// A file in another format.
     Foreign(Foreign),
-    /// The kind cannot be determined. The file is empty or contains no complete fragment with a
-    /// valid checksum. A [`Reader`](crate::Reader) assumes
+    /// The kind cannot be determined, because the file is empty or contains no complete fragment
+    /// with a valid checksum. A [`Reader`](crate::Reader) assumes
     /// [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
     Unclear,
 }
 
-/// The result of detection in a part of a file.
+/// The result of detection in part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartialDetection {
     Log(LogFormat),
     Foreign(Foreign),
     /// The kind cannot be determined.
     Unclear,
-    /// These bytes do not show that the file is a log, and more bytes follow. The rest of the file
-    /// determines the kind. See [`of_rest`](super::of_rest).
+    /// These bytes don't show that the file is a log, but more bytes follow, and the rest of the
+    /// file determines the kind. See [`of_rest`](super::of_rest).
     Longer(Option<Foreign>),
     /// More bytes are needed.
     NeedMore,

@@ -1,4 +1,4 @@
-//! Recognises files that are not logs, by a signature at the start or the end, or because they are
+//! Recognises files that aren't logs, by a signature at the start or the end, or because they are
 //! text.
 
 use std::fmt;
@@ -31,7 +31,7 @@ named! {
         Sqlite = "SQLite", "a SQLite database, which `sqlite3` reads";
         /// The write-ahead log of a SQLite database.
         SqliteWal = "SQLite WAL", "a SQLite WAL, which `sqlite3` reads together with its database";
-        /// A segment of a Prometheus write-ahead log.
+        /// A Prometheus write-ahead log segment.
         Prometheus = "Prometheus WAL", "a segment of a Prometheus WAL, which `promtool tsdb` reads";
         /// A Parquet table.
         Parquet = "Parquet", "a Parquet table, which pyarrow reads with `pyarrow.parquet`";
@@ -49,32 +49,31 @@ named! {
         GitLfs = "Git LFS pointer", "a Git LFS pointer: `git lfs pull` fetches the file itself";
         /// A git-annex pointer to a file that was not fetched.
         GitAnnex = "git-annex pointer", "a git-annex pointer: `git annex get` fetches the file itself";
-        /// A file that was encrypted by NetEase's edition of Minecraft.
+        /// A file encrypted by NetEase's edition of Minecraft.
         NetEase = "encrypted by NetEase",
             "a file encrypted by NetEase's edition of Minecraft: decrypt it first, as cordwood's guide \"Rescue a \
              LevelDB or RocksDB database\" shows";
-        /// The info log of LevelDB or RocksDB, which is the text file `LOG`.
+        /// The info log of LevelDB or RocksDB: the text file `LOG`.
         InfoLog = "info log", "an info log, the messages of an engine, which a text editor shows";
-        /// A table (`.ldb`, `.sst`) of LevelDB, or an old table of RocksDB.
+        /// A LevelDB table (`.ldb`, `.sst`), or an old RocksDB table.
         LevelDbTable = "LevelDB table", "a LevelDB table, which LevelDB reads together with its database";
-        /// A table (`.sst`) of RocksDB.
+        /// A RocksDB table (`.sst`).
         RocksDbTable = "RocksDB table", "a RocksDB table, which `sst_dump` of RocksDB reads";
-        /// A table (`.sst`) of Pebble.
+        /// A Pebble table (`.sst`).
         PebbleTable = "Pebble table", "a Pebble table, which `pebble sstable` of Pebble reads";
-        /// A blob file (`.blob`) of RocksDB or Pebble, which stores values separately from their
-        /// keys.
+        /// A RocksDB or Pebble blob file (`.blob`), which stores values separately from their keys.
         BlobFile = "blob file", "a blob file, which RocksDB or Pebble reads together with its tables";
         /// UTF-8 text.
         Text = "text", "text";
-        /// None of the formats above, and there is no evidence that the file is a log.
+        /// None of the formats above, and no evidence that the file is a log.
         Unknown = "unknown",
             "in an unknown format: it has no valid fragment, and neither the headers nor the name of a log";
     }
 }
 
 impl Foreign {
-    /// Checks whether the format was recognised by its signature. Files without a signature are
-    /// rejected because no log was found in them.
+    /// Checks whether the format was recognised by its signature. Files without one are rejected
+    /// because no log was found in them.
     pub(crate) const fn has_signature(self) -> bool {
         !matches!(self, Foreign::Text | Foreign::Unknown)
     }
@@ -91,7 +90,7 @@ impl std::error::Error for Foreign {}
 /// The magic number of a zstd frame.
 pub(super) const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
 
-/// Returns the format of a file that is not a log, based on the start of the file.
+/// Returns the format of a file that isn't a log, based on its start.
 pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     let by_magic = [
         (b"\x1f\x8b\x08".as_slice(), Foreign::Gzip),
@@ -127,7 +126,7 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     if is_info_log(head) {
         return Some(Foreign::InfoLog);
     }
-    // A TFRecord consists of the length as a u64, its checksum, the data, and its checksum.
+    // A TFRecord is the length as a u64, its checksum, the data, and its checksum.
     if let Some((len, after)) = head.split_first_chunk::<8>()
         && let Some(stored) = after.first_chunk()
         && mask(crc32c(len)) == u32::from_le_bytes(*stored)
@@ -145,8 +144,8 @@ fn is_info_log(head: &[u8]) -> bool {
     head.len() >= pattern.len() && head.iter().zip(pattern).all(is_like)
 }
 
-/// Checks whether this is a record of a Prometheus log. Such a record starts with the type, the
-/// length and the checksum of the payload, in big-endian order. Source: prometheus
+/// Checks whether this is a record of a Prometheus log. A record starts with its type, then the
+/// length and the checksum of its payload, in big-endian order. Source: prometheus
 /// `tsdb/wlog/wlog.go`.
 fn prometheus(head: &[u8]) -> bool {
     let Some((&[flags, l0, l1, c0, c1, c2, c3], after)) = head.split_first_chunk() else {

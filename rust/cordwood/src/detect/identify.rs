@@ -15,10 +15,10 @@ use crate::format::HEADER_LEN;
 /// Detects the format of a log (its dialect, number and compression) from `head`. Pass the first
 /// [`DETECT_LEN`] bytes of the file, or the whole file if it is shorter.
 ///
-/// The first valid fragment determines the format. The search for this fragment starts where a
-/// block may start. If the first block starts with damage, the search continues after the damage
-/// and requires two consecutive valid fragments. Random bytes look like a valid fragment in one of
-/// four billion cases. The log number is the number in the first fragment of a record.
+/// The first valid fragment determines the format. The search for it starts where a block may
+/// start. If the first block starts with damage, the search continues after the damage and requires
+/// two consecutive valid fragments. Random bytes look like a valid fragment in one of four billion
+/// cases. The log number is the one in the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -37,7 +37,7 @@ pub fn detect(head: &[u8]) -> Detection {
 }
 
 /// Like [`detect`], for a log that may be in the file `path`. The log number in the file's name
-/// takes precedence over the numbers in fragments.
+/// takes precedence over those in fragments.
 ///
 /// ```
 /// use std::path::Path;
@@ -60,10 +60,9 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
 /// Returns the format of a log: its dialect, its number and its compression. All readers use this
 /// function.
 ///
-/// * The dialect is the dialect in `named`, or else the dialect that [`detect`] finds.
-/// * The log number is the number in `named`, or else the number in the file name in `path`, or
-///   else the number of the first valid fragment of the file. The first fragment of a range does
-///   not count.
+/// * The dialect is the one in `named`, or else the one that [`detect`] finds.
+/// * The log number is the one in `named`, or else the one in the file name in `path`, or else that
+///   of the file's first valid fragment. The first fragment of a range does not count.
 ///
 /// `bytes` starts at the file offset `offset`. `is_last` is true if the file ends where `bytes`
 /// ends. The caller must check `named`, either with [`GivenFormat::check`] before this call or, if
@@ -143,7 +142,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     }
     // A fragment after damage may belong to a log inside a record, so a fragment at the start of a
     // block takes precedence. But a block after the damage may be left over from an older log. Log
-    // numbers increase, so the higher number is used.
+    // numbers increase, so the higher one is used.
     let is_unnumbered = is_found && number.is_none();
     if known.log_number.is_none() && !is_unnumbered {
         found = found.numbered(number.max(number_after_damage));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Words that occur in the names of logs.
+/// Words in the names of logs.
 const WORDS: &[&str] = &["log", "wal", "manifest", "wandb", "swanlab"];
 
 /// The file name suffix of a log that describes a Datastore or Firestore export.
@@ -10,7 +10,7 @@ const OVERALL_METADATA: &str = "overall_export_metadata";
 
 /// Checks whether a file has the name of a log or of a copy of a log: `000123.log`, `app.log.1`,
 /// `MANIFEST-000002`, `run-1.wandb`, `backup.swanlab`, `output-0`. If such a file has no valid
-/// fragment, it is more likely to be a damaged log than to be in another format.
+/// fragment, it is more likely a damaged log than a file in another format.
 pub fn is_log_name(path: &Path) -> bool {
     let Some(name) = path.file_name() else { return false };
     let name = name.to_string_lossy().to_ascii_lowercase();

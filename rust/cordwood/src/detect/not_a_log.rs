@@ -1,5 +1,5 @@
-//! Decides whether a file in which no dialect was detected is a log. A file that may be a damaged
-//! log counts as a log.
+//! Decides whether a file whose dialect was not detected is a log. A file that could be a damaged
+//! log is treated as one.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{is_written, stated_end};
 use crate::text::is_text;
 
-/// Returns the format of a file that starts with `head`, in which no dialect was detected. If
-/// `head` has [`DETECT_LEN`] bytes, it may be the start of a longer file.
+/// Returns the format of a file that starts with `head` and whose dialect was not detected. If
+/// `head` has [`DETECT_LEN`] bytes, the file may be longer.
 ///
-/// A valid fragment takes precedence over a signature and over text. A signature and text take
-/// precedence over a header that may be from a torn record, because files in other formats can look
-/// like a torn record. For example, a gzip file has a timestamp where a header has its length and
-/// type, and the bytes for tab and newline are also fragment types.
+/// A valid fragment takes precedence over a signature or text, and these take precedence over a
+/// header that may be from a torn record, because files in other formats can look like a torn
+/// record. For example, a gzip file has a timestamp where a header has its length and type, and the
+/// bytes for tab and newline are also fragment types.
 pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let is_whole = head.len() < DETECT_LEN;
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
@@ -52,10 +52,9 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     }
 }
 
-/// Returns the format of a file whose header indicates that the file ends within its first
-/// fragment. This is the format of the first dialect in which the fragment extends past the end of
-/// the file. A header in LevelDB's dialect does not count as evidence. The file may also end within
-/// the header.
+/// Returns the format of a file that, according to its header, ends within its first fragment. This
+/// is the format of the first dialect in which the fragment extends past the end of the file. A
+/// header in LevelDB's dialect is not evidence. The file may also end within the header.
 ///
 /// Zeros at the end may be a preallocated part of the file.
 fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
@@ -72,14 +71,14 @@ fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
     })
 }
 
-/// Checks whether each header in the first block leads to the next one, up to the end of the block
-/// or of a shorter file. The checksums may be wrong.
+/// Checks whether each header in the first block leads to the next one, up to the end of the block,
+/// or of the file if it is shorter. The checksums may be wrong.
 fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     let written_len = without_zeros(block).len();
     let mut end = 0;
     while end < written_len {
         let Some(header) = block[end..].first_chunk().map(Header::decode) else {
-            // These bytes are the trailer of a block.
+            // These bytes are a block's trailer.
             return block.len() == BLOCK_LEN;
         };
         if !is_written(format, header, BLOCK_LEN - end) {
@@ -90,8 +89,9 @@ fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     end <= block.len()
 }
 
-/// Checks whether one flipped bit explains the damage at the start of the block. Without the flip,
-/// the first fragment would be valid, or would be the end-of-log trailer of a log without records.
+/// Checks whether a single flipped bit explains the damage at the start of the block. With this bit
+/// flipped back, the block would start with a valid fragment, or with the end-of-log trailer of a
+/// log without records.
 fn has_flipped_bit(block: &[u8]) -> bool {
     let mut trailer = block[..block.len().min(Form::Recyclable.header_len())].to_vec();
     Dialect::BY_RANK
@@ -115,12 +115,11 @@ fn has_wrong_type(head: &[u8]) -> bool {
 }
 
 /// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show
-/// that it is a log. If the file has the footer of a table, this is the format of that table.
-/// Otherwise, the format is `weak`, unless a later block starts with a valid fragment. In a log,
-/// every block starts with a valid fragment unless the start of the block is damaged.
+/// that it is a log. If the file ends in the footer of a table, this is the table's format.
+/// Otherwise it is `weak`, unless a later block starts with a valid fragment, as every block of a
+/// log does unless its start is damaged.
 ///
-/// `read_at` reads bytes at an offset of the file. If `read_at` reads no bytes, the file may be a
-/// log.
+/// `read_at` reads bytes at an offset of the file. If it reads none, the file may be a log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
     file_len: u64,

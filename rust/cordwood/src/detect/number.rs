@@ -1,11 +1,11 @@
-//! Finds the number of a log in the name of its file.
+//! Finds the log number in a file name.
 //!
 //! Source: RocksDB `file/filename.cc`, Pebble `wal/wal.go`.
 
 use std::io;
 use std::path::Path;
 
-/// Returns the log number in the name of a file. The engines name their logs `000123.log`, or
+/// Returns the log number in a file name. The engines name their logs `000123.log`, or
 /// `000123-001.log` after a Pebble failover.
 pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
@@ -14,17 +14,16 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
         Some(_) => return None,
         None => name,
     };
-    // The engines write six digits, or more if the number is longer. Other names, such as those of
-    // segments, do not come from an engine.
+    // The engines write six digits, or more for a longer number. Other names, such as those of
+    // segments, are not an engine's.
     let is_theirs = number.len() == 6 || number.len() > 6 && !number.starts_with('0');
     let number = (is_theirs && is_digits(number)).then(|| number.parse::<u64>().ok())??;
     // A header has room for only the low half of the number.
     Some(number as u32)
 }
 
-/// Checks that the log number of the records to be written matches the number in the file name. If
-/// the two numbers differed, every reader would treat the records as stale. `named` is the number
-/// in the file name.
+/// Checks that the log number of the records to be written matches `named`, the number in the file
+/// name. If the two differed, every reader would treat the records as stale.
 pub(crate) fn check_number(named: Option<u32>, number: u32) -> io::Result<()> {
     match named {
         Some(named) if named != number => Err(io::Error::new(

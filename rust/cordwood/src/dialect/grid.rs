@@ -1,14 +1,14 @@
-//! The block grid of a file, which determines where the file's blocks start.
+//! The block grid of a file: where its blocks start.
 
 use super::Dialect;
 use crate::format::BLOCK_LEN;
 
-/// Where the blocks of a file start and end.
+/// Where a file's blocks start and end.
 ///
-/// A [`Dialect`] only says where the first block of a file starts. In a [segmented
-/// log](crate::segments), offsets are counted from the start of the log, but blocks are counted
-/// from the start of each segment. So only a grid, which also knows the origin of its file, can
-/// compute where a block starts.
+/// A [`Dialect`] only says where the first block of a file starts. In a
+/// [segmented log](crate::segments), offsets are counted from the start of the log, but blocks from
+/// the start of each segment. So only a grid, which also knows its file's origin, can compute where
+/// a block starts.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -24,22 +24,22 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Creates the grid of a file in this dialect whose first byte has the offset `origin`. For a
-    /// file that is not a segment, pass 0.
+    /// Creates the grid of a file in this dialect whose first byte is at offset `origin`, which is
+    /// 0 unless the file is a segment.
     #[inline]
     pub const fn new(dialect: Dialect, origin: u64) -> Self {
         Grid { dialect, origin }
     }
 
-    /// Returns the offset at which the block that contains `offset` starts.
+    /// Returns the offset of the start of the block containing `offset`.
     #[inline]
     pub const fn block_start(self, offset: u64) -> u64 {
         let start = offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64);
         if start < self.origin { self.origin } else { start }
     }
 
-    /// Returns the index of the block that contains `offset`, counted from 0. Bytes before the
-    /// first block count as part of the first block.
+    /// Returns the index of the block containing `offset`, counted from 0. Bytes before the first
+    /// block are counted as part of it.
     pub(crate) const fn block_of(self, offset: u64) -> u64 {
         offset.saturating_sub(self.origin + self.dialect.grid_offset()) / BLOCK_LEN as u64
     }
@@ -53,7 +53,8 @@ impl Grid {
     /// Returns the number of bytes from `offset` to the end of its block.
     #[inline]
     pub(crate) const fn block_left(self, offset: u64) -> usize {
-        // 2^64 is a whole number of blocks, so the result is also correct before the first block.
+        // 2^64 is a multiple of the block length, so the result is also correct before the first
+        // block.
         let in_file = offset.wrapping_sub(self.origin);
         BLOCK_LEN - (in_file.wrapping_sub(self.dialect.grid_offset()) % BLOCK_LEN as u64) as usize
     }

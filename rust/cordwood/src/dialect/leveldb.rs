@@ -18,8 +18,8 @@ pub(super) static LEVELDB: Spec = Spec {
 
 impl Dialect {
     /// LevelDB's log: types 1 to 4, with CRC-32C. LevelDB writes this dialect, and so does every
-    /// program that claims to write LevelDB's format. RocksDB's logs are in this dialect unless
-    /// they are recycled or compressed. The MANIFESTs of all three engines, and the exports of
-    /// Datastore and Firestore, are also in this dialect.
+    /// program that claims to write LevelDB's format. RocksDB's logs use it unless they are
+    /// recycled or compressed. The MANIFESTs of all three engines and the exports of Datastore and
+    /// Firestore also use it.
     pub const LEVELDB: Dialect = Dialect(&LEVELDB);
 }

@@ -4,19 +4,19 @@ use super::{Dialect, END_TRAILER_KIND, Form};
 use crate::names::{named, parses_name};
 
 named! {
-    /// The compression of the records of a log.
+    /// The compression of a log's records.
     pub enum Compression {
         /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`. In a packed log,
-        /// each container is a frame instead.
+        /// each container is one instead.
         Zstd = "zstd",
     }
 }
 
 parses_name!(Compression, "compression", [Zstd]);
 
-/// The format of a log: the layout of its bytes, its number, and the compression of its records.
-/// [`detect`](crate::ops::detect) returns the format of a log. An
-/// [`Encoder`](crate::codec::Encoder) and a [`Writer`](crate::Writer) write logs in a format.
+/// The format of a log: its byte layout, its number, and the compression of its records.
+/// [`detect`](crate::ops::detect) returns the format of a log, and an
+/// [`Encoder`](crate::codec::Encoder) or a [`Writer`](crate::Writer) writes logs in a given format.
 ///
 /// ```
 /// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader};
@@ -34,24 +34,23 @@ parses_name!(Compression, "compression", [Zstd]);
 pub struct LogFormat {
     /// The layout of the bytes.
     pub dialect: Dialect,
-    /// The low 32 bits of the number in the log's file name. Fragments that carry another number
-    /// are stale: they are left over from the log that the file contained before. This is `None` if
-    /// the dialect has no log numbers or the number is not known.
+    /// The low 32 bits of the number in the log's file name. Fragments with another number are
+    /// stale: they are left over from the log that the file contained before. `None` if the dialect
+    /// has no log numbers or the number is not known.
     ///
-    /// A number is recognised only in the names that engines give their logs. Such a name has at
-    /// least six digits, such as `000123.log` or `20240131.log`. After a failover in Pebble, the
-    /// name may be `000123-001.log`.
+    /// A number is recognised only in the names that engines give their logs, which have at least
+    /// six digits, such as `000123.log` or `20240131.log`. After a Pebble failover, the name can be
+    /// `000123-001.log`.
     ///
-    /// If there is a number, a writer stores it in each fragment, and uses types 5 to 8. Without a
-    /// number, a writer uses types 1 to 4.
+    /// With a number, a writer stores it in each fragment and uses types 5 to 8. Without one, it
+    /// uses types 1 to 4.
     pub log_number: Option<u32>,
     /// The compression of each record or, in a [packed](Dialect::PACKED) log, of each container.
-    /// This is `None` if the log is not compressed or the compression is not known.
+    /// `None` if the log is not compressed or its compression is not known.
     pub compression: Option<Compression>,
 }
 
-/// Creates a format that has only a dialect. The log number and the compression are absent or
-/// unknown.
+/// Creates a format with only a dialect. Its log number and compression are absent or unknown.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -59,8 +58,7 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// Creates a format that has only a dialect. The log number and the compression are absent or
-    /// unknown.
+    /// Creates a format with only a dialect. Its log number and compression are absent or unknown.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,
@@ -108,8 +106,8 @@ impl LogFormat {
         self.is_zstd() && self.dialect.compresses_records()
     }
 
-    /// Checks whether logs in this format are ever appended to. Logs with a log number or with
-    /// compressed records are never appended to.
+    /// Checks whether logs in this format are ever appended to. Logs with a log number or
+    /// compressed records never are.
     pub(crate) fn is_appended_to(&self) -> bool {
         self.log_number.is_none() && (self.compression.is_none() || self.dialect.is_packed())
     }
@@ -134,7 +132,7 @@ impl LogFormat {
         }
     }
 
-    /// Checks whether a valid fragment of this form, at the start of `bytes`, is left over from
+    /// Checks whether the valid fragment of this form at the start of `bytes` is left over from
     /// another log.
     #[inline]
     pub(crate) fn is_stale(&self, bytes: &[u8], form: Form) -> bool {
@@ -143,8 +141,8 @@ impl LogFormat {
             .is_some_and(|(own, number)| own != number)
     }
 
-    /// Returns the end-of-log trailer. The trailer is a header that contains the number of the next
-    /// log, and whose checksum and length are zero.
+    /// Returns the end-of-log trailer: a header with the number of the next log, and with zeros for
+    /// its checksum and length.
     pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
         let number = self.log_number.filter(|_| self.dialect.0.has_end_trailer)?;
         let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
@@ -152,13 +150,13 @@ impl LogFormat {
     }
 
     /// Checks whether `bytes` starts with [`end_trailer`](Self::end_trailer). The trailer has no
-    /// checksum, so it is not recognised if the number of the log is not known.
+    /// checksum, so it is recognised only if the log number is known.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }
 }
 
-/// The format that the caller gave in options.
+/// The format that the caller gave in the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct GivenFormat {
     pub(crate) dialect: Option<Dialect>,
@@ -166,7 +164,7 @@ pub(crate) struct GivenFormat {
     pub(crate) compression: Option<Compression>,
 }
 
-/// Treats the known format of a log as if the caller had given it.
+/// Treats a log's known format as if the caller had given it.
 impl From<LogFormat> for GivenFormat {
     fn from(format: LogFormat) -> Self {
         GivenFormat {
@@ -187,13 +185,13 @@ impl GivenFormat {
         }
     }
 
-    /// Returns the given format, with [`Dialect::LEVELDB`] if no dialect is given.
+    /// Returns the given format, using [`Dialect::LEVELDB`] if no dialect is given.
     pub(crate) fn or_leveldb(self) -> LogFormat {
         self.format(self.dialect.unwrap_or(Dialect::LEVELDB))
     }
 
     /// Checks that the given dialect supports the given number and compression. If no dialect is
-    /// given, the detected dialect is checked later.
+    /// given, the detected one is checked later.
     pub(crate) fn check(self) -> Result<(), (Dialect, Unsupported)> {
         self.dialect.map_or(Ok(()), |dialect| self.check_in(dialect))
     }
@@ -203,8 +201,8 @@ impl GivenFormat {
         self.format(dialect).check()
     }
 
-    /// Checks whether the given format lacks a dialect, a number or a compression that the file may
-    /// supply.
+    /// Checks whether the file may supply a dialect, number or compression that the given format
+    /// lacks.
     pub(crate) fn may_be_completed(self) -> bool {
         self.dialect.is_none_or(|dialect| {
             let may_be_compressed = dialect.has_compression() && self.compression.is_none();
@@ -225,10 +223,10 @@ pub enum Unsupported {
     Packing,
     /// [`SegmentedLog`](crate::SegmentedLog) does not write logs in the dialect.
     Segments,
-    /// Only a build with the feature `zstd` can write zstd-compressed records or read
-    /// zstd-compressed containers.
+    /// Writing zstd-compressed records or reading zstd-compressed containers requires the feature
+    /// `zstd`.
     ZstdFeature,
-    /// The mark of a packed log contains a version that this release does not know.
+    /// The mark of a packed log contains a version unknown to this release.
     #[non_exhaustive]
     PackedVersion {
         /// The version.
@@ -236,8 +234,8 @@ pub enum Unsupported {
         /// The file offset of the mark.
         offset: u64,
     },
-    /// This release does not know the codec of a container in a packed log, or of the records of a
-    /// RocksDB log.
+    /// This release does not know the codec of a packed log's container or of a RocksDB log's
+    /// records.
     #[non_exhaustive]
     Codec {
         /// The number of the codec.

@@ -1,11 +1,11 @@
-//! Dialects. A dialect is plain data that describes how the bytes of a log are laid out.
+//! Dialects: plain data that describes how the bytes of a log are laid out.
 //!
 //! All dialects share the 32 KiB block, the first seven bytes of a header, and the rule for FULL,
-//! FIRST, MIDDLE and LAST fragments. They differ in the meaning of the type bytes, the length of a
-//! header, the checksum, and how a file starts and ends.
+//! FIRST, MIDDLE and LAST fragments. They differ in the meaning of the type bytes, the header
+//! length, the checksum, and how a file starts and ends.
 //!
-//! Each dialect is a constant in its engine's source file and is also listed in [`Dialect::ALL`].
-//! Names, detection and the choices on the command line are derived from that list.
+//! Each dialect is a constant in its engine's source file and is listed in [`Dialect::ALL`], from
+//! which names, detection and the choices on the command line are derived.
 
 mod grid;
 mod leveldb;
@@ -26,22 +26,22 @@ use crate::checksum::Checksum;
 use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT, Kind};
 use crate::names::{UnknownName, parse};
 
-/// The layout of the bytes of a log. The logs of the engines differ only in their dialect.
+/// The byte layout of a log. The engines' logs differ only in their dialect.
 ///
 /// A dialect describes the bytes, not the program that wrote them. RocksDB without recycling,
-/// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. Datastore,
-/// Firestore and App Engine fill blocks with zeros, which a reader reports as
+/// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. The last
+/// three fill blocks with zeros, which a reader reports as
 /// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).
 ///
-/// The number and the compression of a log are in its [`LogFormat`]. Dialects are equal if they
-/// have the same name.
+/// A log's number and compression are in its [`LogFormat`]. Dialects are equal if they have the
+/// same name.
 ///
-/// RocksDB starts its logs with the same bytes as LevelDB and Pebble, and may write its metadata
-/// records later in the log. So when [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
+/// RocksDB starts its logs with the same bytes as LevelDB and Pebble, and can write its metadata
+/// records later in the log. So if [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
 /// was detected, the dialect also knows these records. With the dialect that
-/// [`detect`](crate::ops::detect) or a reader returns, metadata records are read as
-/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant of the same name,
-/// metadata records are read as fragments of an unknown type.
+/// [`detect`](crate::ops::detect) or a reader returns, they are read as
+/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant of the same name, they
+/// are read as fragments of an unknown type.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -52,8 +52,8 @@ use crate::names::{UnknownName, parse};
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static Spec);
 
-/// The data that describes a dialect. Several values may have the same name: one for a named
-/// dialect and one for a detected dialect, or one for each version of SwanLab's file header.
+/// The data describing a dialect. Several values can have the same name: one for a named and one
+/// for a detected dialect, or one for each version of SwanLab's file header.
 #[derive(Clone, Copy)]
 struct Spec {
     name: &'static str,
@@ -61,8 +61,8 @@ struct Spec {
     checksum: Checksum,
     /// The file header, before the first fragment.
     prefix: &'static [u8],
-    /// The first bytes of the file header. These bytes identify a file even if the bytes after them
-    /// are damaged.
+    /// The first bytes of the file header, which identify a file even if the bytes after them are
+    /// damaged.
     signature: &'static [u8],
     /// Whether the last byte of the file header is a version.
     has_version: bool,
@@ -92,9 +92,9 @@ impl Dialect {
     ];
 
     /// The dialects that fragments identify, in the order in which they are tried on a fragment of
-    /// an unknown log. Every other dialect has the same fragments as one of these, and is
-    /// identified only by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`,
-    /// because either engine may have written a fragment of a recyclable type.
+    /// an unknown log. Every other dialect shares its fragments with one of these and is identified
+    /// only by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`, because either
+    /// engine may have written a fragment of a recyclable type.
     pub(crate) const BY_RANK: &'static [Dialect] = &[
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -104,8 +104,8 @@ impl Dialect {
         Dialect::PACKED,
     ];
 
-    /// Returns a stable name, such as `"leveldb"`. The name is part of the interface and is the
-    /// same in Python and on the command line.
+    /// Returns a stable name, such as `"leveldb"`, which is part of the interface and is the same
+    /// in Python and on the command line.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -116,8 +116,8 @@ impl Dialect {
         self.0.checksum
     }
 
-    /// Returns the file header, which precedes the first fragment. The result is empty if the
-    /// dialect has no file header.
+    /// Returns the file header, which precedes the first fragment. It is empty if the dialect has
+    /// none.
     #[inline]
     pub(crate) const fn prefix(self) -> &'static [u8] {
         self.0.prefix
@@ -139,7 +139,7 @@ impl Dialect {
     }
 
     /// Checks whether fragments may carry their log's number, which distinguishes them from stale
-    /// fragments. The end of a log with a number depends on all earlier bytes, so such a log is not
+    /// fragments. Where a log with a number ends depends on all earlier bytes, so such a log is not
     /// read in parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
@@ -151,7 +151,7 @@ impl Dialect {
         self.compresses_records() || self.is_packed()
     }
 
-    /// Checks whether each record of a compressed log is compressed separately.
+    /// Checks whether a compressed log compresses each record separately.
     pub(crate) const fn compresses_records(self) -> bool {
         matches!(
             self.0.kinds.meanings[SET_ZSTD.0 as usize].role,
@@ -171,8 +171,8 @@ impl Dialect {
         self.0.kinds.header_len_max
     }
 
-    /// Returns the length of the longest trailer. A trailer consists of the zeros that fill up a
-    /// block that has no room for another header.
+    /// Returns the length of the longest trailer: the zeros that fill up a block with no room for
+    /// another header.
     pub(crate) const fn trailer_len_max(self) -> usize {
         self.0.kinds.header_len_max - 1
     }
@@ -202,7 +202,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the part of the file header that is the same in each version.
+    /// Returns the part of the file header that all versions share.
     pub(crate) const fn magic(self) -> &'static [u8] {
         match self.0.prefix {
             [magic @ .., _] if self.0.has_version => magic,
@@ -211,8 +211,8 @@ impl Dialect {
     }
 
     /// Returns the complete fragment with a valid checksum at the start of `bytes`. Without
-    /// `verify_checksums`, returns any complete fragment, but the checksum still decides between
-    /// two forms.
+    /// `verify_checksums`, returns any complete fragment, but still uses the checksum to choose
+    /// between two forms.
     #[inline]
     pub(crate) fn valid(self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
         let is_right = |header: Header, covered: &[u8]| header.masked_crc == self.checksum().stored(covered);
@@ -228,9 +228,8 @@ impl Dialect {
         by_checksum.or_else(|| self.valid_if(bytes, |_, _| true))
     }
 
-    /// Uses `header` to find the end of the fragment at the start of `bytes`. If the type has two
-    /// forms, the form with a valid checksum decides. If neither form has a valid checksum, the
-    /// first form decides.
+    /// Returns the end of the fragment at the start of `bytes`, as stated by `header`. If the type
+    /// has two forms, uses the one with a valid checksum, or the first form if neither has one.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(
@@ -240,7 +239,7 @@ impl Dialect {
     }
 
     /// Like [`valid`](Self::valid), but `is_right` decides whether the header's checksum matches
-    /// the bytes that it covers.
+    /// the bytes it covers.
     #[inline]
     pub(crate) fn valid_if(self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Valid> {
         let header = Header::decode(bytes.first_chunk()?);
@@ -256,9 +255,9 @@ impl Dialect {
         self.other_form(header.kind).and_then(valid_as)
     }
 
-    /// Returns a second form that a fragment with the type byte `kind` may have. By RocksDB's rule
-    /// for future types, odd types carry the log number. Some existing types break that rule, so
-    /// both forms are tried.
+    /// Returns the second form that a fragment with the type byte `kind` can have. By RocksDB's
+    /// rule for future types, odd types carry the log number, but some existing types break that
+    /// rule, so both forms are tried.
     pub(crate) const fn other_form(self, kind: u8) -> Option<Form> {
         let Meaning { role, form } = self.meaning(kind);
         match (role, form) {
@@ -270,8 +269,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the log number that a fragment of this form carries. The fragment is at the start of
-    /// `bytes`.
+    /// Returns the log number carried by the fragment of this form at the start of `bytes`.
     pub(crate) fn log_number_at(bytes: &[u8], form: Form) -> Option<u32> {
         match form {
             Form::Plain | Form::Packed => None,
@@ -279,7 +277,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the offset up to which the file had been synced, according to a fragment of this
+    /// Returns the offset up to which the file had been synced, as stated by the fragment of this
     /// form at the start of `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         match form {
@@ -291,8 +289,8 @@ impl Dialect {
         }
     }
 
-    /// If `file` starts with the end-of-log trailer of a log that was closed without records,
-    /// returns the number of that log.
+    /// Returns the number of a log that was closed without records, if `file` starts with its
+    /// end-of-log trailer.
     pub(crate) fn number_of_empty_log(self, file: &[u8]) -> Option<u32> {
         let (zeros, next) = file.split_at_checked(KIND_AT)?;
         let (&kind, next) = next.split_first()?;
@@ -355,16 +353,16 @@ impl std::fmt::Debug for Dialect {
 /// Pebble `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
 
-/// The form of a fragment, which determines the bytes after the first seven bytes of its header.
+/// The form of a fragment: which bytes follow the first seven bytes of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Only the payload, which is the data of a record, follows.
+    /// Only the payload follows, which is the data of a record.
     Plain,
     /// The log number follows.
     Recyclable,
-    /// The log number and the offset up to which the file had been synced follow.
+    /// The log number follows, and then the offset up to which the file had been synced.
     Synced,
-    /// Only the payload, which is a container of records, follows.
+    /// Only the payload follows, which is a container of records.
     Packed,
 }
 
@@ -389,7 +387,7 @@ impl Form {
         }
     }
 
-    /// Checks whether the header carries the number of the log.
+    /// Checks whether the header carries the log number.
     #[inline]
     pub(crate) const fn has_log_number(self) -> bool {
         matches!(self, Form::Recyclable | Form::Synced)
@@ -401,8 +399,8 @@ impl Form {
 pub(crate) enum Metadata {
     /// Declares that all records are compressed.
     SetCompression,
-    /// A `SetCompression` record in a log that cannot start with such a record. This record does
-    /// not mean that other records are compressed.
+    /// A `SetCompression` record in a log that cannot start with one. It does not mean that other
+    /// records are compressed.
     LateSetCompression,
     /// Gives the lengths of the timestamps in the keys of some column families.
     TimestampSizes,
@@ -418,7 +416,7 @@ impl Metadata {
         match self {
             Metadata::SetCompression => len == 4,
             Metadata::LateSetCompression => false,
-            // The payload consists of pairs of a column family and a length.
+            // The payload is a list of pairs of a column family and a length.
             Metadata::TimestampSizes => len > 0 && len.is_multiple_of(6),
             Metadata::Predecessor => len == 24,
             // A later version may add bytes to the mark.
@@ -432,7 +430,7 @@ impl Metadata {
 pub(crate) enum Role {
     Fragment(Kind),
     Metadata(Metadata),
-    /// The type is unknown, and the fragment is safe to ignore.
+    /// The type is unknown, and its fragments are safe to ignore.
     Ignorable,
     Unknown,
 }
@@ -447,7 +445,7 @@ pub(crate) struct Meaning {
 /// The meaning of each type byte.
 struct Kinds {
     meanings: [Meaning; 256],
-    /// The length of the longest header of any fragment.
+    /// The length of the longest fragment header.
     header_len_max: usize,
 }
 
@@ -486,7 +484,7 @@ impl Kinds {
     }
 }
 
-/// A complete fragment of any type that has a valid checksum.
+/// A complete fragment, of any type, with a valid checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Valid {
     pub(crate) role: Role,

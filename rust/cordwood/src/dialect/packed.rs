@@ -6,22 +6,21 @@ use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 /// The type of the mark at the start of a packed log. See
 /// [`container::Mark`](crate::container::Mark). The mark is metadata and contains no record.
 ///
-/// No engine uses types 0x40 to 0x48. Bits 0, 5 and 7 are clear in the types that cordwood uses, so
-/// RocksDB does not mistake any of them for a type that carries a log number or may be ignored.
+/// No engine uses types 0x40 to 0x48. Bits 0, 5 and 7 are clear in cordwood's types, so RocksDB
+/// does not mistake any of them for a type that carries a log number or may be ignored.
 pub(crate) const MARK: u8 = 0x48;
 
-/// The length of a newly written mark, without its header. The mark contains `cordwood`, the
-/// version and the codec.
+/// The length of a newly written mark (`cordwood`, the version and the codec), without its header.
 pub(crate) const MARK_LEN: usize = 10;
 
-/// The type of a FULL fragment of a container. The types of FIRST, MIDDLE and LAST fragments are
-/// the next even numbers: 0x42, 0x44 and 0x46.
+/// The type of a container's FULL fragment. FIRST, MIDDLE and LAST are the next even numbers: 0x42,
+/// 0x44 and 0x46.
 pub(crate) const FULL: u8 = 0x40;
 
 static KINDS: Kinds = Kinds::plain().with_containers();
 
 impl Kinds {
-    /// Adds the four types of a container's fragments, and the mark.
+    /// Adds the mark and the four types of container fragments.
     pub(super) const fn with_containers(self) -> Kinds {
         self.with_fragments(Form::Packed)
             .with(MARK, Role::Metadata(Metadata::Mark), Form::Plain)
@@ -39,15 +38,15 @@ impl Dialect {
     /// compressed. Only cordwood reads and writes this dialect.
     pub const PACKED: Dialect = Dialect(&PACKED);
 
-    /// Checks whether this is [`PACKED`](Self::PACKED). In this dialect, containers are compressed
-    /// instead of records.
+    /// Checks whether this is [`PACKED`](Self::PACKED), which compresses containers instead of
+    /// records.
     pub(crate) fn is_packed(self) -> bool {
         std::ptr::eq(self.0, &PACKED)
     }
 
-    /// Checks whether logs in this dialect may have containers. [`PACKED`](Self::PACKED) logs may
-    /// have containers. [`LEVELDB`](Self::LEVELDB) logs may also have containers if the dialect was
-    /// detected, because the mark may have been destroyed.
+    /// Checks whether logs in this dialect can have containers. [`PACKED`](Self::PACKED) logs can,
+    /// and so can [`LEVELDB`](Self::LEVELDB) logs if the dialect was detected, because the mark may
+    /// have been destroyed.
     #[inline]
     pub(crate) const fn has_containers(self) -> bool {
         matches!(self.meaning(FULL).role, Role::Fragment(_))

@@ -26,11 +26,12 @@ static KINDS: Kinds = {
     kinds.with_metadata(Metadata::SetCompression, Form::Recyclable)
 };
 
-/// The types in a log that was detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a
-/// log does not start with a record that declares compression. If only types 1 to 4 were seen, a
-/// damaged header is assumed to have the length of a LevelDB header.
+/// The types in a log detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a log does
+/// not start with a record that declares compression. If only types 1 to 4 were seen, a damaged
+/// header is assumed to have the length of a LevelDB header.
 ///
-/// The mark of a packed log may have been destroyed, so the table also has the types of containers.
+/// The table also has the types of containers, because the mark of a packed log may have been
+/// destroyed.
 static DETECTED_LEVELDB_KINDS: Kinds = Kinds::plain()
     .with_metadata(Metadata::LateSetCompression, Form::Plain)
     .with_containers();
@@ -55,7 +56,7 @@ static DETECTED_RECYCLABLE: Spec = Spec {
 };
 
 impl Kinds {
-    /// Adds the metadata records. `numbered` is the form of the records that carry the log number.
+    /// Adds the metadata records. `numbered` is the form of those that carry the log number.
     const fn with_metadata(self, set_compression: Metadata, numbered: Form) -> Kinds {
         let timestamp_sizes = Role::Metadata(Metadata::TimestampSizes);
         let predecessor = Role::Metadata(Metadata::Predecessor);
@@ -69,12 +70,12 @@ impl Kinds {
 }
 
 impl Dialect {
-    /// Returns the dialect for reading a log if this dialect was detected, and not named by the
+    /// Returns the dialect for reading a log if this dialect was detected rather than named by the
     /// caller.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
-    /// to. So the start of a log does not show whether such a record follows later. Source:
-    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. A damaged start may also hide
+    /// to, so the start of a log does not show whether one follows later. Source:
+    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. A damaged start can also hide
     /// that a log is [packed](Self::PACKED).
     #[must_use]
     pub fn detected(self) -> Dialect {
@@ -99,12 +100,11 @@ impl Dialect {
     pub const ROCKSDB: Dialect = Dialect(&ROCKSDB);
 }
 
-/// The payload of the record that declares compression. The payload is a little-endian number, and
-/// only this value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`;
-/// `db/log_reader.cc`.
+/// The payload of the record that declares compression: a little-endian number. Only this value is
+/// in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.
 pub(crate) const ZSTD: [u8; 4] = [7, 0, 0, 0];
 
-/// The payload of the record that declares that records are not compressed.
+/// The payload of a record declaring that records are not compressed.
 pub(crate) const NO_COMPRESSION: [u8; 4] = [0; 4];
 
 /// The type and payload of the record that declares zstd.

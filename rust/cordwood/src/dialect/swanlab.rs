@@ -6,18 +6,17 @@ use super::{Dialect, Role, Spec};
 use crate::format::{HEADER_LEN, Kind};
 use crate::text::is_text;
 
-/// The versions that SwanLab 0.6.3 to 0.6.6 and SwanLab 0.6.8 to 0.7.20 write. The records of these
-/// versions are JSON. The newer version comes first.
+/// The versions written by SwanLab 0.6.3 to 0.6.6 and SwanLab 0.6.8 to 0.7.20, whose records are
+/// JSON. The newer version comes first.
 const JSON: &[u8] = &[1, 0];
-/// The version that SwanLab 0.8.0 and later write. The records of this version are protocol
-/// buffers.
+/// The version written by SwanLab 0.8.0 and later, whose records are protocol buffers.
 const PROTOBUF: u8 = 2;
 
 /// The first bytes of each record in the old versions.
 const JSON_START: &[u8] = b"{\"model_type\"";
 
-/// The file header of each version. A file header consists of `:SWL`, the number 0xe1d6 and the
-/// version. The blocks and fragments after the file header are the same in all versions.
+/// The file header of each version: `:SWL`, the number 0xe1d6 and the version. The blocks and
+/// fragments after it are the same in all versions.
 static HEADERS: [[u8; HEADER_LEN]; 256] = {
     let mut headers = [*b":SWL\xd6\xe1\x00"; 256];
     let mut version = 0;
@@ -47,15 +46,15 @@ static VERSIONS: [Spec; 256] = {
 };
 
 impl Dialect {
-    /// A run file of SwanLab. The dialect is like [`WANDB`](Self::WANDB), but with a different file
-    /// header, whose last byte is a version. All versions can be read. A new file has the newest
+    /// A SwanLab run file. The dialect is like [`WANDB`](Self::WANDB), but with a different file
+    /// header, whose last byte is a version. All versions can be read. A new file gets the newest
     /// known version, 2.
     pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
-    /// Returns the version in the file header, if the dialect has several versions. For
-    /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. Once a decoder has
-    /// read the file header, its [`format`](crate::codec::Decoder::format) has the version of the
-    /// log. Before that, the format has the version of a new file.
+    /// Returns the version in the file header, if the dialect has several. For
+    /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. A decoder's
+    /// [`format`](crate::codec::Decoder::format) has the version of a new file until the decoder
+    /// has read the file header, and the version of the log after that.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -74,8 +73,8 @@ impl Dialect {
         self.version().is_none_or(is_known)
     }
 
-    /// Returns the same dialect in the version of the log that starts with `first_block`. The
-    /// version is taken from the file header, unless the first record cannot have that version.
+    /// Returns this dialect in the version of the log that starts with `first_block`. The version
+    /// comes from the file header, unless the first record cannot have that version.
     pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
         let Some((file_header, block)) = first_block.split_at_checked(self.prefix().len()) else {
             return self;
@@ -103,8 +102,8 @@ fn is_known(version: u8) -> bool {
     version == PROTOBUF || JSON.contains(&version)
 }
 
-/// Returns the version that differs from `stated` in the fewest bits. If several versions are
-/// equally near, returns the first of them.
+/// Returns the version that differs from `stated` in the fewest bits, or the first of several
+/// equally near ones.
 fn nearest(stated: u8, versions: &[u8]) -> u8 {
     let flipped_bits = |version: &&u8| (stated ^ **version).count_ones();
     versions.iter().min_by_key(flipped_bits).copied().unwrap_or(stated)

@@ -12,24 +12,24 @@ pub(super) struct Fragments {
     /// The length of the file.
     pub(super) offset: u64,
     pub(super) format: LogFormat,
-    /// The form of the fragments of records.
+    /// The form of record fragments.
     pub(super) form: Form,
     has_leveldb_headers: bool,
-    /// The file offset at which a file header or the mark of a packed log is written. The offset is
-    /// 0, or the end of the padding if the mark must be written again after padding.
+    /// The file offset where a file header or the mark of a packed log is written: 0, or the end of
+    /// the padding if the mark must be written again after padding.
     pub(super) start_at: u64,
 }
 
-/// Returns the maximum number of bytes that a record of `record_len` bytes takes, including the
-/// bytes at the start of a file.
+/// Returns the maximum number of bytes that a record of `record_len` bytes takes up, including
+/// those at the start of a file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
     // Each block that the record may touch gets a header. If compression makes the record longer,
-    // the extra bytes are fewer than the bytes of these headers.
+    // it adds fewer bytes than these headers.
     let block_count = record_len / (BLOCK_LEN - form.header_len()) + 3;
     record_len.saturating_add(block_count * 2 * form.header_len())
 }
 
-/// Returns the form that fragments of records have in a log with this number.
+/// Returns the form of record fragments in a log with this number.
 fn form_of(log_number: Option<u32>) -> Form {
     log_number.map_or(Form::Plain, |_| Form::Recyclable)
 }
@@ -57,15 +57,15 @@ impl Fragments {
         Grid::new(self.format.dialect, 0).block_left(self.offset)
     }
 
-    /// Sets the log number of the following records. Without a number, the fragments of these
-    /// records have types 1 to 4.
+    /// Sets the log number of the following records. Without one, their fragments have types 1 to
+    /// 4.
     pub(super) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
         self.form = form_of(number.and(self.format.log_number));
     }
 
-    /// Advances the offset by `len` appended bytes. Wrapping is safe because 2^64 is a whole number
-    /// of blocks.
+    /// Advances the offset by `len` appended bytes. Wrapping is safe, because 2^64 is a multiple of
+    /// the block length.
     #[inline(always)]
     pub(super) fn advance(&mut self, len: usize) {
         self.offset = self.offset.wrapping_add(len as u64);
@@ -160,8 +160,8 @@ impl Fragments {
     }
 }
 
-/// The state of a checksum after each kind byte. The checksum covers the kind byte before the
-/// payload.
+/// The state of a checksum after each kind byte. A checksum covers the kind byte first, and then
+/// the payload.
 const STATES: [u32; 0x80] = {
     let mut states = [0; 0x80];
     let mut kind = 0;
@@ -172,10 +172,10 @@ const STATES: [u32; 0x80] = {
     states
 };
 
-/// The job of appending a fragment with a LevelDB header, compiled with the instructions of the
-/// checksum's kernel.
+/// The job of appending a fragment with a LevelDB header, compiled with the checksum kernel's
+/// instructions.
 pub(super) struct Plain<'a> {
-    /// The type byte of the fragment. The type byte is less than 0x80.
+    /// The type byte of the fragment, which is less than 0x80.
     pub(super) kind: u8,
     pub(super) payload: &'a [u8],
     pub(super) out: &'a mut Vec<u8>,
@@ -190,7 +190,7 @@ impl Job for Plain<'_> {
     }
 }
 
-/// Appends a fragment with a LevelDB header. The payload has at most [`FRAGMENT_LEN_MAX`] bytes.
+/// Appends a fragment with a LevelDB header and a payload of at most [`FRAGMENT_LEN_MAX`] bytes.
 #[inline(always)]
 pub(super) fn append_plain<K: Kernel>(kernel: K, fragment: Plain<'_>) {
     let Plain { kind, payload, out } = fragment;

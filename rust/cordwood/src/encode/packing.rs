@@ -12,12 +12,12 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// The position in `bytes` at which a container's data starts. The space before the data has room
-/// for any lengths. A container has at most one record for each byte of a block, and only a few
-/// records can have a length that takes two bytes.
+/// The position in `bytes` where a container's data starts. The space before it has room for any
+/// lengths: a container has at most one record for each byte of a block, and only a few records can
+/// have a two-byte length.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
-/// The greatest length whose varint takes one byte.
+/// The greatest length with a one-byte varint.
 const SHORT_LEN_MAX: usize = 0x7f;
 
 /// The open container, or the memory for the next container.
@@ -25,18 +25,17 @@ const SHORT_LEN_MAX: usize = 0x7f;
 pub(super) struct Packing {
     codec: Codec,
     /// The bytes of the container. The lengths of the records are at the start. The data starts at
-    /// [`DATA_START`] and is followed by room for more data. When the container is closed, the head
-    /// and the lengths are moved to just before the data.
+    /// [`DATA_START`], followed by room for more. When the container is closed, the head and the
+    /// lengths are moved to just before the data.
     bytes: Vec<u8>,
     filled: Filled,
-    /// The number of bytes from the start of the container to the end of the block in which it
-    /// starts.
+    /// The number of bytes from the start of the container to the end of the block it starts in.
     room: usize,
-    /// An upper limit on the total size of the lengths and the data. If the total size stays below
-    /// the limit when a record's data is added (without the record's length), the record goes into
-    /// the open container, and the container stays open. The limit is 0 if no container is open.
+    /// An upper limit on the total size of the lengths and the data. If adding a record's data
+    /// (without its length) keeps the total below the limit, the record goes into the open
+    /// container, which stays open. The limit is 0 if no container is open.
     limit: usize,
-    /// The body of the last container that consisted of a single long record.
+    /// The body of the last container that held a single long record.
     long_body: Vec<u8>,
     frames: Frames,
 }
@@ -45,13 +44,12 @@ pub(super) struct Packing {
 #[derive(Debug, Clone)]
 struct Frames {
     compressor: Compressor,
-    /// The codec, the count and the frame of the container that was compressed last.
+    /// The codec, the count and the frame of the container compressed last.
     compressed: Vec<u8>,
     /// The file offset after the last frame.
     end: u64,
-    /// The budget that a reader has used up by `end` in the worst case. This is the sum of the
-    /// lengths stated by all frames since the reader started, minus 200 times the number of bytes
-    /// read.
+    /// The budget that a reader has used up by `end` in the worst case: the sum of the lengths
+    /// stated by all frames since the reader started, minus 200 times the number of bytes read.
     used: u64,
 }
 
@@ -59,20 +57,20 @@ struct Frames {
 #[derive(Debug, Clone, Copy, Default)]
 struct Filled {
     count: usize,
-    /// The number of bytes that the lengths of the records take.
+    /// The number of bytes taken up by the records' lengths.
     lens_len: usize,
     data_len: usize,
 }
 
 impl Filled {
-    /// Returns the total number of bytes of the lengths, the data, and the data of one more record.
+    /// Returns the total number of bytes in the lengths, the data, and the data of one more record.
     #[inline(always)]
     fn len_with(self, record: &[u8]) -> usize {
         self.lens_len + self.data_len + record.len()
     }
 
-    /// Adds a record that [shares a container](Encoder::shares_container). The length of the record
-    /// takes one or two bytes.
+    /// Adds a record that [shares a container](Encoder::shares_container). Its length takes one or
+    /// two bytes.
     #[inline(always)]
     fn add(&mut self, record: &[u8], bytes: &mut [u8]) {
         let len = record.len();
@@ -111,7 +109,7 @@ impl Packing {
         })
     }
 
-    /// Assumes that the bytes before the file offset `end` have used up the budget of a reader.
+    /// Assumes that the bytes before the file offset `end` have used up a reader's budget.
     pub(super) fn use_up_budget(&mut self, end: u64) {
         (self.frames.end, self.frames.used) = (end, BUDGET_BASE);
     }
@@ -122,19 +120,19 @@ impl Packing {
         self.filled.count
     }
 
-    /// Returns the number of bytes of data in the open container.
+    /// Returns the number of data bytes in the open container.
     pub(super) fn data_len(&self) -> usize {
         self.filled.data_len
     }
 
-    /// Returns the maximum number of bytes that the open container can take in the file.
+    /// Returns the maximum number of bytes that the open container can take up in the file.
     pub(super) fn bound(&self) -> usize {
         if self.filled.count == 0 {
             return 0;
         }
         let len = HEAD_LEN_MAX + self.filled.lens_len + self.filled.data_len;
-        // If compression does not make a container shorter, the container may be cut at the end of
-        // the block in which it starts, and at the end of each block that it fills.
+        // A container that compression does not make shorter may be cut at the end of the block it
+        // starts in, and at the end of each block it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
         header_count * HEADER_LEN + len
     }
@@ -154,14 +152,14 @@ impl Packing {
         Ok(())
     }
 
-    /// Returns whether a record of this length may be alone in a compressed container. If this
-    /// returns false, the record is written as an ordinary record.
+    /// Returns whether a record of this length may be alone in a compressed container. If not, it
+    /// is written as an ordinary record.
     fn may_compress(&self, record_len: usize) -> bool {
         let body_len = record_len as u64 + varint_len(record_len as u64) as u64;
         self.codec == Codec::Zstd && body_len <= BUDGET_BASE
     }
 
-    /// Returns the length of data, in bytes, at which a container is closed.
+    /// Returns the number of data bytes at which a container is closed.
     fn data_len_max(&self) -> usize {
         match self.codec {
             Codec::Stored => STORED_LEN_MAX,
@@ -169,19 +167,19 @@ impl Packing {
         }
     }
 
-    /// Sets the limit of the open container, based on the lengths of the records that it contains
-    /// so far. As lengths are added, the limit becomes lower than necessary. A record that exceeds
-    /// the limit is therefore checked against the exact rules.
+    /// Sets the open container's limit from the lengths of its records so far. As lengths are
+    /// added, the limit becomes lower than necessary, so a record that exceeds it is checked
+    /// against the exact rules.
     fn set_limit(&mut self) {
         let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {
             Codec::Stored => self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
-            // The offset of each record must be in the block in which the container starts. The
-            // lengths take at least one byte per record.
+            // Each record's offset must be in the block in which the container starts. The lengths
+            // take at least one byte per record.
             Codec::Zstd => self.room - 1,
         };
-        // This bound ensures that a record that is too long to share a container is never within
-        // the limit.
+        // With this bound, a record that is too long to share a container is never within the
+        // limit.
         let data_len_max = self.data_len_max().min(data_len + STORED_LEN_MAX);
         self.limit = room.min(lens_len + data_len_max);
     }
@@ -192,9 +190,9 @@ impl Packing {
         self.filled.add(record, &mut self.bytes);
     }
 
-    /// Adds records from `records` as long as they are within the limit, and counts them. Returns
-    /// the first record that is not within the limit. If a record within the limit may be longer
-    /// than `record_len_max`, adds no records.
+    /// Adds records from `records` while they are within the limit, and counts them. Returns the
+    /// first one that is not. If a record within the limit may be longer than `record_len_max`,
+    /// adds no records.
     // Inlining this function would leave too few registers for its loop.
     #[inline(never)]
     fn add_all<R: AsRef<[u8]>>(
@@ -217,7 +215,7 @@ impl Packing {
             let Some(record) = records.next() else {
                 break None;
             };
-            // `as_ref` is called only once, because a second call could return other bytes.
+            // Call `as_ref` only once: a second call could return other bytes.
             let bytes = record.as_ref();
             if filling.filled.len_with(bytes) >= limit {
                 break Some(record);
@@ -239,8 +237,7 @@ impl Packing {
             data_len,
         } = self.filled;
         if count == 0 {
-            // If a record would be alone in a stored container, it is written as an ordinary
-            // record.
+            // A record that would be alone in a stored container is written as an ordinary record.
             return HEADER_LEN + record_len <= self.room;
         }
         let head_len = HEADER_LEN + 1 + varint_len(count as u64 + 1);
@@ -255,7 +252,7 @@ impl Packing {
     }
 
     /// Appends a record. See [`Encoder::encode_in_pieces`](super::Encoder::encode_in_pieces). A
-    /// short record is added to the open container, and `take` is not called.
+    /// short record is added to the open container, without a call to `take`.
     pub(super) fn pack<E>(
         &mut self,
         file: &mut Fragments,
@@ -284,7 +281,7 @@ impl Packing {
         Ok(offset)
     }
 
-    /// Adds `records` to containers, up to the first record that is not short. See
+    /// Adds `records` to containers, up to the first one that is not short. See
     /// [`Encoder::encode_all`](super::Encoder::encode_all).
     pub(super) fn pack_all<R: AsRef<[u8]>>(
         &mut self,
@@ -333,7 +330,7 @@ impl Packing {
         offset
     }
 
-    /// Prepares for a new container, and returns where it starts.
+    /// Prepares a new container, and returns where it starts.
     fn start(&mut self, file: &mut Fragments, out: &mut Vec<u8>) -> u64 {
         file.start(out);
         file.fill_block(out);
@@ -385,7 +382,7 @@ impl Packing {
 impl Encoder {
     /// Adds a record to the open container, if there is one and it is certain to stay open. Returns
     /// the offset of the record if it was added.
-    // This function is inlined, because it does little work for most records of a packed log.
+    // Inlined, because it does little work for most records of a packed log.
     #[inline(always)]
     pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
         let packing = self.packing.as_mut()?;
@@ -393,8 +390,7 @@ impl Encoder {
         if packing.filled.len_with(record) >= packing.limit {
             return None;
         }
-        // A short record is added without a call, because a call would have to save registers
-        // first.
+        // A short record is added without a call, which would have to save registers first.
         if SHORT.contains(&record.len()) {
             packing.filled.add(record, &mut packing.bytes);
         } else {
@@ -406,9 +402,9 @@ impl Encoder {
 
 impl Frames {
     /// Compresses the body of `count` records into `compressed`. The container starts at the file
-    /// offset `start`. If necessary, the frame is lengthened, so that each record has its own
-    /// offset and the frame fits the budget of every reader. Returns true if the compressed form
-    /// must be written because it is shorter than the stored form of `stored_len` bytes.
+    /// offset `start`. Lengthens the frame if necessary, so that each record has its own offset and
+    /// the frame fits every reader's budget. Returns true if the compressed form must be written
+    /// because it is shorter than the stored form of `stored_len` bytes.
     fn compress(&mut self, body: &[u8], count: usize, start: u64, stored_len: usize) -> bool {
         let compressed = &mut self.compressed;
         compressed.clear();
@@ -434,9 +430,8 @@ impl Frames {
     }
 }
 
-/// The open container while records are added in a loop. The `filled` field is a copy, so that the
-/// compiler can keep it in registers. Dropping this value stores the copy back, even if `as_ref`
-/// panics.
+/// The open container while a loop adds records. The `filled` field is a copy, which the compiler
+/// can keep in registers. Dropping this value stores the copy back, even if `as_ref` panics.
 struct Filling<'a> {
     filled: Filled,
     packing: &'a mut Packing,
@@ -454,8 +449,7 @@ mod tests {
     use super::*;
     use crate::dialect::{Compression, Dialect};
 
-    /// Without the reservation, the process would be aborted if there were not enough memory for
-    /// the record.
+    /// Without the reservation, a lack of memory for the record would abort the process.
     #[test]
     fn memory_is_reserved_for_each_long_compressible_record() {
         let stored = LogFormat::new(Dialect::PACKED);
@@ -466,7 +460,7 @@ mod tests {
             let packing = encoder.packing.expect("a packed log");
             (packing.long_body.capacity(), packing.frames.compressed.capacity())
         };
-        // The longest record and its length, which takes four bytes, use the whole budget.
+        // The longest record and its four-byte length use the whole budget.
         let longest = (256 << 20) - 4;
         for record_len in [STORED_LEN_MAX, 100_000, longest] {
             let (body_len, frame_len) = reserved(zstd, record_len);

@@ -35,15 +35,15 @@ pub(super) struct Place<'a> {
     pub(super) block: u64,
     /// The number of bytes to the end of the block.
     pub(super) left: usize,
-    /// The bytes to the end of the block, or to the end of the file if that comes first.
+    /// The bytes to the end of the block, or of the file if that comes first.
     pub(super) rest: &'a [u8],
     /// The part of `rest` inside the region.
     pub(super) bytes: &'a [u8],
 }
 
 impl Place<'_> {
-    /// Returns the fragment or gap at this place. Also returns whether finding the end of the
-    /// fragment or gap required trying every byte of the block.
+    /// Returns the fragment or gap at this place, and whether finding its end required trying every
+    /// byte of the block.
     pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
         let prefix_len = self.format.dialect.prefix().len();
         if self.offset < prefix_len as u64 {
@@ -71,8 +71,8 @@ impl Place<'_> {
             return (self.bare(FragmentKind::Zeros, usize::MAX), false);
         }
         let (len, has_scanned) = self.damaged_len(may_scan);
-        // The reader has looked for a header only at the start of a damaged region. Elsewhere in
-        // the region, the bytes are ordinary data.
+        // In a damaged region, the reader has looked for a header only at the start. Elsewhere, the
+        // bytes are ordinary data.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
@@ -120,8 +120,8 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the header at this place, if the header is complete. The entry spans the remainder
-    /// of the region in this block.
+    /// Returns the header at this place, if it is complete. The entry spans the rest of the region
+    /// in this block.
     fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         Some(Fragment {
@@ -136,7 +136,7 @@ impl Place<'_> {
         let valid = self.format.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
         if header.kind == 0 && header.len == 0 {
-            // Such a header represents zeros, even if its checksum is valid.
+            // This header represents zeros, even if its checksum is valid.
             return None;
         }
         let crc = self.format.dialect.checksum().load(header.masked_crc);
@@ -156,7 +156,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the damaged header at this place, together with the `len` bytes that are lost.
+    /// Returns the damaged header at this place, with the `len` bytes that are lost.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         let form = self.format.dialect.meaning(header.kind).form;
@@ -172,8 +172,8 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the number of bytes at this place that are not a fragment. Also returns whether
-    /// determining this number required trying every byte of the block.
+    /// Returns the number of bytes at this place that are not a fragment, and whether determining
+    /// it required trying every byte of the block.
     fn damaged_len(&self, may_scan: bool) -> (usize, bool) {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {

@@ -1,9 +1,9 @@
 //! The physical layout of a log: every fragment and gap, with its header fields and faults.
 //!
 //! The file is read twice at the same time. A [`Reader`] reads ahead and classifies each region as
-//! a record, a skipped region with a reason, or a trailer. A second read of the same bytes finds
-//! the fragments in each region. The result therefore agrees with what the reader reports, and no
-//! region is held in memory, however long it is.
+//! a record, a skipped region with a reason, or a trailer, while a second read of the same bytes
+//! finds the fragments in each region. The result therefore agrees with the reader's reports, and
+//! no region is held in memory, however long it is.
 
 use std::io;
 use std::path::Path;
@@ -32,18 +32,18 @@ pub struct Fragments<S> {
 }
 
 /// Returns the fragments of a log. The log is read twice at the same time, so you must pass two
-/// sources of the same log.
+/// sources of it.
 ///
-/// The entries cover the bytes that are read, without gaps or overlaps. Each entry starts where the
-/// previous one ends, and no entry crosses the end of a block. These rules apply:
+/// The entries cover the bytes read, without gaps or overlaps: each starts where the previous one
+/// ends, and none crosses the end of a block. These rules apply:
 ///
 /// * Entries follow the records and regions of a reader with these options. [`OnCorruption::Fail`],
-///   the default, does the same as [`OnCorruption::Salvage`], so that all valid fragments are
-///   shown. Entries in a skipped region carry the reason of that region.
+///   the default, acts like [`OnCorruption::Salvage`], so that all valid fragments are shown.
+///   Entries in a skipped region carry its reason.
 /// * Fragments with valid checksums are shown individually, even in a skipped region. They may
 ///   belong to a record without an end, or to an older log.
-/// * If a header is damaged, its length is not trusted. The entry extends to the place where the
-///   policy `salvage` would resume reading (`docs/format/reading.md`), or to the end of the block.
+/// * The length in a damaged header is not trusted. The entry extends to where the policy `salvage`
+///   would resume reading (`docs/format/reading.md`), or to the end of the block.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -159,8 +159,8 @@ impl<S: Source> Fragments<S> {
         self.ahead.format()
     }
 
-    /// Returns what is known about the log from the fragments returned so far, and from some
-    /// fragments after them.
+    /// Returns what is known about the log from the fragments returned so far, and from some after
+    /// them.
     pub fn info(&self) -> &LogInfo {
         self.ahead.info()
     }
@@ -212,7 +212,7 @@ impl<S: Source> Fragments<S> {
         Ok(Some(fragment))
     }
 
-    /// Returns the next region that is not empty. Regions cover the file without gaps.
+    /// Returns the next nonempty region. Regions cover the file without gaps.
     fn next_region(&mut self) -> Result<Option<Region>, Error> {
         if let Some(next) = self.next.take() {
             return Ok(Some(next));
@@ -239,8 +239,8 @@ impl<S: Source> Fragments<S> {
         Ok((start < end).then_some(region))
     }
 
-    /// Returns the region of the next event. `position` is where the last event ended. For a record
-    /// in a container, the region is that of the container.
+    /// Returns the region of the next event. `position` is where the last event ended. A record in
+    /// a container has the region of the container.
     fn next_event(&mut self, position: u64) -> Result<Region, Error> {
         loop {
             let (start, end, kind) = match self.ahead.step()? {

@@ -1,4 +1,4 @@
-//! A new log that an operation writes. The log gets its final name when it is complete.
+//! A new log written by an operation. It gets its final name when it is complete.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,12 +11,12 @@ use crate::error::{Error, Hint};
 use crate::reader::{Reader, Source};
 use crate::segments::{name_of, offset_of};
 
-/// A log that is being written under a temporary name. The file is removed unless it is
+/// A log being written under a temporary name. The file is removed unless it is
 /// [published](Self::publish).
 pub(super) struct NewLog<'a> {
     destination: &'a Path,
-    /// Whether the source is a segmented log. The copy of a segmented log is also a directory,
-    /// which contains one segment.
+    /// Whether the source is a segmented log, whose copy is also a directory, containing one
+    /// segment.
     has_segments: bool,
     // This field comes before `temporary`, so that the file is closed before its name is removed.
     pub(super) output: Output<'a, File>,
@@ -24,9 +24,9 @@ pub(super) struct NewLog<'a> {
 }
 
 impl<'a> NewLog<'a> {
-    /// Before the source is read, checks that a new log can have the name `destination`.
-    /// `destination` must not be the name of a segment, and no file with that name may exist.
-    /// [`publish`](Self::publish) checks again that no such file exists.
+    /// Checks, before the source is read, that a new log can have the name `destination`: it must
+    /// not be the name of a segment, and no file with that name may exist.
+    /// [`publish`](Self::publish) checks the latter again.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
         if destination.file_name().and_then(offset_of).is_some() {
             let text = "a log with this name would be read as a segment, but offsets change in a copy";
@@ -66,7 +66,7 @@ impl<'a> NewLog<'a> {
     }
 
     /// Writes all remaining bytes, syncs the file, and gives it its final name, which must not
-    /// exist yet. The last sync makes the name durable. If only the last sync fails, the new log is
+    /// exist yet. The last sync makes the name durable; if only this sync fails, the new log is
     /// kept.
     pub(super) fn publish(mut self) -> Result<(), Error> {
         self.finish()?;
@@ -87,8 +87,8 @@ fn refuse_existing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a new log inside the directory that is being copied, because a directory of segments
-/// must not contain other files.
+/// Refuses a new log inside the directory being copied, because a directory of segments must not
+/// contain other files.
 fn refuse_inside(path: &Path, directory: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new(".")).canonicalize()?;
@@ -107,10 +107,10 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file in the directory of `destination`, with the permissions of `source`. The name
-    /// of the file is random. The name is not derived from the process id, because inside a system
-    /// container, the id may be the same on every run. The name does not contain the destination's
-    /// name, which may already have the maximum length.
+    /// Creates a file in the directory of `destination`, with the permissions of `source` and a
+    /// random name. The name is not derived from the process id, which may be the same on every run
+    /// inside a system container. Nor does it contain the destination's name, which may already
+    /// have the maximum length.
     fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -133,8 +133,8 @@ impl Temporary {
     /// Gives the file its final name, which must not exist yet.
     fn publish(self, destination: &Path) -> io::Result<()> {
         // A link fails if the name exists, but a rename would replace the existing file. Not every
-        // file system supports links. Without links, a file that is created between the check and
-        // the rename is replaced.
+        // file system supports links. Without them, a file created between the check and the rename
+        // is replaced.
         match fs::hard_link(&self.path, destination) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -186,14 +186,14 @@ fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
 #[cfg(not(unix))]
 fn permit_as(_options: &mut fs::OpenOptions, _source: Option<&Path>) {}
 
-/// Syncs the directory that contains the name of `path`.
+/// Syncs the directory containing the name of `path`.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// On systems other than Unix, a directory cannot be opened.
+/// On systems other than Unix, `File::open` cannot open a directory.
 #[cfg(not(unix))]
 fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())

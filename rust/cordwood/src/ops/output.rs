@@ -12,7 +12,7 @@ use crate::reader::{Reader, Source};
 /// The number of bytes per write.
 const WRITE_LEN: usize = 1 << 20;
 
-/// A log that is being encoded and written to `to`. If `to` is a file, `path` is its path.
+/// A log being encoded and written to `to`. If `to` is a file, `path` is its path.
 pub(super) struct Output<'a, W> {
     pub(super) to: W,
     pub(super) path: Option<&'a Path>,
@@ -55,7 +55,7 @@ impl<'a, W: Write> Output<'a, W> {
     }
 }
 
-/// If `out` is longer than `len_min` bytes, writes and clears it.
+/// Writes and clears `out` if it is longer than `len_min` bytes.
 fn write(to: &mut impl Write, out: &mut Vec<u8>, len_min: usize, path: Option<&Path>) -> Result<(), Error> {
     if out.len() > len_min {
         to.write_all(out).map_err(|source| Error::io(source, path))?;

@@ -25,7 +25,7 @@ options! {
     /// let back = PackOptions::default().with_format(Dialect::LEVELDB);
     /// ```
     pub struct PackOptions {
-        /// The format of the new log. Its dialect is [`PACKED`](Dialect::PACKED),
+        /// The format of the new log, whose dialect is [`PACKED`](Dialect::PACKED),
         /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or
         /// [`SWANLAB`](Dialect::SWANLAB). Default: `PACKED`, compressed with zstd.
         pub format: LogFormat = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd), into with_format;
@@ -36,8 +36,8 @@ options! {
 }
 
 impl PackOptions {
-    /// Returns the options for reading the log. With these options, the reader reports only the
-    /// damage itself, not the rest of the block.
+    /// Returns the options for reading the log, with which the reader reports only the damage
+    /// itself, not the rest of the block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {
             on_corruption: OnCorruption::Salvage,
@@ -52,21 +52,21 @@ impl PackOptions {
 ///
 /// The copy is strict: either it contains all records, or no log is written. Damage, an incomplete
 /// record at the end, and zeros are errors, because any of them may have been a record. The only
-/// exception is padding. In a file of whole blocks, zeros that fill up the last record's block
-/// count as padding and are left out.
+/// exception is padding: in a file of whole blocks, zeros that fill up the last record's block are
+/// left out.
 ///
 /// As a check, the whole new log is read once, in ranges, before it gets its name.
 ///
-/// This function can also convert a packed log back. If you copy a packed log back to the dialect
-/// of the original log, the copy has the same records as the original. The copy is identical to the
-/// original, byte for byte, if the original contained only complete records.
+/// This function can also convert a packed log back. A copy in the dialect of the original log has
+/// the same records, and is identical to the original, byte for byte, if the original contained
+/// only complete records.
 ///
-/// A log is refused if it could not be restored from the copy. Such logs have a log number,
-/// compress each record, or contain engine metadata. Logs in [`WANDB_OLD`](Dialect::WANDB_OLD) and
-/// versions of [`SWANLAB`](Dialect::SWANLAB) other than 2 are also refused.
+/// A log is refused if it could not be restored from the copy: if it has a log number, compresses
+/// each record, contains engine metadata, or is in [`WANDB_OLD`](Dialect::WANDB_OLD) or a version
+/// of [`SWANLAB`](Dialect::SWANLAB) other than 2.
 ///
-/// `source` should be a closed log, because records that are appended during the call may be
-/// missing from the copy. `source` is not changed, and `destination` must not exist. As with
+/// `source` should be a closed log, because records appended during the call may be missing from
+/// the copy. `source` is not changed, and `destination` must not exist. As with
 /// [`salvage`](super::salvage()), a file with the final name is complete and on the disk.
 ///
 /// ```
@@ -93,12 +93,12 @@ impl PackOptions {
 /// * [`ErrorKind::Corruption`] if the log is damaged, ends in an incomplete record, or contains
 ///   zeros other than padding.
 /// * [`ErrorKind::NeverPacked`] if the log could not be restored from the new one.
-/// * [`ErrorKind::Unsupported`] if the options name a format that cannot be written, or if this
-///   build needs the feature `zstd` and does not have it.
+/// * [`ErrorKind::Unsupported`] if the options name a format that cannot be written, or if the
+///   feature `zstd` is needed to read or write a log and this build lacks it.
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
 ///   [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
 /// * [`ErrorKind::Io`], with the path concerned, if `source` cannot be read or `destination` cannot
-///   be written. The last sync makes the name durable. If only the last sync fails, the new log is
+///   be written. The last sync makes the name durable; if only this sync fails, the new log is
 ///   kept.
 /// * [`ErrorKind::Io`] if `destination` exists
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)).
@@ -128,8 +128,8 @@ pub fn pack_file(
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`pack_file`]. If `source` cannot be read, the error contains the
-/// [path](Source::path) of the source, if it is known.
+/// Returns the same errors as [`pack_file`]. If `source` cannot be read, the error contains its
+/// [path](Source::path), if known.
 pub fn pack<S: Source>(source: S, destination: impl AsRef<Path>, options: &PackOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     copy(&mut reader, destination.as_ref(), options)
@@ -148,7 +148,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
     let mut new = NewLog::create(destination, format, reader)?;
-    // The most recent zeros, if no record has followed them so far.
+    // The most recent zeros, if no record has followed them yet.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {
         let region = match step {
@@ -184,8 +184,8 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     Ok(report)
 }
 
-/// Reads the new log at `path` in splits, as readers of the log do. The new log must contain all
-/// records of `report`.
+/// Reads the new log at `path` in splits, as its readers do. It must contain all records of
+/// `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;
     let file_len = std::fs::metadata(path)
@@ -220,11 +220,11 @@ fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     Err(never_packed(format, None, path))
 }
 
-/// Checks that the copy can leave out a region that `reader` has skipped.
+/// Checks that the copy can leave out a region that `reader` skipped.
 fn check_skipped<S: Source>(region: SkippedRegion, reader: &Reader<S>) -> Result<(), Error> {
     let format = reader.decoder.format();
     match region.reason {
-        // The reader knows the version by now.
+        // By now, the reader knows the version.
         Reason::FileHeader | Reason::UnknownVersion { .. } => check_format(format, reader.path()),
         Reason::Metadata { kind } if format.dialect.meaning(kind).role == Role::Metadata(Metadata::Mark) => Ok(()),
         Reason::Metadata { .. } | Reason::IgnoredKind { .. } => {

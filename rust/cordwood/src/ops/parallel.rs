@@ -1,5 +1,5 @@
-//! Reads one file in several threads. Each thread reads a range of the file, and the results are
-//! joined in the order of the ranges.
+//! Reads one file in several threads, each reading a range of it, and joins the results in the
+//! order of the ranges.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -14,12 +14,12 @@ use crate::pipeline::in_order;
 use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
-/// length. The parts are for readers in several threads or on several machines. Together, the
-/// readers return each event of the whole range once.
+/// length, for readers in several threads or on several machines. Together, the readers return each
+/// event of the whole range once.
 ///
-/// There is only one part if `file_len` is not known, or under [`OnCorruption::Stop`]. There is
-/// also only one part in a dialect with log numbers, because the end of the log depends on all
-/// earlier bytes. Without a dialect, [`Dialect::LEVELDB`] is assumed.
+/// There is only one part if `file_len` is not known, under [`OnCorruption::Stop`], or in a dialect
+/// with log numbers, where the end of the log depends on all earlier bytes. Without a dialect,
+/// [`Dialect::LEVELDB`] is assumed.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -47,9 +47,9 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
     ranges
 }
 
-/// Returns the file offset of the first block in the range of `options`, and the number of bytes,
-/// starting at that offset, that may be read in parts. The number is 0 if the meaning of a part
-/// depends on the parts before it.
+/// Returns the file offset of the first block in the range of `options`, and the number of bytes
+/// from there that may be read in parts. The number is 0 if the meaning of a part depends on the
+/// parts before it.
 fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
     // In a segment, a part does not always start at a block boundary.
@@ -61,8 +61,8 @@ fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     (first, end.saturating_sub(first))
 }
 
-/// The numbered parts of a range, which several threads read. Each part starts at a block boundary,
-/// except the first part, which starts where the range starts.
+/// The numbered parts of a range that several threads read. Each starts at a block boundary, except
+/// the first, which starts where the range starts.
 #[derive(Debug, Clone)]
 pub struct Parts {
     options: ReadOptions,
@@ -74,14 +74,14 @@ pub struct Parts {
 
 impl Parts {
     /// The minimum and maximum length of a part in bytes, for callers that keep only a summary of
-    /// each part. A thread reads past the end of a part, to the end of the last record that starts
-    /// in the part. With parts of 4 MiB, the extra reading and the transfer of the results take
+    /// each part. A thread reads past the end of its part, to the end of the last record that
+    /// starts in it. With parts of 4 MiB, the extra reading and the transfer of the results take
     /// about 2% of the time.
     pub const LENS: RangeInclusive<u64> = 32 * BLOCK_LEN as u64..=128 * BLOCK_LEN as u64;
 
-    /// Returns parts for this many threads. The length of each part is in the range `lens`. Both
-    /// ends of `lens` must be multiples of the block length. Each thread gets several parts, so
-    /// that all threads finish at about the same time. `options` must name the dialect.
+    /// Returns parts for this many threads, with lengths in the range `lens`, whose two ends must
+    /// be multiples of the block length. Each thread gets several parts, so that all threads finish
+    /// at about the same time. `options` must name the dialect.
     pub fn for_threads(
         options: &ReadOptions,
         file_len: Option<u64>,
@@ -110,15 +110,15 @@ impl Parts {
         self.count
     }
 
-    /// Returns whether this many threads are faster than one thread. Several threads are no faster
-    /// on a single processor or with few parts.
+    /// Returns whether this many threads are faster than one, which they are not on a single
+    /// processor or with few parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
     }
 
-    /// Returns the options with their range set to that of a part. Bytes that are appended to the
-    /// file in the meantime belong to the last part.
+    /// Returns the options with the range of a part. Bytes appended to the file in the meantime
+    /// belong to the last part.
     pub fn options(&self, part: u64) -> ReadOptions {
         let mut options = self.options.clone();
         if part > 0 {
@@ -132,7 +132,7 @@ impl Parts {
 }
 
 /// Runs `work` on all parts, with one thread for each of `readers`, and joins the results in order.
-/// All readers read the same file. Returns `None` if there are no parts. In that case, one reader
+/// All readers read the same file. Returns `None` if there are no parts, in which case one reader
 /// must read the whole range.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
     readers: &mut [Reader<S>],
@@ -174,8 +174,8 @@ pub(super) fn in_parts_of_file<T: Send>(
     join: impl Fn(T, T) -> T,
 ) -> Result<T, Error> {
     let mut whole = Reader::open_with(path, options.clone())?;
-    // If the dialect cannot be detected, options that name a dialect would wrongly imply that the
-    // dialect is known.
+    // If the dialect cannot be detected, naming one in the options would wrongly imply that it is
+    // known.
     let format = whole.detect()?;
     // The threads read the same file. The parts of a segmented log do not start at block
     // boundaries.
@@ -213,9 +213,9 @@ impl Events {
 
 /// Returns how reading ended for two consecutive ranges that are joined.
 ///
-/// No event starts in an empty range. The reader of the previous range has read past an empty
-/// range, so the end of the previous range is used. The end of the previous range is also used if
-/// it is a torn tail and the next range contains only more of this torn tail.
+/// No event starts in an empty range, which the reader of the previous range has read past, so the
+/// end of the previous range is used. It is also used if it is a torn tail and the next range
+/// contains only more of it.
 pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {
     let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
     match (events, next_events) {

@@ -27,8 +27,8 @@ options! {
     /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
     /// ```
     pub struct SalvageOptions {
-        /// Whether to also return records whose damage one flipped bit explains, after flipping
-        /// this bit back. [`Report::repaired_count`] and [`Report::repaired`] report these records.
+        /// Whether to also return records whose damage one flipped bit explains, with this bit
+        /// flipped back. [`Report::repaired_count`] and [`Report::repaired`] report these records.
         /// If exactly one bit was flipped, the repaired record has its original contents, as its
         /// checksum confirms. `docs/format/damage.md` explains how likely other damage is to look
         /// like one flipped bit. Default: `false`.
@@ -61,22 +61,22 @@ impl SalvageOptions {
 }
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
-/// a new log, `destination`. The report describes `source`. No record is repaired unless
+/// a new log, `destination`. The report describes `source`. Records are repaired only if
 /// [`SalvageOptions::repair_bit_flips`] is set.
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of its fragments,
-/// the engine metadata, its compression, and the end-of-log trailer if `source` has one.
-/// [`Report::not_kept`] lists the properties that could not be kept.
+/// the engine metadata, its compression, and its end-of-log trailer, if any. [`Report::not_kept`]
+/// lists the properties that could not be kept.
 ///
-/// RocksDB and Pebble take the number of a log from its file name. If the number in the name of
-/// `destination` differed from the number in the records, these engines would read the log as
-/// empty, so such a name is refused.
+/// RocksDB and Pebble take a log's number from its file name, and would read the log as empty if
+/// that number differed from the one in the records. A `destination` whose name contains another
+/// number is therefore refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written under a
 /// temporary name in the directory of `destination`, synced, and renamed last, so a file with the
 /// final name is complete. On Unix, the new log has the permissions of `source` from the start,
 /// minus the bits of the umask, as with `cp`. After a failure, the unfinished log is removed. The
-/// last sync makes the name durable. If only the last sync fails, the new log is kept.
+/// last sync makes the name durable; if only this sync fails, the new log is kept.
 ///
 /// ```
 /// use cordwood_log::{Reader, ops};
@@ -108,10 +108,10 @@ impl SalvageOptions {
 /// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
 ///   [segment](crate::segments), because a copy does not start at the offset of a segment.
 /// * [`ErrorKind::Unsupported`] if the log starts by declaring that it is compressed, and this
-///   build does not have the feature `zstd`. Such a build cannot read any record of the log. No log
-///   is written.
-/// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one that its name
-///   or the options state. No log is written.
+///   build lacks the feature `zstd`, so that it cannot read any record of the log. No log is
+///   written.
+/// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one its name or the
+///   options state. No log is written.
 /// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
 ///   [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No
 ///   log is written.
@@ -140,8 +140,8 @@ pub fn salvage_file(
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`salvage_file`]. If `source` cannot be read, the error contains the
-/// [path](Source::path) of the source, if it is known.
+/// Returns the same errors as [`salvage_file`]. If `source` cannot be read, the error contains its
+/// [path](Source::path), if known.
 #[cfg(feature = "fs")]
 pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
@@ -163,7 +163,7 @@ pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &Sa
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`salvage`], but `destination` may have received a part of the log.
+/// Returns the same errors as [`salvage`], but `destination` may have received part of the log.
 pub fn salvage_to<S: Source, W: Write>(source: S, destination: W, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     let format = format_to_write(&mut reader)?;
@@ -252,9 +252,8 @@ impl<W: Write> Copy<'_, '_, W> {
         if !is_salvaged {
             self.form = Some(form);
         }
-        // Without a log number, stale fragments could not be distinguished from the log's own
-        // fragments. If a log had fragments of two forms, readers would mistake the fragments of
-        // one form for an older log.
+        // Without a log number, stale fragments could not be distinguished from the log's own. If a
+        // log had fragments of two forms, readers would mistake those of one form for an older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
         self.output.encoder.set_number(number);
@@ -274,8 +273,8 @@ impl<W: Write> Copy<'_, '_, W> {
                 match dialect.meaning(kind).role {
                     // The encoder writes these records itself.
                     Role::Metadata(Metadata::SetCompression | Metadata::Mark) => {}
-                    // The fragment may be part of a payload. A copy of the fragment would change
-                    // how an engine reads the records that follow.
+                    // The fragment may be part of a payload, and copying it would change how an
+                    // engine reads the records that follow.
                     role if reader.decoder.salvaged().contains(&region.start) => self.lose_metadata(role),
                     _ => {
                         let valid = dialect.valid(bytes, true);
@@ -296,7 +295,7 @@ impl<W: Write> Copy<'_, '_, W> {
         }
     }
 
-    /// If a fragment with this role is a metadata record, notes that the record is not kept.
+    /// If a fragment with this role is a metadata record, notes that it is not kept.
     fn lose_metadata(&mut self, role: Role) {
         match role {
             Role::Metadata(Metadata::TimestampSizes) => self.lose(NotKept::TimestampSizes),
@@ -314,8 +313,7 @@ impl<W: Write> Copy<'_, '_, W> {
         }
     }
 
-    /// Ends the log in the same way as the source, and returns the properties that could not be
-    /// kept.
+    /// Ends the log as the source ends, and returns the properties that could not be kept.
     fn finish(self) -> Result<Vec<NotKept>, Error> {
         if self.has_end_trailer {
             let Output { encoder, out, .. } = &mut *self.output;

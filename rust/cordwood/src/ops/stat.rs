@@ -13,24 +13,24 @@ use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, SeekSource, Source};
 
-/// The contents of a log, in numbers.
+/// Statistics about a log.
 ///
-/// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if the
-/// file was read from start to end and no record in a container was too long. The bytes of a record
-/// that was too long are counted twice in this sum.
+/// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it
+/// was read from start to end and no record in a container was too long. The sum counts the bytes
+/// of such a record twice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stat {
     /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
-    /// The number of records that were returned.
+    /// The number of records returned.
     pub record_count: u64,
     /// The number of returned records that start after damage in the same block, like
     /// [`Report::salvaged_count`](super::Report::salvaged_count).
     pub salvaged_count: u64,
     /// The number of data bytes in the records.
     pub payload_len: u64,
-    /// The number of payload bytes in all fragments of the records. This number differs from
+    /// The number of payload bytes in all fragments of the records, which differs from
     /// `payload_len` only in a compressed or packed log.
     pub stored_len: u64,
     /// The number of header bytes in all fragments of the records.
@@ -39,46 +39,45 @@ pub struct Stat {
     pub record_len_min: Option<u64>,
     /// The length of the longest record in bytes, or `None` if there are no records.
     pub record_len_max: Option<u64>,
-    /// The number of FULL fragments of the records.
+    /// The number of FULL fragments in the records.
     pub full_count: u64,
-    /// The number of FIRST fragments of the records.
+    /// The number of FIRST fragments in the records.
     pub first_count: u64,
-    /// The number of MIDDLE fragments of the records.
+    /// The number of MIDDLE fragments in the records.
     pub middle_count: u64,
-    /// The number of LAST fragments of the records.
+    /// The number of LAST fragments in the records.
     pub last_count: u64,
-    /// In a packed log, the number of containers from which a record was returned. Each container
-    /// is counted in the range where it starts.
+    /// In a packed log, the number of containers from which a record was returned, each counted in
+    /// the range where it starts.
     pub container_count: u64,
-    /// The number of payload bytes in the fragments of these containers.
+    /// The number of payload bytes in these containers' fragments.
     pub container_len: u64,
-    /// The number of records that were in containers.
+    /// The number of records in containers.
     pub packed_count: u64,
-    /// The number of data bytes in the records that were in containers.
+    /// The number of data bytes in these records.
     pub packed_len: u64,
-    /// The number of trailer bytes. A trailer is the end of a block that has no room for another
+    /// The number of trailer bytes. A trailer is the end of a block with no room for another
     /// header.
     pub trailer_len: u64,
     /// The number of bytes that were not returned, for any reason. [`verify`](super::verify) lists
     /// the reasons.
     pub skipped_len: u64,
-    /// The number of skipped bytes that are in regions of [`Severity::Corruption`].
+    /// The number of skipped bytes in regions of [`Severity::Corruption`].
     pub damaged_len: u64,
-    /// The length of the file. For a log in [`segments`](crate::segments), this is the offset of
-    /// its end. The length is `None` if it is not known, for example for a stream that was not read
-    /// to its end.
+    /// The length of the file or, for a log in [`segments`](crate::segments), the offset of its
+    /// end. `None` if it is not known, for example for a stream that was not read to its end.
     pub file_len: Option<u64>,
     /// How reading ended.
     pub end: End,
     /// If the whole file belongs to another log, the number of that log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
-    /// Whether there is a region of [`Severity::Corruption`]. The region may be empty.
+    /// Whether there is a region of [`Severity::Corruption`], even an empty one.
     is_damaged: bool,
-    /// The number of skipped bytes that are a torn tail.
+    /// The number of skipped bytes in a torn tail.
     torn_len: u64,
     last_zeros: LastZeros,
-    /// The number of zero bytes, and the number of zero bytes that no record follows.
+    /// The number of zero bytes, and how many of them are not followed by a record.
     zeros_len: u64,
     last_zeros_len: u64,
 }
@@ -164,29 +163,29 @@ impl Stat {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
-    /// Returns the file offset at which the zeros at the end of the file start, like
+    /// Returns the file offset where the zeros at the end of the file start, like
     /// [`Report::zeros_offset`](super::Report::zeros_offset).
     pub fn zeros_offset(&self) -> Option<u64> {
         self.last_zeros.before(self.file_len?)
     }
 
-    /// Returns the number of zero bytes ([`Reason::ZeroFill`]) that are followed by a record. These
-    /// zeros are padding, space that was never written, or data that was lost.
+    /// Returns the number of zero bytes ([`Reason::ZeroFill`]) followed by a record. They are
+    /// padding, space that was never written, or data that was lost.
     pub fn zeros_inside_len(&self) -> u64 {
         self.zeros_len - self.last_zeros_len
     }
 
-    /// Returns the number of blocks in the file, including a partial last one. Returns `None` if
-    /// the length of the file is not known. For a log in [`segments`](crate::segments), the offsets
-    /// are treated as if they belonged to one file.
+    /// Returns the number of blocks in the file, including a partial last one, or `None` if the
+    /// length of the file is not known. For a log in [`segments`](crate::segments), offsets are
+    /// treated as if they belonged to one file.
     pub fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
     }
 }
 
 /// Reads to the end of the log, and counts records, fragments and bytes. Damage is not an error
-/// here: the damaged bytes are counted in the same way as [`verify`](super::verify) reports them.
-/// Like `verify`, this function holds no record in memory.
+/// here: the damaged bytes are counted as [`verify`](super::verify) reports them. Like `verify`,
+/// this function holds no record in memory.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -218,8 +217,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     // The number of records before the last zeros.
     let mut count_before_zeros = 0;
     loop {
-        // Most records have already been found. Using `step` here would pass the span of each
-        // record through memory.
+        // Most records have already been found. Using `step` here would pass each record's span
+        // through memory.
         if let Some(span) = reader.decoder.next_of_run() {
             stat.trailer_len += span.offset - position.unwrap_or(span.offset);
             position = Some(span.end_offset);
@@ -290,7 +289,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 }
 
 /// Opens a file and runs [`stat`] on it. If the file is long enough, `threads` threads each read
-/// parts of it. The result is the same for any number of threads.
+/// parts of it. The result is the same however many threads read.
 ///
 /// ```
 /// use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! Reads a log to its end and reports its contents and its damage.
+//! Reads a log to its end and reports its contents and damage.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -13,44 +13,43 @@ use crate::error::Error;
 use crate::names::{named, shows_name};
 use crate::reader::{Reader, SeekSource, Source};
 
-/// The contents of a log, and its damage.
+/// A log's contents and damage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// The format of the log: its dialect, its log number and its compression.
     pub format: LogFormat,
-    /// Whether the dialect was named or could be detected. If the dialect is not known, the log was
-    /// read as [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
+    /// Whether the dialect was named or could be detected. If not, the log was read as
+    /// [`Dialect::LEVELDB`](crate::Dialect::LEVELDB).
     pub is_dialect_known: bool,
-    /// The number of records that were returned.
+    /// The number of records returned.
     pub record_count: u64,
     /// The number of returned records that start after damage in the same block. LevelDB's reader
-    /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop these records and return all
-    /// others.
+    /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop them and return all others.
     pub salvaged_count: u64,
     /// The number of records in the new log that were repaired by flipping back one bit of a
-    /// fragment. This is nonzero only after [`salvage`](super::salvage) with
+    /// fragment. Nonzero only after [`salvage`](super::salvage) with
     /// [`SalvageOptions::repair_bit_flips`](super::SalvageOptions::repair_bit_flips).
     pub repaired_count: u64,
     /// The number of data bytes in the records, without headers and trailers.
     pub payload_len: u64,
-    /// The length of the whole file, including the bytes outside the range. For a log in
-    /// [`segments`](crate::segments), this is the offset of its end. The length is `None` if it is
-    /// not known, for example for a stream that was not read to its end.
+    /// The length of the whole file, including the bytes outside the range, or, for a log in
+    /// [`segments`](crate::segments), the offset of its end. `None` if it is not known, for example
+    /// for a stream that was not read to its end.
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
-    /// The repairs. Each repair gives the location of a fragment, the reason why a reader skips
-    /// this fragment, and the bit that was flipped back. A repaired fragment is part of a record,
-    /// engine metadata, the file header, or the trailer of a closed log.
+    /// The repairs. Each gives the location of a fragment, the reason why a reader skips it, and
+    /// the bit that was flipped back. A repaired fragment is part of a record, engine metadata, the
+    /// file header, or the trailer of a closed log.
     pub repaired: Findings,
     /// How reading ended.
     pub end: End,
     /// If the whole file belongs to another log, the number of that log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
-    /// The properties that [`salvage`](super::salvage) could not keep in the new log. This list is
-    /// empty after [`verify`].
+    /// The properties that [`salvage`](super::salvage) could not keep in the new log. Empty after
+    /// [`verify`].
     pub not_kept: Vec<NotKept>,
 }
 
@@ -61,9 +60,9 @@ impl Report {
         !self.findings.has(Severity::Corruption) && self.repaired.is_empty()
     }
 
-    /// Returns the file offset at which the zeros at the end of the file start. Returns `None` if
-    /// the file does not end in zeros, or was not read to its end. These zeros do not count as
-    /// damage. The zeros are space that was never written, or data that was lost.
+    /// Returns the file offset where the zeros at the end of the file start, or `None` if the file
+    /// does not end in zeros or was not read to its end. These zeros are not treated as damage.
+    /// They are space that was never written, or data that was lost.
     pub fn zeros_offset(&self) -> Option<u64> {
         self.findings.zeros_before(self.file_len?)
     }
@@ -98,19 +97,19 @@ impl Report {
 named! {
     /// A property that [`salvage`](super::salvage) could not keep in the new log.
     pub enum NotKept {
-        /// The offset up to which the file had been synced, which some Pebble records contain. Such
-        /// records are written without this offset, with the types 5 to 8 instead of 9 to 12.
+        /// The offset up to which the file had been synced, which some Pebble records contain.
+        /// These records are written without this offset, with types 5 to 8 instead of 9 to 12.
         SyncedOffsets = "synced_offsets",
         /// Metadata records in a form or place that no engine uses.
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A RocksDB record that contains the lengths of timestamps. The record is damaged in a way
-        /// that one flipped bit explains, or it was found only after damage in the same block.
-        /// Without the record, RocksDB treats the keys that follow as keys without timestamps.
+        /// A RocksDB record with the lengths of timestamps, which is damaged in a way that one
+        /// flipped bit explains, or was found only after damage in the same block. Without it,
+        /// RocksDB treats the keys that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
-        /// A RocksDB record that identifies the previous log. Such a record is lost for the same
-        /// reasons as a record that contains the lengths of timestamps.
+        /// A RocksDB record that identifies the previous log, lost for the same reasons as a record
+        /// with the lengths of timestamps.
         Predecessor = "predecessor",
     }
 }
@@ -119,12 +118,12 @@ shows_name!(NotKept);
 
 /// Reads a log to its end and reports the findings.
 ///
-/// Records are not held in memory, however long they are. Reading a compressed log, however, holds
-/// one record at a time in memory.
+/// Records are not held in memory, however long they are, except those of a compressed log, which
+/// are held one at a time.
 ///
 /// Damage is not an error here. [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
-/// does the same as [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report
-/// covers only the damage itself and not the remainder of its block.
+/// acts like [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report covers
+/// only the damage itself and not the rest of its block.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -155,19 +154,19 @@ pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Err
 
 /// Like [`verify`], but from the position of `reader`. After an
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) inside a record, reading resumes at the start of that
-/// record. For a stream, resuming requires a [`seek`](Reader::seek).
+/// record, which for a stream requires a [`seek`](Reader::seek).
 pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
 
-/// Like [`verify`], but calls `on_step` for each step while the bytes of the step are in memory.
+/// Like [`verify`], but calls `on_step` for each step while its bytes are in memory.
 pub(super) fn report<S: Source>(
     reader: &mut Reader<S>,
     mut on_step: impl FnMut(&mut Reader<S>, Step) -> Result<(), Error>,
 ) -> Result<Report, Error> {
     let mut report = Report::default();
     loop {
-        // Runs are handled here for the same reason as in `stat`. No repairs occur in a run.
+        // Runs are handled here for the same reason as in `stat`. They contain no repairs.
         while let Some(span) = reader.decoder.next_of_run() {
             report.record(span, reader.decoder.data_len(span));
             on_step(reader, Step::Record(span))?;
@@ -176,7 +175,7 @@ pub(super) fn report<S: Source>(
             Step::Record(span) => {
                 report.record(span, reader.decoder.data_len(span));
                 if let Some(repaired) = reader.decoder.take_repairs() {
-                    // A repair of a container applies to all records in it.
+                    // Repairing a container repairs every record in it.
                     report.repaired_count += reader.decoder.rest_len(span);
                     report.repaired.append(repaired);
                 }
@@ -210,15 +209,15 @@ pub(super) fn report<S: Source>(
     }
 }
 
-/// Runs [`verify`] on a file, with `threads` threads that each read a part of it.
+/// Runs [`verify`] on a file in `threads` threads, each reading a part of it.
 ///
-/// The report is the same for any number of threads. Pipes and devices are read by one thread.
-/// Under [`OnCorruption::Stop`](crate::OnCorruption::Stop), any file is read by one thread, because
-/// the result depends on all earlier bytes.
+/// The report is the same however many threads read. Pipes and devices are read by one thread, and
+/// so is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), because the result then
+/// depends on all earlier bytes.
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
-/// second reading. An engine may be writing such a log over an older log. A reader may see bytes of
-/// the older log in a place where the engine is about to write a record.
+/// second reading. An engine may be writing the log over an older one, and a reader may see the
+/// older log's bytes where the engine is about to write a record.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -263,13 +262,12 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 }
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
-/// options of `reader`. If a log with a number seems damaged, the log is read again, because
-/// another program may be writing it over an older log. The first reading may have reached the end
-/// of the new log, and then bytes of the older log, just before more of the new log was written. A
-/// source that cannot seek is read only once.
+/// options of `reader`. If a log with a number seems damaged, it is read again, because another
+/// program may be writing it over an older log: the first reading may have reached the end of the
+/// new log, and then bytes of the older log, just before more of the new log was written. A source
+/// that cannot seek is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // This is the format at the start of the log. A format found later would apply only to the
-    // bytes after it.
+    // The format at the start of the log. One found later would apply only to the bytes after it.
     let format = reader.format()?;
     let report = verify_from(reader)?;
     let may_be_live = !report.is_ok() && format.log_number.is_some();

@@ -1,5 +1,5 @@
 //! Access to findings that a reader has not returned yet. The caller decides when to take a record,
-//! so a record that the caller cannot use yet, for example because memory ran out, is not lost.
+//! so a record it cannot use yet, for example because memory ran out, is not lost.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use crate::fragment::RUN_MAX;
 pub enum Found<'a> {
     /// A record.
     Record(FoundRecord<'a>),
-    /// Bytes that are not returned as a record, and the reason.
+    /// Bytes not returned as a record, and the reason.
     Skipped(SkippedRegion),
     /// An error, which [`Reader::advance`] returns.
     Failed(&'a Error),
@@ -26,8 +26,8 @@ pub enum Found<'a> {
     End(End),
 }
 
-/// A record that has been found but not taken yet. The record's bytes are in the window, or in the
-/// decoder if they had to be joined or decompressed.
+/// A record that has been found but not taken yet. Its bytes are in the window, or in the decoder
+/// if they had to be joined or decompressed.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct FoundRecord<'a> {
@@ -80,8 +80,8 @@ impl<'a> FoundRecord<'a> {
     }
 
     /// Returns the bytes of the record as slices, in order. Most records are a single slice. If a
-    /// record has several fragments, and all fragments are in memory, there is one slice per
-    /// fragment. A caller that copies the bytes therefore need not join the fragments first.
+    /// record has several fragments, all in memory, there is one slice per fragment, so a caller
+    /// that copies the bytes need not join the fragments first.
     #[inline]
     pub fn pieces(&self) -> Pieces<'a> {
         self.decoder.pieces(self.window, self.span())
@@ -90,13 +90,13 @@ impl<'a> FoundRecord<'a> {
 
 impl<S: Source> Reader<S> {
     /// Returns the next finding, if there is one. [`find`](Self::find) and
-    /// [`read_more`](Self::read_more) look for a finding, and [`advance`](Self::advance) takes the
-    /// finding. Until `advance` is called, this function returns the same finding.
+    /// [`read_more`](Self::read_more) look for a finding, and [`advance`](Self::advance) takes it.
+    /// Until `advance` is called, this function returns the same finding.
     ///
     /// Use this function if your program waits for the source in its own way, or if using a record
     /// may fail. For other programs, [`next_event`](Self::next_event) is simpler. You can mix calls
-    /// to this function with calls to `next_event`. A record is found as soon as the source has
-    /// returned its last byte. No further bytes are read.
+    /// to both. A record is found as soon as the source has returned its last byte. No further
+    /// bytes are read.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -155,9 +155,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// If the next record [has been found](Self::found), passes the record to `make`, and returns
-    /// the value that `make` returns. If `make` returns `None`, the record is not taken and remains
-    /// the next record. Use this function if you look at each record only once.
+    /// If the next record [has been found](Self::found), passes it to `make` and returns the value
+    /// that `make` returns. If this is `None`, the record is not taken and remains the next one.
+    /// Use this function if you look at each record only once.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -168,7 +168,7 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
     /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // Records in a run are handled separately, because most records are in a run, and separate code
+    // Records in a run are handled separately, because most records are in one, and separate code
     // lets the compiler know where their bytes are.
     #[inline(always)]
     pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
@@ -199,7 +199,7 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// If the finding is an error, returns that error. See [`next_event`](Self::next_event) for the
+    /// If the finding is an error, returns it. See [`next_event`](Self::next_event) for the
     /// possible errors.
     pub fn advance(&mut self) -> Result<(), Error> {
         if self.decoder.next_of_several().is_some() {
@@ -208,11 +208,11 @@ impl<S: Source> Reader<S> {
         self.last.take().map_or(Ok(()), |last| last.map(drop))
     }
 
-    /// Looks for the next finding in the bytes that have been read, unless a finding [already
-    /// exists](Self::found). Returns whether there is a finding now. If the result is `false`, more
-    /// bytes must be read. This function does not read the next bytes from the source. The function
-    /// does I/O only to inspect the rest of a long file that does not start like a log, and to open
-    /// the next file of a segmented log.
+    /// Looks for the next finding in the bytes read so far, unless one
+    /// [already exists](Self::found). Returns whether there is one now. If the result is `false`,
+    /// more bytes must be read. This function does not read the next bytes from the source. It does
+    /// I/O only to inspect the rest of a long file that does not start like a log, and to open the
+    /// next file of a segmented log.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;
@@ -238,7 +238,7 @@ impl<S: Source> Reader<S> {
 
     /// Reads once from the source. Call this function after [`find`](Self::find) has returned
     /// `false`. If the read fails, the error becomes the next [finding](Self::found), and a later
-    /// call retries the read. Does not read if there is already a finding.
+    /// call tries again. Does not read if there is already a finding.
     pub fn read_more(&mut self) {
         if !self.has_found()
             && let Err(error) = self.fill()
@@ -247,15 +247,15 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Moves records to `batch` without reading from the source. Moves at least one record if a
-    /// record is available. Stops when the batch [is full](RecordBatch::is_full), when it
+    /// Moves records to `batch` without reading from the source, at least one if a record is
+    /// available. Stops when the batch [is full](RecordBatch::is_full), when it
     /// [finds](Self::found) an event other than a record, or when more bytes must be read.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) with the kind
     /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for the next
-    /// record. A record that does not fit in memory is not lost, and can still be found.
+    /// record, which is not lost and can still be found.
     pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         if !self.decoder.keeps_data() {
             return self.move_places(batch, target_len);
@@ -315,7 +315,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Implements [`move_found`](Self::move_found) for a reader that does not keep the bytes of
-    /// records. Adds only the offsets and lengths of records to `batch`.
+    /// records, adding only their offsets and lengths to `batch`.
     fn move_places(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         loop {
             if batch.reserve(RUN_MAX, 0).is_err() {

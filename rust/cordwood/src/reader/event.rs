@@ -33,7 +33,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Shows the data in the form `b"one"`. Only the start of long data is shown.
+/// Shows the data in the form `b"one"`, and only the start of long data.
 impl fmt::Debug for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show("Record", *self, f)
@@ -64,14 +64,14 @@ impl fmt::Debug for Shown<'_> {
     }
 }
 
-/// A part of a file, which is either a record or a skipped region. Events are returned in the order
-/// of their offsets.
+/// A part of a file: a record or a skipped region. Events are returned in the order of their
+/// offsets.
 ///
 /// This enum is exhaustive, so a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A record.
     Record(Record<'a>),
-    /// Bytes that are not returned as a record, and the reason.
+    /// Bytes not returned as a record, and the reason.
     Skipped(SkippedRegion),
 }

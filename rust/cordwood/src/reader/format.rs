@@ -1,4 +1,4 @@
-//! Detects the format of the log once, from bytes that the reader has to read anyway.
+//! Detects the format of the log once, from bytes the reader has to read anyway.
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
@@ -7,9 +7,9 @@ use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
 
 impl<S: Source> Reader<S> {
-    /// Returns the format of the log. The format consists of the dialect and, if they are known,
-    /// the log number and the compression. Any part that is not given in the options is detected
-    /// from the contents of the log. See [`detect`](crate::ops::detect).
+    /// Returns the format of the log: the dialect and, if known, the log number and the
+    /// compression. Any part not given in the options is detected from the contents of the log. See
+    /// [`detect`](crate::ops::detect).
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -33,8 +33,8 @@ impl<S: Source> Reader<S> {
         Ok(self.decoder.format())
     }
 
-    /// Returns the format that was detected from the log's bytes or given in the options. Returns
-    /// `None` if no format can be detected, in which case the file is read as a LevelDB log.
+    /// Returns the format detected from the log's bytes or given in the options. Returns `None` if
+    /// no format can be detected, in which case the file is read as a LevelDB log.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl<S: Source> Reader<S> {
         let path = self.path.as_deref();
         let named = self.options.named();
         unsupported(named.check(), path)?;
-        // For a segmented log, use the file name of the segment, because the directory can have any
+        // For a segmented log, use the segment's file name, because the directory can have any
         // name.
         #[cfg(feature = "fs")]
         let file = place
@@ -66,7 +66,7 @@ impl<S: Source> Reader<S> {
         let file: Option<std::path::PathBuf> = None;
         let file = file.as_deref().or(path);
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file);
-        // Once the format of a segment is known, a later segment that does not look like a log is
+        // Once the format of one segment is known, a later segment that does not look like a log is
         // treated as damage.
         let is_known_log = place.is_some() && self.detected.is_some();
         let detected = match identify(named, file, window.bytes, window.offset - origin, window.is_last) {
@@ -89,8 +89,7 @@ impl<S: Source> Reader<S> {
             PartialDetection::Log(format) => Some(format),
             PartialDetection::Unclear => None,
         };
-        // If no format can be detected in a file, the file is read in the format of the previous
-        // file.
+        // A file whose format cannot be detected is read in the format of the previous file.
         let detected = detected.or(self.detected);
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;

@@ -1,4 +1,4 @@
-//! The break between the end of one file of a segmented log and the start of the next file.
+//! The break between two files of a segmented log.
 
 use std::ops::Range;
 
@@ -7,9 +7,8 @@ use crate::damage::{Reason, SkippedRegion};
 /// What is known about the end of a file that is followed by another file.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Joint {
-    /// Where an incomplete record or zeros start at the end of the file. Only the newest file may
-    /// end with an incomplete record or zeros. In any file but the newest, an incomplete record or
-    /// zeros at the end are part of the break before the next file.
+    /// Where an incomplete record or zeros at the end of the file start. Only the newest file may
+    /// end that way. In any other file, they are part of the break before the next file.
     torn_since: Option<u64>,
     /// Whether the break has been reported.
     is_reported: bool,
@@ -30,7 +29,7 @@ impl Joint {
         is_taken
     }
 
-    /// Returns the break from `file_end`, where the file ends, to `next`, where the next file
+    /// Returns the break between `file_end`, where the file ends, and `next`, where the next file
     /// starts. `has_grown` is true if the file has bytes after `next`. If a break extends over
     /// several ranges, each range reports only its own part, so that every missing byte is reported
     /// exactly once.
@@ -43,7 +42,7 @@ impl Joint {
         (has_grown && end == next).then(|| SkippedRegion::new(start..end, Reason::GrownSegment))
     }
 
-    /// Returns whether the break still has to be reported, and marks the break as reported.
+    /// Returns whether the break still has to be reported, and marks it as reported.
     pub(super) fn reports(&mut self) -> bool {
         !std::mem::replace(&mut self.is_reported, true)
     }

@@ -18,16 +18,16 @@ use crate::wal_metadata::LogInfo;
 /// Reads the records of a log.
 ///
 /// * [`from_slice`](Reader::from_slice) reads bytes in memory, such as a memory map, and returns
-///   records of a single fragment without copying them.
+///   single-fragment records without copying them.
 /// * [`open`](Reader::open) reads a file.
 /// * [`new`](Reader::new) reads any source that implements [`Read`].
 ///
 /// [`next_record`](Reader::next_record) returns the next record, and
-/// [`next_event`](Reader::next_event) also returns the regions between records. Both methods return
-/// bytes that are borrowed from the reader. [`records`](Reader::records) returns an iterator over
-/// records that own their bytes. A reader never writes to its source.
+/// [`next_event`](Reader::next_event) also returns the regions between records. Both return bytes
+/// borrowed from the reader. [`records`](Reader::records) returns an iterator over records that own
+/// their bytes. A reader never writes to its source.
 ///
-/// `S` is the type of the source. If you omit `S`, `Reader` is the type that [`open`](Reader::open)
+/// `S` is the type of the source. If you omit it, `Reader` is the type that [`open`](Reader::open)
 /// returns.
 ///
 /// ```
@@ -57,17 +57,16 @@ pub struct Reader<S = StreamSource<FileReader>> {
     sought: Option<u64>,
     /// Whether the format of the file still has to be detected.
     pub(super) is_undetected: bool,
-    /// The format that was detected last.
+    /// The last detected format.
     pub(super) detected: Option<LogFormat>,
-    /// The state of the break between this file and the next file, if there is one.
+    /// The state of the break before the next file, if there is one.
     joint: Joint,
-    /// The number of salvaged records that have been left out, or `None` if salvaged records are
-    /// returned.
+    /// How many salvaged records were left out, or `None` if salvaged records are returned.
     left_out_count: Option<u64>,
     fails: bool,
     end: Option<End>,
-    /// The finding after the records of the decoder's current run, if that finding has not been
-    /// taken yet. The finding is a single record, a region, an error or the end.
+    /// The finding after the records of the decoder's current run, if not taken yet: a single
+    /// record, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
@@ -82,8 +81,8 @@ impl<'a> Reader<SliceSource<'a>> {
 
 impl<R: Read> Reader<StreamSource<R>> {
     /// Creates a reader that reads from `read`, about 256 KiB at a time. `read` must be at file
-    /// offset 0. If the range starts later, the bytes before the range are read and discarded.
-    /// Short reads are allowed: only a read that returns no bytes is taken as the end of the file.
+    /// offset 0. If the range starts later, the bytes before it are read and discarded. Short reads
+    /// are allowed: only a read that returns no bytes marks the end of the file.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
     }
@@ -91,8 +90,8 @@ impl<R: Read> Reader<StreamSource<R>> {
 
 #[cfg(feature = "fs")]
 impl Reader<StreamSource<FileReader>> {
-    /// Opens a file, or the directory of a segmented log, for reading with the default options. The
-    /// reader detects the dialect, and returns damage as an error.
+    /// Opens a file, or the directory of a segmented log, for reading with the default options: the
+    /// dialect is detected, and damage is returned as an error.
     ///
     /// # Errors
     ///
@@ -105,11 +104,11 @@ impl Reader<StreamSource<FileReader>> {
     /// Opens a file, or a log in [`segments`](crate::segments), for reading with `options`.
     ///
     /// A segmented log is a directory. The reader reads all files that exist when the log is
-    /// opened. To make the reader find newer files as well, [`seek`](Self::seek) to the end of the
-    /// log or beyond. All offsets are log offsets. If bytes are missing between the end of one file
-    /// and the start of the next, the reader reports them as a skipped region with the reason
-    /// [`Reason::MissingSegment`]. If the range starts at 0, reading starts at the first offset of
-    /// the log, even if older files were pruned.
+    /// opened. To make it find newer files too, [`seek`](Self::seek) to the end of the log or
+    /// beyond. All offsets are log offsets. Bytes missing between the end of one file and the start
+    /// of the next are reported as a skipped region with the reason [`Reason::MissingSegment`]. If
+    /// the range starts at 0, reading starts at the first offset of the log, even if older files
+    /// were pruned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader, segments};
@@ -126,17 +125,17 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] with the path, if the log cannot be opened or is a directory without
+    /// * [`ErrorKind::Io`] with the path, if the log cannot be opened or is a directory with no
     ///   segments.
     /// * [`ErrorKind::NotASegment`] if the directory of a segmented log also contains other files.
     /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log.
-    /// * [`ErrorKind::Changed`] if `options` has a position that belongs to another log.
+    /// * [`ErrorKind::Changed`] if the position in `options` belongs to another log.
     /// * [`ErrorKind::Unsupported`] if `options` names a dialect that cannot have the given number
     ///   or compression.
     ///
     /// If the dialect must be detected and the range does not start at the start of the file, this
-    /// function also returns the errors of [`format`](Reader::format), such as
-    /// [`ErrorKind::Foreign`]. In all other cases, the first read returns the errors of `format`.
+    /// also returns the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`].
+    /// Otherwise, the first read returns these errors.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -148,12 +147,12 @@ impl Reader<StreamSource<FileReader>> {
         Ok(reader)
     }
 
-    /// Seeks to the block in which the range starts. Earlier bytes are read only if detecting the
-    /// log's format requires them.
+    /// Seeks to the block where the range starts. Earlier bytes are read only if needed to detect
+    /// the log's format.
     fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
-        // A pipe does not support seeking, so it must be read from its first byte. No byte is read
-        // here, because opening a pipe must not wait for data.
+        // A pipe cannot seek, so it must be read from its first byte. No byte is read here, because
+        // opening a pipe must not wait for data.
         if start == 0 || self.source.file_len().is_none() {
             return Ok(());
         }
@@ -218,8 +217,8 @@ impl Reader<StreamSource<FileReader>> {
 }
 
 impl<S: SeekSource> Reader<S> {
-    /// Opens the file of the log that contains `offset`, and runs `work`. If `work` fails, the
-    /// reader goes back to the file that was open before.
+    /// Opens the log's file containing `offset`, and runs `work`. If `work` fails, the reader goes
+    /// back to the file that was open before.
     fn in_file_of<T>(&mut self, offset: u64, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if !self.source.files().map_or(Ok(false), |files| files.open_at(offset))? {
             return work(self);
@@ -259,7 +258,7 @@ impl<S: SeekSource> Reader<S> {
         let start = self.in_file_of(offset, |reader| {
             reader.format()?;
             let start = match reader.options.on_corruption {
-                // Whether the record is salvaged depends on the preceding bytes in the same block.
+                // Whether the record is salvaged depends on the bytes before it in the same block.
                 OnCorruption::Salvage => reader.decoder.grid().block_start(offset),
                 _ => reader.decoder.start_of(offset),
             };
@@ -276,14 +275,13 @@ impl<S: SeekSource> Reader<S> {
     }
 
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
-    /// end of the range. The decoder itself does not stop at the end of the range, because it looks
-    /// for runs of records only if it may read the whole block. The caller must therefore stop at
-    /// the end of the range. If `stays` is true, and the open container includes `range.start`, the
-    /// reader only seeks if it is already past `range.start`.
+    /// end of the range. The decoder itself does not stop there, because it only looks for runs of
+    /// records if it may read the whole block, so the caller must stop at the end of the range. If
+    /// `stays` is true and the open container includes `range.start`, the reader only seeks if it
+    /// is already past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
-        // A decoder that was created for a range stops at the end of its range, so the reader must
-        // seek.
+        // A decoder created for a range stops at the end of that range, so the reader must seek.
         if stays
             && self.decoder.has_no_end()
             && next.is_some_and(|next| next.offset <= range.start)
@@ -292,21 +290,20 @@ impl<S: SeekSource> Reader<S> {
             self.options.end = Some(range.end);
             return Ok(());
         }
-        // If the seek opens another file, the decoder of that file must use the end of this range.
+        // If the seek opens another file, that file's decoder must use the end of this range.
         let before = self.options.end.replace(range.end);
         if let Err(error) = self.seek(range.start) {
             self.options.end = before;
             return Err(error);
         }
-        // The user did not choose this offset, so a wrong offset cannot be the cause of damage
-        // here.
+        // The user did not choose this offset, so damage here cannot come from a wrong offset.
         self.sought = None;
         self.decoder.set_end(u64::MAX);
         Ok(())
     }
 
-    /// Restarts on the same source with `options`, which must name the dialect. A reader can use
-    /// this function to read many ranges without allocating a new window for each range.
+    /// Restarts on the same source with `options`, which must name the dialect. This lets a reader
+    /// read many ranges without allocating a new window for each.
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -322,8 +319,8 @@ impl<S: SeekSource> Reader<S> {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the source cannot seek to the start of the range.
-    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log. This
-    ///   error is also returned if the start is 0.
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log, even
+    ///   if it starts at 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
             let origin = reader.place().map_or(0, |place| place.origin);
@@ -366,13 +363,12 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns where the open file is in the log, if the log may have several files.
+    /// Returns the open file's place in the log, if the log may have several files.
     pub(crate) fn place(&mut self) -> Option<Place> {
         self.source.files()?.place()
     }
 
-    /// Starts reading the file that the source has just opened. Returns the decoder of the previous
-    /// file.
+    /// Starts reading the file the source has just opened. Returns the previous file's decoder.
     fn start_file(&mut self) -> Decoder {
         let keeps_data = self.decoder.keeps_data();
         self.options.origin = self.place().map_or(0, |place| place.origin);
@@ -384,12 +380,12 @@ impl<S: Source> Reader<S> {
         before
     }
 
-    /// Handles the end of a segment that is not the last. If there is an unreported break before
-    /// the next segment, returns the break. Otherwise, opens the next segment and returns its first
+    /// Handles the end of a segment that is not the last one. Returns the break before the next
+    /// segment if it has not been reported. Otherwise, opens the next segment and returns its first
     /// step.
     ///
-    /// Writers only append to the newest segment, so any bytes of this segment after the start of
-    /// the next segment do not belong to the log.
+    /// Writers only append to the newest segment, so any bytes here after the start of the next
+    /// segment do not belong to the log.
     #[cold]
     fn leave_file(&mut self, file_end: End, place: Place, next: u64) -> Result<Step, Error> {
         let range = self.options.start..self.options.end.unwrap_or(u64::MAX);
@@ -405,8 +401,8 @@ impl<S: Source> Reader<S> {
         self.reported(region)
     }
 
-    /// Returns the step for a region, or an error if the region is damage and the options say to
-    /// return damage as an error.
+    /// Returns the step for a region, or an error if the region is damage and the options ask for
+    /// damage to be an error.
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
         if self.fails && region.reason.severity() == Severity::Corruption {
@@ -421,20 +417,20 @@ impl<S: Source> Reader<S> {
         Ok(Step::Skipped(region))
     }
 
-    /// Checks whether `region` is at the end of a segment. If so, the region is reported as part of
-    /// the break before the next segment.
+    /// Checks whether `region` is at the end of a segment and must be reported as part of the break
+    /// before the next segment.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let place = self.place().filter(|place| place.next.is_some());
         place.is_some_and(|place| self.joint.takes(region, place.end))
     }
 
-    /// Returns a reference to the source. The source of a reader from [`open`](Self::open) or
-    /// [`new`](Self::new) is a [`StreamSource`], which has its own `get_ref` method.
+    /// Returns a reference to the source. A reader from [`open`](Self::open) or [`new`](Self::new)
+    /// has a [`StreamSource`], which has its own `get_ref` method.
     pub fn get_ref(&self) -> &S {
         &self.source
     }
 
-    /// Returns the source. The reader may already have read past the last record that it returned.
+    /// Returns the source. The reader may already have read past the last record it returned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -448,7 +444,7 @@ impl<S: Source> Reader<S> {
         self.source
     }
 
-    /// Returns the path of the file, if it is known.
+    /// Returns the path of the file, if known.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -458,7 +454,7 @@ impl<S: Source> Reader<S> {
         Error::io(source, self.path.as_deref())
     }
 
-    /// Returns the contents of the metadata records that have been read so far.
+    /// Returns the contents of the metadata records read so far.
     pub fn info(&self) -> &LogInfo {
         self.decoder.info()
     }
@@ -479,12 +475,12 @@ impl<S: Source> Reader<S> {
     ///   bytes. A later call returns the same error.
     /// * [`ErrorKind::Corruption`] instead of an event, at damage under [`OnCorruption::Fail`]. A
     ///   later call continues after the damage.
-    /// * [`ErrorKind::Truncated`] at the end of the file, if the file ends before the start of the
-    ///   range or before the offset of a seek.
+    /// * [`ErrorKind::Truncated`] at the end of the file, if it ends before the start of the range
+    ///   or before the offset of a seek.
     /// * [`ErrorKind::Foreign`] before the first event, as for [`format`](Self::format).
-    /// * [`ErrorKind::Unsupported`] before the first event, as for [`format`](Self::format). This
-    ///   error is also returned where a packed log continues in a later version or with an unknown
-    ///   compression. A later call returns the same error.
+    /// * [`ErrorKind::Unsupported`] before the first event, as for [`format`](Self::format), and
+    ///   also where a packed log continues in a later version or with an unknown compression. A
+    ///   later call returns the same error.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -493,8 +489,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the next record, or `None` at the end. Regions before the record are skipped. To get
-    /// the skipped regions as well, use [`next_event`](Self::next_event).
+    /// Returns the next record, or `None` at the end. Skips regions before the record; to get those
+    /// as well, use [`next_event`](Self::next_event).
     ///
     /// # Errors
     ///
@@ -509,7 +505,7 @@ impl<S: Source> Reader<S> {
 
     /// Does the work of [`next_record`](Self::next_record) once all records of a run have been
     /// returned.
-    // Not inlined, for the same reason as `look`. The loop is in its own function because it needs
+    // Not inlined, for the same reason as `look`. The loop has its own function because it needs
     // more registers.
     #[inline(never)]
     fn next_in_container(&mut self) -> Result<Option<Record<'_>>, Error> {
@@ -536,7 +532,7 @@ impl<S: Source> Reader<S> {
         Record::new(span, self.data(span))
     }
 
-    /// Takes and returns the next step. Reads from the source as needed, so the result is never
+    /// Takes and returns the next step, reading from the source as needed, so the result is never
     /// [`Step::NeedMore`].
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
@@ -546,8 +542,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    // Not inlined, because otherwise `step` would be too large to be inlined into loops over short
-    // records.
+    // Not inlined, because inlining it would make `step` too large to be inlined into loops over
+    // short records.
     #[inline(never)]
     fn look(&mut self) -> Result<Step, Error> {
         while !self.find() {
@@ -564,8 +560,8 @@ impl<S: Source> Reader<S> {
         self.last.take().unwrap_or(Ok(Step::NeedMore))
     }
 
-    /// Returns the decoder's next step for the bytes that have been read. Does not take records of
-    /// a run or container.
+    /// Returns the decoder's next step for the bytes read so far. Does not take records of a run or
+    /// container.
     pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
         if self.is_undetected && !self.is_detected()? {
             return Ok(Step::NeedMore);
@@ -593,7 +589,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the decoder's next step. Leaves out salvaged records if `leave_out_salvaged` has
+    /// Returns the decoder's next step, leaving out salvaged records if `leave_out_salvaged` has
     /// been called.
     #[inline]
     fn next_not_left_out(&mut self) -> Step {
@@ -610,8 +606,8 @@ impl<S: Source> Reader<S> {
 
     /// Leaves out and counts the records that [`OnCorruption::Salvage`] marks as salvaged. The
     /// reader then returns the same records as under [`OnCorruption::Skip`].
-    // Hidden because only the command-line tool uses this function, to report how many more records
-    // `salvage` would return.
+    // Hidden because only the command-line tool uses it, to report how many more records `salvage`
+    // would return.
     #[doc(hidden)]
     pub fn leave_out_salvaged(&mut self) {
         self.left_out_count.get_or_insert(0);
@@ -641,8 +637,8 @@ impl<S: Source> Reader<S> {
         self.options.on_corruption = policy;
     }
 
-    /// At the end of the log, checks that the file does not end before the offset where reading
-    /// should start.
+    /// At the end of the log, checks that the file does not end before the offset where reading was
+    /// to start.
     fn check_start(&self) -> Result<(), Error> {
         let (window, offset) = (self.source.window(), self.decoder.start());
         if !window.is_last || window.end_offset() >= offset {
@@ -657,7 +653,7 @@ impl<S: Source> Reader<S> {
         ))
     }
 
-    /// Reads more bytes from the source. If the read fails, a later call retries it.
+    /// Reads more bytes from the source. If this fails, a later call tries again.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.is_undetected {
             // Detection needs the whole start of the file in one window.
@@ -675,7 +671,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Runs `work` without keeping the bytes of records, which `work` must not access. A fragmented
-    /// record then takes no memory, no matter how long the record is.
+    /// record then takes no memory, however long it is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.set_keeps_data(false);
         let done = work(self);
@@ -683,17 +679,17 @@ impl<S: Source> Reader<S> {
         done
     }
 
-    /// Sets whether the bytes of fragmented records are kept. If these bytes are not kept, only the
-    /// length of a [found](Self::found) record is available, and [`move_found`](Self::move_found)
-    /// only moves the offsets and lengths of records.
-    // Hidden because, outside this crate, only the Python binding uses this function, to create
-    // tables without the column that contains the records.
+    /// Sets whether to keep the bytes of fragmented records. Without them, only the length of a
+    /// [found](Self::found) record is available, and [`move_found`](Self::move_found) only moves
+    /// the offsets and lengths of records.
+    // Hidden because, outside this crate, only the Python binding uses it, to create tables without
+    // the record column.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }
 
-    /// Returns the form of the log's fragments, as determined from the first block in memory that
+    /// Returns the form of the log's fragments, determined from the first block in memory that
     /// starts with a valid fragment.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
         let (format, grid, window) = (self.decoder.format(), self.decoder.grid(), self.source.window());
@@ -716,9 +712,9 @@ impl<S: Source> Reader<S> {
         None
     }
 
-    /// Returns the bytes of `region`, which must be the last region that was returned. Only bytes
-    /// that are in memory are included. The region's last block is always in memory. If a flipped
-    /// bit was repaired, returns the repaired bytes.
+    /// Returns the bytes of `region`, which must be the last region returned. Only bytes in memory
+    /// are included; the region's last block is always in memory. If a flipped bit was repaired,
+    /// returns the repaired bytes.
     pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
         if let Some(repaired) = self.decoder.repaired_at(region.start) {
             return repaired;
@@ -727,15 +723,15 @@ impl<S: Source> Reader<S> {
         self.source.window().at(region.start, len)
     }
 
-    /// Returns the length of the whole file in bytes, if the source knows the length or has reached
-    /// the end of the file. For a log in [`segments`](crate::segments), returns the offset of the
-    /// end of the log. If the file has grown since it was opened, the result includes at least the
-    /// bytes that have been read.
+    /// Returns the length of the whole file in bytes, if the source knows it or has reached the end
+    /// of the file. For a log in [`segments`](crate::segments), returns the offset of the end of
+    /// the log. If the file has grown since it was opened, the result includes at least the bytes
+    /// that have been read.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
         match self.source.file_len() {
-            // After a seek past the end of the file, no byte at the sought offset has been read.
+            // After a seek past the end of the file, no byte there has been read.
             Some(file_len) if window.bytes.is_empty() && self.decoder.start() > file_len => Some(file_len),
             Some(file_len) => Some(file_len.max(window.end_offset())),
             None => seen,
@@ -743,11 +739,11 @@ impl<S: Source> Reader<S> {
     }
 
     /// If a single flipped bit explains `region`, returns that bit. `region` must be the last
-    /// region that was returned, either in an event or in an error.
+    /// region returned, either in an event or in an error.
     ///
     /// Returns `None` if a flipped bit cannot cause damage with this reason, or if
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call repeats the
-    /// search, so it takes as long as [`locate_bit_flip`](crate::damage::locate_bit_flip).
+    /// search, which takes as long as [`locate_bit_flip`](crate::damage::locate_bit_flip).
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, ReadOptions, Reader};
@@ -763,7 +759,7 @@ impl<S: Source> Reader<S> {
             region.reason,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
         );
-        // The whole block is in memory, because the decoder needed it to determine the damage.
+        // The whole block is in memory, because the decoder needed it to analyse the damage.
         let (grid, dialect) = (self.decoder.grid(), self.decoder.grid().dialect);
         if region.reason == Reason::BadFileHeader {
             let place = only_difference(self.bytes(region), dialect.prefix())?;
@@ -778,7 +774,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// If a single flipped bit explains the damage, returns the original type of the fragment at
-    /// the start of `region`. `region` must be the last region that was returned, as for
+    /// the start of `region`, which must be the last region returned, as for
     /// [`bit_flip`](Self::bit_flip).
     pub(crate) fn damaged_kind(&self, region: SkippedRegion) -> Option<u8> {
         let flip = self.bit_flip(region)?;
@@ -787,8 +783,8 @@ impl<S: Source> Reader<S> {
         Some(if is_in_kind { kind ^ 1 << flip.bit } else { kind })
     }
 
-    /// If the reader stopped at damage, and the length of the file is known, returns the part of
-    /// the range that was not read.
+    /// If the reader stopped at damage and the length of the file is known, returns the unread part
+    /// of the range.
     fn not_read(&self, end: End) -> Option<SkippedRegion> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
             return None;

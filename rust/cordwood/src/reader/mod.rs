@@ -1,5 +1,5 @@
-//! Readers. A reader repeatedly runs the [`Decoder`](crate::codec::Decoder) on the windows of a
-//! file, which any kind of source can provide.
+//! Readers. A reader runs the [`Decoder`](crate::codec::Decoder) repeatedly on windows of a file,
+//! which can come from any kind of source.
 
 mod cursor;
 mod event;

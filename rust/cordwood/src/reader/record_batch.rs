@@ -1,5 +1,5 @@
-//! Batches of records. A batch stores many records in a few buffers, because creating an object for
-//! each record can take more time than reading the record.
+//! Batches of records. A batch stores many records in a few buffers, because creating an object per
+//! record can take longer than reading the record.
 
 use std::collections::TryReserveError;
 
@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::fragment::RUN_MAX;
 
-/// Consecutive records, stored in the layout of Arrow's `LargeBinary`: one buffer contains the
-/// bytes of all records, and another buffer contains their offsets.
+/// Consecutive records in the layout of Arrow's `LargeBinary`: one buffer with the bytes of all
+/// records, and another with their offsets.
 ///
 /// Use [`Reader::record_batch`] to fill a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and the end offset of each record that is separated from the next record by a
-    /// block trailer or a skipped region.
+    /// The index and end offset of each record with a block trailer or a skipped region between it
+    /// and the next record.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -56,8 +56,8 @@ impl RecordBatch {
         &self.data
     }
 
-    /// Returns the position in [`data`](Self::data) at which each record starts, followed by the
-    /// end of the last record. There is one more entry than there are records.
+    /// Returns where each record starts in [`data`](Self::data), followed by the end of the last
+    /// record. There is one more entry than there are records.
     pub fn offsets(&self) -> &[i64] {
         &self.offsets
     }
@@ -68,7 +68,7 @@ impl RecordBatch {
     }
 
     /// Returns the file offset after the record with the given index, counted from 0. The next
-    /// record starts at this offset, unless a block trailer or a skipped region comes first.
+    /// record starts here, unless a block trailer or a skipped region comes first.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
         if next == self.len() {
@@ -105,7 +105,7 @@ impl RecordBatch {
     }
 
     /// Returns the file offset after the last record, or 0 if the batch is empty. To resume after
-    /// the batch, pass this offset to `Reader::seek`.
+    /// the batch, pass it to `Reader::seek`.
     pub fn end_offset(&self) -> u64 {
         self.end_offset
     }
@@ -133,14 +133,14 @@ impl RecordBatch {
     }
 
     /// Checks whether the batch is full. A batch is full once it contains `target_len` bytes of
-    /// data. A batch of at least 65,536 records is also full once the offsets of its records and of
+    /// data. With at least 65,536 records, it is also full once the offsets of the records and of
     /// their data take `target_len` bytes of memory.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
         self.data.len() >= target_len || self.len() >= count_max(target_len)
     }
 
-    /// Removes all records, but keeps the allocated memory for later records.
+    /// Removes all records, but keeps the allocated memory for later ones.
     pub fn clear(&mut self) {
         self.data.clear();
         self.offsets.truncate(1);
@@ -180,13 +180,13 @@ impl RecordBatch {
         self.salvaged.iter_mut().for_each(|index| *index -= count);
     }
 
-    /// Returns the number of bytes of memory reserved for data and offsets.
+    /// Returns how many bytes of memory are reserved for data and offsets.
     pub fn capacity(&self) -> usize {
         self.data.capacity() + size_of::<u64>() * (self.offsets.capacity() + self.record_offsets.capacity())
     }
 
-    /// Releases unused memory. Even a batch of a single record has room for a whole block, so call
-    /// this function if you keep thousands of batches from short logs.
+    /// Releases unused memory. Even a one-record batch has room for a whole block, so call this if
+    /// you keep thousands of batches from short logs.
     ///
     /// ```
     /// use cordwood_log::read::RecordBatch;
@@ -203,11 +203,11 @@ impl RecordBatch {
         self.record_offsets.shrink_to_fit();
     }
 
-    /// Adds a record that spans `offset` to `end_offset` in a file.
+    /// Adds a record spanning `offset` to `end_offset` in a file.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is not enough memory. If this fails, the record is not added.
+    /// Returns an error, and does not add the record, if there is not enough memory.
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
         self.reserve(1, record.len())?;
         self.keep_end(offset);
@@ -216,8 +216,8 @@ impl RecordBatch {
     }
 
     /// Adds the remaining records of a container until the batch [is full](Self::is_full) for
-    /// `target_len`. Returns the number of records added, which is at least one. If there is not
-    /// enough memory, fails without adding a record.
+    /// `target_len`. Returns how many were added, at least one. If there is not enough memory,
+    /// fails without adding a record.
     pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
         let room = target_len.saturating_sub(self.data.len());
         let (&start, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));
@@ -241,8 +241,8 @@ impl RecordBatch {
         Ok(count)
     }
 
-    /// Stores where the last record ends, unless the next record starts at the same offset.
-    /// `offset` is the start of the next record. The caller must have reserved room for this entry.
+    /// Stores where the last record ends, unless the next one starts right there. `offset` is the
+    /// start of the next record. The caller must have reserved room for this entry.
     #[inline]
     pub(super) fn keep_end(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1)
@@ -252,15 +252,15 @@ impl RecordBatch {
         }
     }
 
-    /// Adds a record. The caller must have reserved room for the record.
+    /// Adds a record, for which the caller must have reserved room.
     #[inline]
     pub(super) fn add(&mut self, record: &[u8], offset: u64, end_offset: u64) {
         append(&mut self.data, record);
         self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Adds the offsets and the length of a record, but not its bytes. The caller must have
-    /// reserved room for this entry.
+    /// Adds the offsets and length of a record, but not its bytes. The caller must have reserved
+    /// room for this entry.
     #[inline]
     pub(super) fn add_place(&mut self, len: u64, span: RecordSpan) {
         let data_len = self.offsets[self.len()] as usize + len as usize;
@@ -268,7 +268,7 @@ impl RecordBatch {
     }
 
     /// Completes a record whose bytes have been appended. `data_len` is the length of the batch's
-    /// data, including these bytes.
+    /// data, these bytes included.
     #[inline]
     pub(super) fn end_record(&mut self, data_len: usize, offset: u64, end_offset: u64, is_salvaged: bool) {
         if is_salvaged {
@@ -282,8 +282,8 @@ impl RecordBatch {
 
     /// Reserves memory for a batch that has no records yet and will contain `target_len` bytes.
     /// `log_len` is the length of the rest of the log. Without this call, the batch would grow step
-    /// by step, and would copy its records at each step. If there is not enough memory to reserve,
-    /// the batch grows step by step.
+    /// by step, copying its records each time. It still does if there is not enough memory to
+    /// reserve.
     pub(super) fn start(&mut self, target_len: usize, log_len: u64) {
         let len = log_len.min(target_len.min(START_LEN_MAX) as u64) as usize;
         let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
@@ -292,8 +292,8 @@ impl RecordBatch {
         let _ = self.record_offsets.try_reserve_exact(count);
     }
 
-    /// Makes room for `count` more records of `len` bytes in total. There may be a gap between the
-    /// last record of the batch and the first new record.
+    /// Makes room for `count` more records, `len` bytes in total. There may be a gap between the
+    /// batch's last record and the first new one.
     pub(super) fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;
@@ -303,13 +303,12 @@ impl RecordBatch {
     }
 }
 
-/// The limit on the number of records in a batch is never lower than this, however small
-/// `target_len` is. Each record takes 16 bytes of memory in addition to its data.
+/// The limit on a batch's record count is never lower than this, however small `target_len` is.
+/// Each record takes 16 bytes of memory in addition to its data.
 const COUNT_MAX: usize = 1 << 16;
 
-/// An empty batch reserves memory for at most this many bytes of data, plus one block. The file may
-/// be much longer than the part that is read, so an empty batch reserves no more than a typical
-/// batch needs.
+/// An empty batch reserves memory for at most this many bytes of data, plus one block. The part to
+/// read may be much shorter than the file, so this is no more than a typical batch needs.
 const START_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {
@@ -317,9 +316,9 @@ fn count_max(target_len: usize) -> usize {
 }
 
 impl<S: Source> Reader<S> {
-    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends. The last
-    /// record may make the batch exceed `target_len`. Returns whether any records were added.
-    /// Regions between the records are skipped.
+    /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends, skipping
+    /// regions between them. The last record may take the batch past `target_len`. Returns whether
+    /// any records were added.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -337,8 +336,8 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// Returns the same errors as [`next_event`](Reader::next_event). The records before the error
-    /// have already been added to `batch`. If there is not enough memory for a record, a later call
-    /// starts with that record.
+    /// are already in `batch`. If there is not enough memory for a record, a later call starts with
+    /// that record.
     pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
         let len_before = batch.len();
         loop {

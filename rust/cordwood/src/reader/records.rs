@@ -8,11 +8,11 @@ use super::event::show;
 use super::{FileReader, Reader, Record, Source, StreamSource};
 use crate::error::{Error, ErrorKind};
 
-/// A record that owns its bytes. [`Reader::records`] returns an iterator over such records.
+/// A record that owns its bytes, as returned by the iterator from [`Reader::records`].
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnedRecord {
-    /// File offset of the first fragment's header.
+    /// File offset of the first fragment header.
     pub offset: u64,
     /// File offset after the last fragment's payload.
     pub end_offset: u64,
@@ -23,7 +23,7 @@ pub struct OwnedRecord {
     pub is_salvaged: bool,
 }
 
-/// Formats the record in the same way as [`Record`].
+/// Formats the record like [`Record`].
 impl fmt::Debug for OwnedRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let record = Record {
@@ -88,8 +88,7 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
         return None;
     }
     let next = reader.next_record();
-    // After damage, there may be more records. After any other error, the reader might return the
-    // same error forever.
+    // After damage, there may be more records. Any other error might be returned forever.
     *has_failed = matches!(&next, Err(error) if !matches!(error.kind, ErrorKind::Corruption { .. }));
     next.map(|record| record.map(OwnedRecord::from)).transpose()
 }
@@ -131,12 +130,11 @@ impl<'a, S: Source> IntoIterator for &'a mut Reader<S> {
 }
 
 impl<S: Source> Reader<S> {
-    /// Returns an iterator over the remaining records, each of which owns its bytes. Regions
-    /// between records are skipped. To read records without copying them, use
-    /// [`next_record`](Reader::next_record).
+    /// Returns an iterator over the remaining records, each owning its bytes. Skips regions between
+    /// records. To read records without copying them, use [`next_record`](Reader::next_record).
     ///
     /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail), the iterator returns damage as an
-    /// error, and then continues after the damage. After any other error, the iterator ends.
+    /// error, then continues after it. After any other error, the iterator ends.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

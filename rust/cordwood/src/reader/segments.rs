@@ -1,4 +1,4 @@
-//! The files of a segmented log, which a source reads one at a time.
+//! The files of a segmented log, read by a source one at a time.
 
 use std::fmt;
 use std::io;
@@ -10,18 +10,18 @@ use super::source::Place;
 use crate::error::{Error, ErrorKind};
 use crate::segments::{Segment, list_again, list_log, name_of};
 
-/// The files of a segmented log, and the index of the open file. The directory is listed when the
+/// The files of a segmented log, and the index of the open one. The directory is listed when the
 /// log is opened, and again at each seek to the end of the log or beyond. `R` is the type that
 /// reads the open file.
 pub(super) struct Segments<R> {
     directory: PathBuf,
-    /// The files in order of their offsets. The list is never empty.
+    /// The files, in order of offset. Never empty.
     segments: Vec<Segment>,
     /// The index of the open file.
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
-    /// The list of files and the index as they were before the last [`open_at`](Self::open_at), so
-    /// that the call can be undone. The list is stored only if the directory was listed again.
+    /// The list of files and the index before the last [`open_at`](Self::open_at), so that it can
+    /// be undone. The list is stored only if the directory was listed again.
     before: Option<(Option<Vec<Segment>>, usize)>,
 }
 
@@ -50,7 +50,7 @@ impl Segments<FileReader> {
 }
 
 impl<R> Segments<R> {
-    /// Returns the same files, with `wrap` applied to each file when the file is opened.
+    /// Returns the same files, with `wrap` applied to each file when it is opened.
     pub(super) fn map<T>(self, wrap: Arc<impl Fn(R) -> T + Send + Sync + 'static>) -> Segments<T>
     where
         R: 'static,
@@ -65,7 +65,7 @@ impl<R> Segments<R> {
         }
     }
 
-    /// Returns where the open file is in the log.
+    /// Returns the open file's place in the log.
     pub(super) fn place(&self) -> Place {
         let open = self.segments[self.current];
         let next = self.segments.get(self.current + 1).map(|next| next.offset);
@@ -77,20 +77,19 @@ impl<R> Segments<R> {
         }
     }
 
-    /// Returns the log offset after the last byte of the last file.
+    /// Returns the log offset after the last file's last byte.
     pub(super) fn log_end(&self) -> u64 {
         self.segments.last().map_or(0, |last| last.end_offset())
     }
 
-    /// Opens the file that contains the log offset `offset`. Returns `None` if that file is already
-    /// open.
+    /// Opens the file containing the log offset `offset`. Returns `None` if it is already open.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Pruned`] if `offset` is before the first offset of the log.
     pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
         if offset >= self.log_end() {
-            // The offset may be in a file that was started after the directory was listed.
+            // The offset may be in a file started after the directory was listed.
             let fresh = list_again(&self.directory)?;
             self.before = Some((Some(std::mem::replace(&mut self.segments, fresh)), self.current));
             let opened = match (self.count_until(offset), self.segments.first()) {
@@ -124,7 +123,7 @@ impl<R> Segments<R> {
         self.segments.partition_point(|segment| segment.offset <= offset)
     }
 
-    /// Opens the next file. Returns `None` if the open file is the last one.
+    /// Opens the next file. Returns `None` if the open file is the last.
     pub(super) fn open_next(&mut self) -> Result<Option<(R, FileReader)>, Error> {
         if self.current + 1 == self.segments.len() {
             return Ok(None);

@@ -9,50 +9,50 @@ use crate::decode::Window;
 use crate::error::{Cut, Error};
 use crate::format::BLOCK_LEN;
 
-/// The number of bytes to request per read. The bytes that are read, and the results created from
-/// them, should fit in the processor's cache. On Sapphire Rapids, reading record batches takes 1.05
-/// to 1.15 times as long with windows of 1 MiB, and no other measurement changes.
+/// The number of bytes to request per read. The bytes read, and the results created from them,
+/// should fit in the processor's cache. On Sapphire Rapids, windows of 1 MiB make reading record
+/// batches take 1.05 to 1.15 times as long, and change no other measurement.
 const WINDOW_LEN: usize = 1 << 18;
 
-/// In the buffer, the address of each byte is congruent to its file offset modulo this page size.
+/// Each byte's address in the buffer is congruent to its file offset modulo this page size.
 ///
 /// The kernel copies from its pages with `rep movsb`. If the destination is 1 to 31 bytes further
 /// into its page than the source, processors mistake the copy for an overlapping one and copy byte
-/// by byte. On Zen 3, copying byte by byte is five times slower. Large allocations start 16 bytes
-/// into a page, so nearly every read would be this slow if the buffer were not aligned.
+/// by byte, which is five times slower on Zen 3. Large allocations start 16 bytes into a page, so
+/// without alignment nearly every read would be this slow.
 const PAGE_LEN: usize = 4096;
 
 /// Provides windows of a file.
 pub trait Source {
-    /// Returns the bytes that are in memory now.
+    /// Returns the bytes now in memory.
     fn window(&self) -> Window<'_>;
 
     /// Reads more bytes. The new window contains the bytes from the file offset `from` on, and
-    /// either extends further than the old window or is the last window of the file.
+    /// either extends further than the old one or is the last window of the file.
     ///
-    /// The reader's range ends at the file offset `range_end`, which is `u64::MAX` if the range has
-    /// no end. Bytes after the range are only needed if the last record of the range extends past
+    /// The reader's range ends at the file offset `range_end`, or is unlimited if this is
+    /// `u64::MAX`. Bytes after the range are only needed if its last record extends past
     /// `range_end`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the read fails. After an error, the window still contains its old bytes
-    /// from `from` on, and a later call retries the read.
+    /// Returns an error if the read fails. The window then still contains its old bytes from `from`
+    /// on, and a later call tries again.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
-    /// Returns the length of the file in bytes, if it is known.
+    /// Returns the length of the file in bytes, if known.
     fn file_len(&self) -> Option<u64>;
 
-    /// Returns the path of the file, if it is known. Errors include this path. If no log number is
-    /// given, the number is taken from the file name at the end of this path.
+    /// Returns the path of the file, if known. Errors include this path. If no log number is given,
+    /// it is taken from the file name at the end of the path.
     fn path(&self) -> Option<&Path> {
         None
     }
 
-    /// Reads bytes into `buffer`, starting at the file offset `offset`, and returns the number of
-    /// bytes read. Fewer bytes than `buffer` can hold are read only at the end of the file. If the
-    /// source supports only sequential reads, no bytes are read. The window is not changed. A
-    /// reader uses this function to inspect the rest of a long file that does not start like a log.
+    /// Reads bytes into `buffer`, starting at the file offset `offset`, and returns how many were
+    /// read. This is less than `buffer` can hold only at the end of the file, and zero if the
+    /// source supports only sequential reads. The window does not change. A reader uses this to
+    /// inspect the rest of a long file that does not start like a log.
     ///
     /// # Errors
     ///
@@ -70,32 +70,31 @@ pub trait Source {
     }
 }
 
-/// The files of a log, which a source reads one at a time.
+/// The files of a log, read by a source one at a time.
 pub trait Files {
-    /// Returns where the open file is in the log, if the log has several files.
+    /// Returns the open file's place in the log, if the log has several files.
     fn place(&self) -> Option<Place>;
 
-    /// Opens the next file of the log, if there is one. On error, the source stays at the end of
-    /// the current file.
+    /// Opens the next file of the log, if any. On error, the source stays at the end of the current
+    /// file.
     fn open_next(&mut self) -> Result<(), Error>;
 
-    /// Opens the file that contains `offset`, and returns whether a different file was open before.
+    /// Opens the file containing `offset`, and returns whether a different file was open before.
     fn open_at(&mut self, offset: u64) -> Result<bool, Error>;
 
     /// Must be called after [`open_at`](Self::open_at) has opened a different file. If `is_kept` is
-    /// true, closes the previous file. If `is_kept` is false, goes back to the previous file and
-    /// its window.
+    /// true, closes the previous file. Otherwise, goes back to the previous file and its window.
     fn settle(&mut self, is_kept: bool);
 }
 
-/// Where a file is in a segmented log. All fields except `has_grown` are log offsets.
+/// A file's place in a segmented log. All fields except `has_grown` are log offsets.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// The offset of the first byte of the file.
+    /// The offset of the file's first byte.
     pub(super) origin: u64,
-    /// The offset at which the next file starts, or `None` if this is the last file.
+    /// The offset where the next file starts, or `None` for the last file.
     pub(super) next: Option<u64>,
-    /// The offset after the last byte in the file that belongs to the log.
+    /// The offset after the file's last byte that belongs to the log.
     pub(super) end: u64,
     /// Whether the file has bytes after the start of the next file, which do not belong to the log.
     pub(super) has_grown: bool,
@@ -103,11 +102,11 @@ pub struct Place {
 
 /// A source that can seek, which [`Reader::seek`](super::Reader::seek) requires.
 pub trait SeekSource: Source {
-    /// Seeks to the file offset `offset`, where the next read starts.
+    /// Seeks to the file offset `offset`, where the next read will start.
     ///
     /// # Errors
     ///
-    /// Returns the error from the seek. If the seek fails, the source stays at its old offset.
+    /// Returns the error from the seek. The source then stays at its old offset.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
 }
 
@@ -166,14 +165,13 @@ pub struct StreamSource<R> {
     /// The file offset at which the reader's range ends.
     range_end: u64,
     path: Option<PathBuf>,
-    /// The files of the log, if it is segmented. In a segmented log, all offsets are log offsets.
+    /// The files of the log, if it is segmented. All offsets are then log offsets.
     segments: Option<Segments<R>>,
-    /// The file that was open before the last [`Files::open_at`], until [`Files::settle`] is
-    /// called.
+    /// The file open before the last [`Files::open_at`], until [`Files::settle`] is called.
     before: Option<Box<Opened<R>>>,
 }
 
-/// An open file of a log, and the bytes of the file that are in memory.
+/// An open file of a log, and the bytes of it in memory.
 #[derive(Debug)]
 struct Opened<R> {
     read: R,
@@ -185,12 +183,12 @@ struct Opened<R> {
 /// The bytes of a file that are in memory.
 #[derive(Debug, Default)]
 struct Buffer {
-    /// The buffer is empty before the first read. After the first read, its length is constant, so
-    /// that the buffer is zeroed only once.
+    /// Empty before the first read. After that, the length is constant, so the buffer is zeroed
+    /// only once.
     buffer: Vec<u8>,
-    /// The index in `buffer` of the first byte that was read from the file.
+    /// The index in `buffer` of the first byte read from the file.
     start: usize,
-    /// The number of bytes in `buffer` that were read from the file.
+    /// The number of bytes in `buffer` read from the file.
     filled: usize,
     /// The file offset of the byte at `start`.
     offset: u64,
@@ -216,8 +214,7 @@ impl Buffer {
         (self.offset, self.filled, self.is_last) = (offset, 0, false);
     }
 
-    /// Discards the first `len` bytes, and moves the remaining bytes to the front to make room for
-    /// more.
+    /// Discards the first `len` bytes, and moves the rest to the front to make room for more.
     fn forget(&mut self, len: usize) -> io::Result<()> {
         if self.buffer.is_empty() {
             let len = WINDOW_LEN + 2 * PAGE_LEN;
@@ -256,8 +253,8 @@ impl StreamSource<FileReader> {
         Ok(source.with_path(Some(path.to_owned())))
     }
 
-    /// Creates a source that reads an open file, starting at `offset`. If the file ends before
-    /// `offset`, the source starts at the end of the file.
+    /// Creates a source that reads an open file from `offset` on. If the file ends before `offset`,
+    /// the source starts at the end of the file.
     ///
     /// # Errors
     ///
@@ -274,7 +271,7 @@ impl StreamSource<FileReader> {
 }
 
 impl<R: Read> StreamSource<R> {
-    /// Creates a source that reads from `read`, which must be at the file offset `offset`.
+    /// Creates a source that reads from `read`, which must be at file offset `offset`.
     pub fn new(read: R, offset: u64) -> Self {
         StreamSource {
             open: Opened {
@@ -296,9 +293,9 @@ impl<R: Read> StreamSource<R> {
         StreamSource { path, ..self }
     }
 
-    /// Sets the length of the whole file in bytes. If the length is known, and
+    /// Sets the length of the whole file in bytes. If it is known and
     /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) ends reading early, the reader reports the
-    /// part of the file that was not read.
+    /// unread part of the file.
     #[must_use]
     pub fn with_len(self, file_len: u64) -> Self {
         StreamSource {
@@ -312,8 +309,8 @@ impl<R: Read> StreamSource<R> {
         &self.open.read
     }
 
-    /// Returns the underlying reader, which is positioned after all buffered bytes, even those that
-    /// have not been returned as records yet.
+    /// Returns the underlying reader, positioned after all buffered bytes, even those not returned
+    /// as records yet.
     pub fn into_inner(self) -> R {
         self.open.read
     }
@@ -323,7 +320,7 @@ impl<R: Read> StreamSource<R> {
         self.segments.is_some()
     }
 
-    /// Wraps the underlying reader in another reader, which must return the same bytes.
+    /// Wraps the underlying reader in another one, which must return the same bytes.
     ///
     /// ```
     /// use std::io::BufReader;
@@ -364,10 +361,9 @@ impl<R: Read> StreamSource<R> {
         self.place().map_or(0, |place| place.origin)
     }
 
-    /// Returns the number of bytes to request in the next read. Within the range, this is the
-    /// length of the rest of the range. The last record may extend far past the end of the range,
-    /// so reading continues past the end: first one block, and then each time as many bytes as have
-    /// already been read past the end.
+    /// Returns how many bytes to request in the next read. Within the range, this is the rest of
+    /// the range. The last record may extend far past the end of the range, so reading continues
+    /// there: first one block, then each time as many bytes as have already been read past the end.
     fn len_to_read(&self) -> usize {
         let offset = self.open.bytes.end();
         let len = match self.range_end.checked_sub(offset) {
@@ -377,8 +373,8 @@ impl<R: Read> StreamSource<R> {
         usize::try_from(len).unwrap_or(usize::MAX)
     }
 
-    /// Fails if the file has become shorter since it was opened. Without this check, the records
-    /// that were cut off would be silently lost.
+    /// Fails if the file has become shorter since it was opened. Otherwise, the records cut off
+    /// would be silently lost.
     fn check_end(&self) -> io::Result<()> {
         let end = self.open.bytes.end();
         match self.place().map_or(self.file_len, |place| Some(place.end)) {
@@ -389,12 +385,11 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Reads once into the free space of the buffer. A read that is interrupted by a signal is
-    /// retried.
+    /// Reads once into the free space of the buffer, retrying if a signal interrupts the read.
     fn read_on(&mut self) -> io::Result<()> {
         let filled = self.open.bytes.filled;
         if filled == WINDOW_LEN {
-            // A read into an empty slice returns no bytes, which would look like the end of the
+            // Reading into an empty slice returns no bytes, which would look like the end of the
             // file.
             return Ok(());
         }
@@ -407,8 +402,8 @@ impl<R: Read> StreamSource<R> {
             let Opened { read, bytes, .. } = &mut self.open;
             match read.read(&mut bytes.buffer[bytes.start..][filled..][..len]) {
                 Ok(len) => {
-                    // A faulty `Read` may claim to have read more bytes than fit in the slice,
-                    // which must not cause a panic later.
+                    // A faulty `Read` may claim to have read more bytes than fit in the slice. This
+                    // must not cause a panic later.
                     bytes.filled = WINDOW_LEN.min(filled + len);
                     if len == 0 {
                         self.check_end()?;
@@ -425,7 +420,7 @@ impl<R: Read> StreamSource<R> {
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
     /// Discards the buffered bytes and seeks. The window will start one byte before `offset`. If
-    /// that byte does not exist, the file must end before `offset`.
+    /// there is no such byte, the file must end before `offset`.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         let origin = self.origin();
         let before = offset.saturating_sub(1).saturating_sub(origin);
@@ -543,8 +538,8 @@ mod tests {
     use crate::read::Found;
     use crate::{Dialect, End, ReadOptions, Reader};
 
-    /// Without this check, reading a file that is longer than a window would never end, and a
-    /// shorter file would end cleanly without any events.
+    /// Without this check, reading a file longer than a window would never end, and a shorter file
+    /// would end cleanly without any events.
     #[test]
     fn a_source_that_starts_after_the_requested_offset_is_rejected() {
         for count in [1, 100_000] {
@@ -570,9 +565,9 @@ mod tests {
         }
     }
 
-    /// A finding stays available until it is taken, and no more bytes are read in the meantime.
-    /// Every kind of finding is tested: a record of a run, a single record, a record in pieces, and
-    /// the end.
+    /// A finding stays available until taken, and no more bytes are read in the meantime. Every
+    /// kind of finding is tested: a record of a run, a single record, a record in pieces, and the
+    /// end.
     #[test]
     fn a_finding_is_kept_until_the_caller_retrieves_it() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
@@ -688,8 +683,8 @@ mod tests {
                 };
                 let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
                 assert_eq!(operation(&mut reader).unwrap_err().to_string(), "once");
-                // The record's bytes that were already read are lost, because a reader never seeks
-                // back by itself.
+                // The bytes of the record read so far are lost, because a reader never seeks back
+                // by itself.
                 for _ in 0..2 {
                     let error = reader.next_record().unwrap_err();
                     assert!(
@@ -703,8 +698,8 @@ mod tests {
         }
     }
 
-    /// Page boundaries in memory match page boundaries in the file, no matter where reads end and
-    /// how many bytes are kept.
+    /// Page boundaries in memory match those in the file, no matter where reads end and how many
+    /// bytes are kept.
     #[test]
     fn the_window_has_the_page_alignment_of_the_file() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();

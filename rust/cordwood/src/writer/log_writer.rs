@@ -1,4 +1,4 @@
-//! Writes the output of an encoder to any sink.
+//! Writes an encoder's output to any sink.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -19,13 +19,12 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 ///
 /// Records are buffered and written about 256 KiB at a time. [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
-/// `finish` or `into_inner` to learn whether everything was written.** If you only drop the writer,
-/// it tries to write the buffer, but cannot report a failure. Dropping does not write after a
-/// failure. In a forked child, dropping does not write either, because the parent writes the same
-/// buffer. Dropping never writes a trailer.
+/// `finish` or `into_inner` to learn whether everything was written.** Dropping the writer also
+/// tries to write the buffer, but cannot report a failure. It does not write after a failure, nor
+/// in a forked child, because the parent writes the same buffer. Dropping never writes a trailer.
 ///
-/// After a failed write, it is unknown how much of the buffer was written, so every later call also
-/// fails.
+/// After a failed write, it is unknown how much of the buffer was written, so every later call
+/// fails too.
 ///
 /// In the dialect [`PACKED`](crate::Dialect::PACKED), short records are gathered in containers.
 /// `flush`, and the methods that call it, close the open container.
@@ -41,7 +40,7 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Sink> {
-    /// Once the sink has been returned, this is `None`, and `drop` has no bytes to write.
+    /// `None` once the sink has been returned, so `drop` has no bytes to write.
     sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
@@ -59,7 +58,7 @@ impl<W: Sink> Writer<W> {
         Writer::with_encoder(sink, Encoder::new(0), RECORD_LEN_MAX)
     }
 
-    /// Returns a writer with options, to append to an existing log or to use another dialect.
+    /// Returns a writer with options, for appending to an existing log or using another dialect.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};
@@ -98,21 +97,21 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Returns the format that the log is written in.
+    /// Returns the format the log is written in.
     pub fn format(&self) -> LogFormat {
         self.encoder.format()
     }
 
-    /// Returns the length of the file in bytes, including records that have not been written yet.
-    /// The length of an open container is not known yet. While a container is open, this is the
-    /// lowest offset that the next record can have.
+    /// Returns the length of the file in bytes, including records not written yet. The length of an
+    /// open container is not known yet, so while a container is open, this is the lowest offset
+    /// that the next record can have.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
 
-    /// Appends a record and returns its offset in the file. For most records, this is the offset of
-    /// the first header. For a record in a container, the result is the offset of the container
-    /// plus the record's index in the container. The record may be empty.
+    /// Appends a record, which may be empty, and returns its offset in the file. For most records,
+    /// this is the offset of the first header. For a record in a container, it is the container's
+    /// offset plus the record's index in the container.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, Writer, WriterOptions};
@@ -142,8 +141,7 @@ impl<W: Sink> Writer<W> {
 
     /// Like [`append`](Self::append), but for a packed log. Most records are only added to the open
     /// container.
-    // This function is separate and not inlined, so that neither function has to save the registers
-    // that the other needs.
+    // Separate and not inlined, so that neither function has to save the registers the other needs.
     #[inline(never)]
     fn append_packed(&mut self, record: &[u8]) -> Result<u64, Error> {
         if self.failure.is_none()
@@ -176,8 +174,8 @@ impl<W: Sink> Writer<W> {
         Ok(offset)
     }
 
-    /// Like [`append`](Self::append), but for a record of [`BUFFER_LEN`] bytes or more. The record
-    /// is written in pieces, so that only one piece is copied at a time.
+    /// Like [`append`](Self::append), but for a record of [`BUFFER_LEN`] bytes or more. It is
+    /// written in pieces, so only one piece is copied at a time.
     #[cold]
     fn append_long(&mut self, record: &[u8]) -> Result<u64, Error> {
         let reserved = self
@@ -212,8 +210,8 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`append`](Self::append). If a record is too long, or if there is
-    /// no memory for it, the records before it are still appended.
+    /// Returns the same errors as [`append`](Self::append). If a record is too long, or there is no
+    /// memory for it, the records before it are still appended.
     pub fn extend<R: AsRef<[u8]>>(&mut self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         self.check()?;
         let mut records = records.into_iter();
@@ -238,8 +236,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Writes out all records so far and flushes the sink. This does not sync, so the data may
-    /// still be lost if the machine crashes.
+    /// Writes out all records so far and flushes the sink. Does not sync, so a crash of the machine
+    /// may still lose the data.
     ///
     /// ```
     /// # use cordwood_log::Writer;
@@ -276,8 +274,8 @@ impl<W: Sink> Writer<W> {
 
     /// Writes out all records so far, then calls `sync` on the sink to put them on the disk.
     ///
-    /// A failed sync cannot be retried. The system may have dropped the bytes that it could not
-    /// write, and it reports the failure only once. Every later call therefore also fails.
+    /// A failed sync cannot be retried, because the system may have dropped the bytes it could not
+    /// write, and reports the failure only once. Every later call therefore also fails.
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
@@ -289,7 +287,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the error that the sink or `sync` returned.
+    /// Returns [`ErrorKind::Write`] with the error from the sink or `sync`.
     pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> Result<(), Error> {
         self.flush()?;
         self.unless_it_fails("sync", |writer| sync(writer.get_mut()))?;
@@ -308,15 +306,14 @@ impl<W: Sink> Writer<W> {
         self.sink.as_mut().expect(HAS_SINK)
     }
 
-    /// Returns whether a write or a sync has failed. After a failure, every further call also
-    /// fails.
+    /// Returns whether a write or a sync has failed, in which case every further call fails too.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Writes the trailer, if the dialect has one, flushes the sink, and returns the sink. The
-    /// writer is consumed, because no record may be appended after the trailer. If you will append
-    /// to the file later, use [`into_inner`](Self::into_inner), which writes no trailer.
+    /// Writes the trailer, if the dialect has one, flushes the sink, and returns it. The writer is
+    /// consumed, because no record may be appended after the trailer. To append to the file later,
+    /// use [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};
@@ -328,14 +325,14 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the sink's error. If this call fails, the sink is lost.
+    /// Returns [`ErrorKind::Write`] with the sink's error. The sink is then lost.
     pub fn finish(mut self) -> Result<W, Error> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
         self.into_inner()
     }
 
-    /// Flushes and returns the sink, but unlike [`finish`](Self::finish), writes no trailer.
+    /// Flushes and returns the sink but, unlike [`finish`](Self::finish), writes no trailer.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -348,7 +345,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the sink's error. If this call fails, the sink is lost.
+    /// Returns [`ErrorKind::Write`] with the sink's error. The sink is then lost.
     pub fn into_inner(mut self) -> Result<W, Error> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))
@@ -376,8 +373,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Returns the error for a call after a failure. This error does not contain the text of the
-    /// sink's error, because that error was already returned and cannot be copied.
+    /// Returns the error for a call after a failure. It does not contain the text of the sink's
+    /// error, which was already returned and cannot be copied.
     #[cold]
     fn refusal(&self, failure: Failure) -> Error {
         let source = match failure.errno {
@@ -387,7 +384,7 @@ impl<W: Sink> Writer<W> {
         self.failed(source, Some(failure.what))
     }
 
-    /// Returns the error for a failure that the writer has already noted.
+    /// Returns the error for a failure the writer has already noted.
     #[cold]
     fn failed(&self, source: io::Error, earlier: Option<&'static str>) -> Error {
         let failure = WriteFailure {
@@ -439,7 +436,7 @@ struct Failure {
     errno: Option<i32>,
 }
 
-/// Tries to write the bytes that have not been flushed, as `BufWriter` does.
+/// Tries to write the unflushed bytes, as `BufWriter` does.
 impl<W: Sink> Drop for Writer<W> {
     fn drop(&mut self) {
         let is_here = Process::current().number() == self.owner;

@@ -24,6 +24,6 @@ pub use sink::Sink;
 #[cfg(feature = "test-storage")]
 pub use storage::Storage;
 
-/// The number of bytes to buffer before a write. The buffer is small enough to stay in the
+/// The number of bytes to buffer before a write, small enough for the buffer to stay in the
 /// processor's cache together with the records.
 const BUFFER_LEN: usize = 1 << 18;

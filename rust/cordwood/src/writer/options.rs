@@ -1,4 +1,4 @@
-//! Options for a writer to any sink.
+//! Options for writing to any sink.
 
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::{Compression, Dialect, LogFormat};
@@ -6,8 +6,8 @@ use crate::options::{log_options, options};
 
 options! {
     /// Options for a [`Writer`](crate::Writer). For a file on disk, use
-    /// [`LogFileOptions`](crate::LogFileOptions), in which options with the same names have the
-    /// same meaning.
+    /// [`LogFileOptions`](crate::LogFileOptions), where options with the same names have the same
+    /// meaning.
     ///
     /// ```
     /// use cordwood_log::{Dialect, WriterOptions};
@@ -15,12 +15,12 @@ options! {
     /// ```
     pub struct WriterOptions {
         /// The length in bytes of the file to append to. The sink must write at the end of that
-        /// file. The last record of the file must be complete, because readers lose all records
-        /// between a torn record and the next block. Default: 0, a new file.
+        /// file. Its last record must be complete, because readers lose all records between a torn
+        /// record and the next block. Default: 0, a new file.
         pub file_len: u64 = 0, set with_file_len;
         /// The dialect to write, as for
-        /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Default: `None`, which
-        /// means [`Dialect::LEVELDB`].
+        /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Default: `None`, meaning
+        /// [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, which is written into each fragment. See
         /// [`LogFormat::log_number`]. Default: `None`.
@@ -28,10 +28,10 @@ options! {
         /// The compression of each record or, in the dialect [`PACKED`](Dialect::PACKED), of each
         /// container. Default: `None`, no compression.
         pub compression: Option<Compression> = None, into with_compression;
-        /// The maximum length of a record in bytes. A longer record is refused with
+        /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
         /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A record of more than 1 GiB can be read only
-        /// if the reader's option of the same name allows such a length.
+        /// if the reader's option of the same name allows it.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }

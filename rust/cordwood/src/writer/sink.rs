@@ -5,15 +5,15 @@ use std::io::{self, Write};
 /// The destination of a [`Writer`](super::Writer). A sink is any [`Write`], or a type that keeps
 /// the buffers it is given and supplies others in exchange.
 pub trait Sink {
-    /// Writes all of `buffer`, and leaves a vector in its place so that the writer can reuse the
-    /// memory. This may be the same vector or a different one, and its contents do not matter.
+    /// Writes all of `buffer`, and leaves a vector in its place whose memory the writer can reuse.
+    /// This may be the same vector or another one, with any contents.
     ///
     /// # Errors
     ///
     /// Returns the sink's error. After an error, it is unknown how many bytes were written.
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Writes out the bytes that the sink itself has buffered.
+    /// Writes out the bytes the sink itself has buffered.
     ///
     /// # Errors
     ///

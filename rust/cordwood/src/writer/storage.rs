@@ -1,5 +1,5 @@
-//! The file operations that a [`LogFile`](super::LogFile) uses. The operations are methods of a
-//! trait, so that tests can record them and make them fail.
+//! A [`LogFile`](super::LogFile)'s file operations. They are methods of a trait, so that tests can
+//! record them and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -36,7 +36,7 @@ pub trait Storage: Debug + Send + Sync {
     /// Waits until the file's name is on the disk.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// Returns the key under which a failed sync of this file is remembered, or `None` if the file
+    /// Returns the key under which to remember a failed sync of this file, or `None` if the file
     /// has no identity.
     fn identity(&self) -> Option<FileId> {
         None
@@ -48,8 +48,8 @@ pub trait Storage: Debug + Send + Sync {
     }
 }
 
-/// A file of the operating system. The file stays locked until the process that opened it drops
-/// this handle.
+/// A file of the operating system. It stays locked until the process that opened it drops this
+/// handle.
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
@@ -58,8 +58,8 @@ pub(super) struct DiskFile {
     identity: Option<FileId>,
     /// The process that holds the lock.
     owner: u64,
-    /// The directory of the file. The directory is opened together with the file, because the path
-    /// may be relative and the working directory may change.
+    /// The directory of the file. It is opened together with the file, because the path may be
+    /// relative and the working directory may change.
     pub(in crate::writer) directory: io::Result<File>,
 }
 
@@ -103,10 +103,9 @@ impl DiskFile {
         })
     }
 
-    /// Checks whether the path still names this file. Another writer may have renamed the file
-    /// before it was locked, and created a new file. If the path no longer names this file, records
-    /// appended here would be in the older of the two files, although they are newer than the
-    /// records in the other file.
+    /// Checks whether the path still names this file. Another writer may have renamed it before it
+    /// was locked, and created a new file. Records appended here would then be in the older of the
+    /// two files, although they are newer than those in the other one.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -121,18 +120,18 @@ impl DiskFile {
 }
 
 impl Drop for DiskFile {
-    /// Releases the lock. Closing the file is not enough: a forked child also has the file open,
-    /// and shares the lock. The child must not release the lock, because the process that opened
-    /// the file is still writing.
+    /// Releases the lock. Closing the file is not enough: a forked child also has the file open and
+    /// shares the lock. The child must not release it, because the process that opened the file is
+    /// still writing.
     fn drop(&mut self) {
         if self.is_regular && Process::current().number() == self.owner {
-            // If unlocking fails, closing the file releases the lock.
+            // If this fails, closing the file releases the lock.
             let _ = self.file.unlock();
         }
     }
 }
 
-/// Checks whether the result of an attempt to lock a file allows writing to it.
+/// Checks whether the result of trying to lock a file allows writing to it.
 fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
     match locked {
         Ok(()) => Ok(()),
@@ -143,8 +142,8 @@ fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
     }
 }
 
-/// Opens the directory that contains the name of the file. If the path is a symbolic link, this is
-/// the directory of the link's target.
+/// Opens the directory containing the file's name. If the path is a symbolic link, this is the
+/// directory of its target.
 pub(super) fn open_directory_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
         // On systems other than Unix, a directory cannot be opened, and `sync_directory` has no
@@ -161,8 +160,8 @@ pub(super) fn sync_directory(directory: &io::Result<File>) -> io::Result<()> {
     tests::note_sync(directory);
     match directory {
         Ok(directory) => match directory.sync_all() {
-            // A file system that cannot sync a directory returns this error. PostgreSQL also
-            // ignores this error (`fsync_fname_ext`).
+            // File systems that cannot sync a directory return this error. PostgreSQL also ignores
+            // it (`fsync_fname_ext`).
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
         },
@@ -192,8 +191,8 @@ impl Storage for DiskFile {
         self.file.set_len(len)
     }
 
-    /// Calls `fdatasync`, which also syncs the length of the file. On macOS, this uses
-    /// `F_FULLFSYNC`, because otherwise the data may remain in the disk's cache.
+    /// Calls `fdatasync`, which also syncs the file's length. On macOS, this uses `F_FULLFSYNC`,
+    /// because otherwise the data may remain in the disk's cache.
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -207,8 +206,8 @@ impl Storage for DiskFile {
     }
 }
 
-/// Writes all of `bytes` at `offset`. All bytes are written in one write, unless the system accepts
-/// only some of them or a signal interrupts the write.
+/// Writes all of `bytes` at `offset`, in one write unless the system accepts only some of them or a
+/// signal interrupts it.
 pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -234,7 +233,7 @@ pub(super) fn copy_of(error: &io::Error) -> io::Error {
 pub(super) struct StorageReader<'a> {
     pub(super) storage: &'a dyn Storage,
     pub(super) offset: u64,
-    /// A function that is called before each read. If this function fails, so does the read.
+    /// Called before each read. If it fails, so does the read.
     pub(super) interrupted: &'a dyn Fn() -> io::Result<()>,
 }
 
@@ -270,8 +269,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// The directories that this thread has synced. A file system gives no way to see which
-        /// directories were synced.
+        /// The directories this thread has synced, which a file system gives no way to see.
         static SYNCED: RefCell<Vec<FileId>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -280,7 +278,7 @@ mod tests {
         SYNCED.with_borrow_mut(|synced| synced.extend(identity));
     }
 
-    /// Returns the directories that this thread has synced since the last call, in order.
+    /// Returns the directories this thread has synced since the last call, in order.
     pub(in crate::writer) fn take_synced() -> Vec<FileId> {
         SYNCED.take()
     }
@@ -290,7 +288,7 @@ mod tests {
         let error = sync_directory(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         sync_directory(&File::open("/proc")).expect("a file system that cannot sync a directory");
-        // With `O_PATH`, only the path of the directory is opened, so every other call rejects the
+        // `O_PATH` opens only the path of the directory, so every other call rejects the
         // descriptor.
         let path_only = OpenOptions::new().read(true).custom_flags(0x20_0000).open("/");
         sync_directory(&path_only).expect_err("a directory that is not open for this");

@@ -1,5 +1,5 @@
 //! Runs three chains of CRC instructions for long data. Each instruction waits for the previous one
-//! in its chain. The processor can run instructions of other chains in the meantime.
+//! in its chain, but the processor can run instructions of other chains in the meantime.
 
 use crate::checksum::polynomial::shifts;
 
@@ -10,17 +10,18 @@ const WORDS_MAX: usize = 256;
 static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 
 /// Advances `state` over `data`, except for the last few bytes. Returns the new state and the
-/// remaining bytes, which are fewer than `min_len`.
+/// remaining bytes, fewer than `min_len` of them.
 ///
-/// The data is split into three parts, and each part is processed by its own chain. The states of
-/// the first two parts are then advanced over the bytes that follow them.
+/// The data is split into three parts, each processed by its own chain. The states of the first two
+/// parts are then advanced over the bytes that follow them.
 ///
 /// `crc` advances a state over a word. The old and new states are 64-bit numbers whose upper 32
-/// bits are zero. On x86-64, an extra instruction to clear the upper bits would lengthen a chain by
-/// a third. `sum_of_products` returns `a * x + b * y` for `[a, b]` and `[x, y]`, not yet reduced.
+/// bits are zero, because on x86-64 an extra instruction to clear those bits would lengthen a chain
+/// by a third. `sum_of_products` returns `a * x + b * y` for `[a, b]` and `[x, y]`, not yet
+/// reduced.
 ///
-/// Create both closures in a function with `#[target_feature]`, so that the closures may use its
-/// instructions. `three_chains` is inlined into that function, and the closures are inlined into
+/// Create both closures in a function with `#[target_feature]`, so that they may use its
+/// instructions. `three_chains` is inlined into that function, and the closures into
 /// `three_chains`.
 #[inline(always)]
 pub(super) fn three_chains(
@@ -47,8 +48,8 @@ pub(super) fn three_chains(
             b = crc(b, u64::from_le_bytes(*of_second));
             c = crc(c, u64::from_le_bytes(*of_third));
         }
-        // Each product has fewer than 64 bits. The instruction advances the sum of the products
-        // over another 32 bits, which reduces the sum to a state.
+        // Each product has fewer than 64 bits. The instruction advances their sum over another 32
+        // bits, which reduces it to a state.
         state = (crc(0, sum_of_products([a, b], [SHIFTS[2 * words], SHIFTS[words]])) ^ c) as u32;
         data = rest;
     }

@@ -1,21 +1,20 @@
-//! Kernels that need instructions that some machines lack. `unsafe` is allowed here and in the
-//! other places that `docs/design.md` lists.
+//! Kernels that need instructions some machines lack. `unsafe` is allowed here and in the other
+//! places listed in `docs/design.md`.
 //!
-//! Each kernel consists of safe `#[target_feature]` functions. The AVX-512 kernel is entered
-//! through `unsafe` functions without `#[target_feature]`, because a function with this attribute
-//! cannot be `#[inline(always)]`. Two operations are unsafe. The first is calling a kernel on a
-//! machine that lacks the features. So each kernel is a type whose values can be created only on a
-//! machine that has the features. The second is loading and storing bytes through pointers, which
-//! the AVX-512 kernel does.
+//! Each kernel is made of safe `#[target_feature]` functions, except that the AVX-512 kernel is
+//! entered through `unsafe` functions without `#[target_feature]`, because that attribute can't be
+//! combined with `#[inline(always)]`. Two operations are unsafe. The first is calling a kernel on a
+//! machine that lacks the features, so each kernel is a type whose values can be created only on a
+//! machine that has them. The second is loading and storing bytes through pointers, as the AVX-512
+//! kernel does.
 
-/// Declares the kernels of an architecture, with the best one first. For each kernel, declares a
-/// type whose values prove that the machine has the kernel's instructions. Also declares `Kernels`,
-/// an enum of these kernels.
+/// Declares the kernels of an architecture, best first. For each kernel, declares a type whose
+/// values prove that the machine has the kernel's instructions. Also declares `Kernels`, an enum of
+/// these kernels.
 ///
-/// To declare a kernel, give its name for reports, its features, and its function. If the kernel
-/// also has a function that copies while it computes, add that function. The list of features must
-/// contain every feature that the kernel uses, and every feature that the compiler derives from
-/// those.
+/// To declare a kernel, give its name for reports, its features, its function and, if there is one,
+/// the function that copies while it computes. The features must include every feature that the
+/// kernel uses, and every feature that the compiler derives from those.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (
@@ -29,11 +28,11 @@ macro_rules! kernels {
         }
 
         impl Kernels {
-            /// The names of all kernels, including those that this machine cannot run.
+            /// The names of all kernels, including those this machine can't run.
             #[cfg(test)]
             pub(in crate::checksum) const NAMES: &[&str] = &[$($name),+];
 
-            /// Returns the kernels that this machine can run, with the best one first.
+            /// Returns the kernels this machine can run, best first.
             pub(in crate::checksum) fn all() -> impl Iterator<Item = Kernels> {
                 [$($kernel::new().map(Kernels::$kernel)),+].into_iter().flatten()
             }
@@ -100,8 +99,7 @@ pub(super) use aarch64::Kernels;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::Kernels;
 
-/// This architecture has no kernels. There are no kernels for big-endian AArch64, because nobody
-/// could test them.
+/// This architecture has no kernels. Big-endian AArch64 has none because nobody could test them.
 #[cfg(not(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64")))]
 #[derive(Clone, Copy)]
 pub(super) enum Kernels {}

@@ -1,7 +1,7 @@
 //! Keeps track of which file of a segmented log is being followed, and which file comes next.
 //!
-//! The writer starts a file only once the previous file is complete, so a file that has a successor
-//! no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
+//! The writer starts a file only once the previous one is complete, so a file with a successor no
+//! longer changes. The rules are in `docs/format/following.md`, "A segmented log".
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ pub(super) struct Directory {
     opened: OpenedDirectory,
     /// The log offset of the first byte of the followed file.
     pub(super) origin: u64,
-    /// The file after the followed file, once there is one.
+    /// The file after the followed one, once it exists.
     pub(super) next: Option<Next>,
-    /// Whether the followed file is read as a file that will no longer change.
+    /// Whether the followed file is read as one that will no longer change.
     pub(super) is_final: bool,
     pub(super) joint: Joint,
     /// How many times the follower has looked for the next file without success since it last
@@ -35,9 +35,8 @@ pub(super) struct Directory {
 #[derive(Debug)]
 struct OpenedDirectory {
     identity: FileId,
-    /// Keeping the directory open prevents another directory from getting the same identity.
-    /// Windows does not allow an open directory to be removed, so on Windows the directory is not
-    /// kept open.
+    /// Keeping the directory open prevents another one from getting the same identity. Windows does
+    /// not allow an open directory to be removed, so it is not kept open there.
     #[cfg(unix)]
     _open: std::fs::File,
 }
@@ -63,19 +62,19 @@ impl OpenedDirectory {
 /// because listing is expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
-/// The file after the followed file.
+/// The next file to follow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Next {
     /// The log offset of the file's first byte.
     pub(super) origin: u64,
-    /// Whether the followed file has been removed, in which case other files before the next file
-    /// may also have been removed.
+    /// Whether the followed file has been removed, in which case other files before the next one
+    /// may be gone too.
     pub(super) is_after_pruning: bool,
 }
 
 impl Directory {
-    /// Opens the file that contains the log offset `start`. If `start` is 0, opens the first file
-    /// of the log.
+    /// Opens the file containing the log offset `start`, or the first file of the log if `start` is
+    /// 0.
     pub(super) fn open(path: &Path, absolute: &Path, start: u64) -> Result<Self, Error> {
         let opened = OpenedDirectory::open(path).map_err(|source| Error::io(source, Some(path)))?;
         let segments = list_log(path)?;
@@ -102,16 +101,16 @@ impl Directory {
         self.absolute.join(name_of(self.origin))
     }
 
-    /// Moves to the file that starts at the given log offset.
+    /// Moves to the file starting at the given log offset.
     pub(super) fn go_to(&mut self, origin: u64) {
         self.origin = origin;
         (self.next, self.is_final, self.look_count) = (None, false, 0);
         self.joint = Joint::default();
     }
 
-    /// Checks whether the name of the followed file or of its directory now belongs to another file
-    /// or directory. If so, the names no longer identify the followed log. Returns `None` if the
-    /// file does not exist because it was pruned. `of_file` is the identity of the followed file.
+    /// Checks whether another file or directory now has the name of the followed file or of its
+    /// directory. If so, the names no longer identify the followed log. Returns `None` if the file
+    /// was pruned and no longer exists. `of_file` is the identity of the followed file.
     pub(super) fn is_replaced(&self, of_file: FileId) -> io::Result<Option<bool>> {
         match FileId::at(&self.file()) {
             Ok(now) => Ok(Some(now != of_file)),
@@ -123,16 +122,15 @@ impl Directory {
         }
     }
 
-    /// Continues in the directory that the path now refers to, which contains the same log.
+    /// Continues in the directory the path now refers to, which contains the same log.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         self.opened = OpenedDirectory::open(&self.absolute)?;
         Ok(())
     }
 
-    /// Looks for the file after the followed file. `end` is where the followed file ended when it
-    /// was last checked. `is_there` is true if the followed file still exists under its name.
-    /// Returns whether a next file exists now. If this returns true, the caller must read the
-    /// followed file's end again.
+    /// Looks for the next file. `end` is where the followed file ended when last checked, and
+    /// `is_there` is true if it still exists under its name. Returns whether there is a next file
+    /// now, in which case the caller must read the followed file's end again.
     pub(super) fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {
@@ -141,8 +139,8 @@ impl Directory {
             });
             return Ok(true);
         }
-        // There are three possible causes: the followed file has grown in the meantime, the next
-        // file is missing, or both files were pruned.
+        // Either the followed file has grown in the meantime, or the next file is missing, or both
+        // files were pruned.
         let is_listed = self.look_count == 0;
         self.look_count = (self.look_count + 1) % LOOKS_PER_LIST;
         if is_there && !is_listed {
@@ -159,13 +157,13 @@ impl Directory {
         Ok(self.next.is_some())
     }
 
-    /// Returns the error for a follower that must continue at `offset`, where no file starts any
-    /// more.
+    /// Returns the error for a follower that must continue at `offset`, where a file no longer
+    /// starts.
     pub(super) fn pruned(&self, offset: u64, first_offset: u64) -> Error {
         pruned(&self.path, offset, first_offset)
     }
 
-    /// Returns the error to report if the next file to follow cannot be opened.
+    /// Returns the error to report if the next file cannot be opened.
     pub(super) fn not_opened(&self, error: io::Error, origin: u64) -> Error {
         if error.kind() == io::ErrorKind::NotFound
             && let Ok(segments) = list_again(&self.absolute)

@@ -29,18 +29,18 @@ enum Reported {
     Other(Poll<'static>),
 }
 
-/// The state that determines the next step of a poll. The same states are listed in
-/// `docs/format/following.md`, "States".
+/// The state that determines the next step of a poll. `docs/format/following.md` lists the same
+/// states under "States".
 #[derive(Debug, Clone, Copy)]
 pub(super) enum State {
-    /// The format of the log is not known yet, and must be detected.
+    /// The format of the log must still be detected.
     Identifying,
     /// The next record or region can be returned.
     Reading,
-    /// The rest of a damaged block has not been written yet. All bytes written to the block so far
-    /// have been reported.
+    /// The rest of a damaged block has not been written yet. Everything written to the block so far
+    /// has been reported.
     DamagedRest(Rest),
-    /// The follower has ended, and keeps returning its final result.
+    /// The follower has ended and keeps returning its final result.
     Ended(Poll<'static>),
 }
 
@@ -48,49 +48,48 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     block_end: u64,
-    /// The event to report once this part has been written. `None` if the part is before the
-    /// follower's start, where no events are reported.
+    /// The event to report once this part has been written, or `None` before the follower's start,
+    /// where no events are reported.
     region: Option<SkippedRegion>,
     /// Whether the format of the log is known.
     is_identified: bool,
 }
 
-/// The last reported event, which determines how the bytes after the event are reread.
+/// The last reported event. It determines how the bytes after it are reread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// No event has been reported yet. MIDDLE and LAST fragments at the start belong to a record
-    /// that starts earlier, and are not reported.
+    /// No event has been reported yet. MIDDLE and LAST fragments at the start belong to an earlier
+    /// record, and are not reported.
     Nothing,
-    /// The start of a record that is too large. The rest of the record is not reported as damage.
+    /// The start of a record that is too large. The rest of it is not reported as damage.
     TooLarge,
     /// Any other event.
     Event,
 }
 
-/// Follows a file to which another process or thread appends.
+/// Follows a file while another process or thread appends to it.
 ///
 /// [`poll`](Self::poll) returns immediately, whereas [`wait`](Self::wait) waits for an event. The
-/// follower never writes to the file. The file is checked at intervals, without notifications from
+/// follower never writes to the file. It checks the file at intervals, without notifications from
 /// the operating system.
 ///
-/// * A record is returned when it is complete. At an incomplete record, the follower waits for the
-///   rest. The follower also waits at zeros, because a writer may have preallocated the space.
+/// * A record is returned once it is complete; until then, the follower waits for the rest. It also
+///   waits at zeros, because a writer may have preallocated the space.
 /// * Damage is reported once a later block starts with a valid fragment, because writes become
-///   visible in order. Damage is also reported if it persists after
+///   visible in order. It is also reported if it persists after
 ///   [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
-/// * [`offset`](Self::offset) only advances past bytes that have been reported. To resume later,
-///   store the offset and pass it as [`start`](FollowOptions::start).
+/// * [`offset`](Self::offset) only advances past reported bytes. To resume later, store the offset
+///   and pass it as [`start`](FollowOptions::start).
 ///
 /// Once the dialect is known, a poll that finds no event costs one `stat` of the path. If an
-/// incomplete record or zeros follow the offset, the poll also reads up to one block. If the file
-/// has further blocks, as a preallocated file does, the poll also reads the headers at the start of
-/// up to 256 of these blocks. Once the path refers to another file, the headers of all remaining
-/// blocks are read, over several polls if necessary, before [`Poll::Rotated`] is returned.
+/// incomplete record or zeros follow the offset, it also reads up to one block. If more blocks
+/// follow, as in a preallocated file, it also reads the headers at the start of up to 256 of them.
+/// Once the path refers to another file, the headers of all remaining blocks are read, over several
+/// polls if necessary, before [`Poll::Rotated`] is returned.
 ///
 /// The follower keeps an incomplete record in memory, except for its last block, up to
 /// [`record_len_max`](FollowOptions::record_len_max) bytes. Once the record is complete, its bytes
-/// are read a second time. Apart from one block per poll, no byte of a record is read more than
-/// twice.
+/// are read again. Apart from one block per poll, no byte of a record is read more than twice.
 ///
 /// ```
 /// use cordwood_log::{Follower, Writer};
@@ -114,27 +113,27 @@ pub struct Follower {
     pub(super) options: FollowOptions,
     pub(super) file: LiveFile,
     pub(super) state: State,
-    /// The format of the log, or the format to try first if the format is not known yet.
+    /// The format of the log, or the first one to try if the format is not known yet.
     pub(super) format: LogFormat,
     pub(super) decoder: Decoder,
     /// The file offset after the last reported event.
     pub(super) position: u64,
     pub(super) last: Last,
     pub(super) unreported: Unreported,
-    /// A record that has been found but not taken.
+    /// A record that was found but not taken.
     found: Option<RecordSpan>,
-    /// Whether the format of the log has been detected from the contents of one of its files.
+    /// Whether the format of the log was detected from the contents of one of its files.
     pub(super) is_known_log: bool,
     /// The checksum of the last bytes of the previous file.
     before: Option<Mark>,
-    /// The checksum of the bytes before the follower's position, as of the last wait. A writer
-    /// never changes these bytes.
+    /// The checksum of the bytes before the follower's position, as of the last wait. Writers never
+    /// change these bytes.
     last_wait: Option<Mark>,
 }
 
 impl Follower {
     /// Opens a file, or the directory of a segmented log, to follow with the default options. The
-    /// file must exist, but may be empty. The directory must contain at least one segment.
+    /// file must exist but may be empty; the directory must contain at least one segment.
     ///
     /// # Errors
     ///
@@ -143,11 +142,11 @@ impl Follower {
         Follower::open_with(path, FollowOptions::default())
     }
 
-    /// Opens a file to follow, with `options`. The file must exist, but may be empty.
+    /// Opens a file to follow, with `options`. The file must exist but may be empty.
     ///
     /// To follow a log in [`segments`](crate::segments), pass its directory, which must contain at
-    /// least one segment. The follower then reads all files of the log, and all offsets are log
-    /// offsets. For a segmented log, [`Poll::Rotated`] is never returned.
+    /// least one segment. The follower then reads every file of the log, and all offsets are log
+    /// offsets. [`Poll::Rotated`] is never returned for a segmented log.
     ///
     /// ```
     /// use cordwood_log::{FollowOptions, Follower, LogFileOptions, SegmentedLog};
@@ -171,8 +170,8 @@ impl Follower {
     ///
     /// * [`ErrorKind::Pruned`] if the start is before the first offset of a segmented log.
     /// * [`ErrorKind::NotASegment`] if the directory of a segmented log also contains other files.
-    /// * [`ErrorKind::Changed`] if `options` has a position that belongs to another log.
-    /// * [`ErrorKind::Io`] with the path, and the error from the operating system. The kind is
+    /// * [`ErrorKind::Changed`] if the position in `options` belongs to another log.
+    /// * [`ErrorKind::Io`] with the path and the operating system's error. The kind is
     ///   [`io::ErrorKind::IsADirectory`] for a directory that is not a log, and
     ///   [`io::ErrorKind::InvalidInput`] for a pipe or a device.
     /// * [`ErrorKind::Unsupported`] if `options` names a dialect that cannot have the given number
@@ -197,7 +196,7 @@ impl Follower {
         };
         Ok(Follower {
             decoder: options.decoder(format, file.origin()),
-            // If the start is 0, start at the first offset of the log.
+            // A start of 0 means the first offset of the log.
             position: options.start.max(file.origin()),
             before: options
                 .position
@@ -215,22 +214,21 @@ impl Follower {
         })
     }
 
-    /// Returns the format of the log. The format consists of the dialect and, if they are known,
-    /// the log number and the compression. The dialect is [`Dialect::LEVELDB`] until another
-    /// dialect is detected.
+    /// Returns the format of the log: the dialect and, if known, the log number and the
+    /// compression. The dialect is [`Dialect::LEVELDB`] until another one is detected.
     pub fn format(&self) -> LogFormat {
         self.decoder.format()
     }
 
-    /// Returns the file offset after the last reported event. To resume at this offset, pass it to
-    /// another follower as [`start`](FollowOptions::start). The other follower returns the same
-    /// records as this one. After damage, however, only this follower reports the remaining
-    /// fragments of the damaged record, as [`Reason::MissingStart`].
+    /// Returns the file offset after the last reported event. To resume there, pass it to another
+    /// follower as [`start`](FollowOptions::start). That follower returns the same records as this
+    /// one. After damage, however, only this follower reports the remaining fragments of the
+    /// damaged record, as [`Reason::MissingStart`].
     pub fn offset(&self) -> u64 {
         self.found.map_or(self.position, |span| span.offset)
     }
 
-    /// Returns the position after the last reported event. To resume at this position later, use
+    /// Returns the position after the last reported event. To resume there later, use
     /// [`FollowOptions::with_position`]. This call reads at most two blocks.
     ///
     /// # Errors
@@ -255,16 +253,16 @@ impl Follower {
         })
     }
 
-    /// Whether the last poll held back the report of a rotation, because the replaced file has not
-    /// been fully probed yet. In this state, [`delay`](Self::delay) returns zero.
+    /// Whether the last poll held back the report of a rotation because the replaced file has not
+    /// been fully probed yet. If so, [`delay`](Self::delay) returns zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
 
-    /// Returns how long to wait before the next [`poll`](Self::poll). The delay is
-    /// [`poll_interval`](FollowOptions::poll_interval), or less while bytes that look damaged are
-    /// being reread. While the rest of a replaced file is being probed, the delay is zero. Use this
-    /// function if you poll in your own loop. [`wait`](Self::wait) already includes this delay.
+    /// Returns how long to wait before the next [`poll`](Self::poll), for programs that poll in
+    /// their own loop. This is [`poll_interval`](FollowOptions::poll_interval), or less while bytes
+    /// that look damaged are being reread, or zero while the rest of a replaced file is being
+    /// probed. [`wait`](Self::wait) already includes this delay.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.unreported.retrying {
@@ -274,7 +272,7 @@ impl Follower {
         }
     }
 
-    /// Returns the next event if it is already in the file. Does not wait.
+    /// Returns the next event if it is already in the file. Never waits.
     ///
     /// # Errors
     ///
@@ -283,14 +281,14 @@ impl Follower {
     ///   bytes. A later call returns the same error.
     /// * [`ErrorKind::Corruption`] under [`OnCorruption::Fail`], instead of a [`Poll::Skipped`] for
     ///   damage. A later call continues after the damage. If the rest of the damaged block is
-    ///   written later, that rest is returned as a [`Poll::Skipped`], not as a second error.
+    ///   written later, it is returned as a [`Poll::Skipped`], not as a second error.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
     ///   [`Reader::next_event`](crate::Reader::next_event).
     /// * [`ErrorKind::Pruned`] if files of a segmented log were removed before they were read. A
     ///   later call returns the same error.
-    /// * [`ErrorKind::Changed`] if the path now refers to another log, because the directory of a
-    ///   segmented log was replaced or a file was rewritten from its start. A later call returns
-    ///   the same error.
+    /// * [`ErrorKind::Changed`] if the path now refers to another log, because a segmented log's
+    ///   directory was replaced or a file was rewritten from its start. A later call returns the
+    ///   same error.
     #[inline]
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         if let Some(span) = self.next_found() {
@@ -302,9 +300,9 @@ impl Follower {
         Ok(self.answer(reported))
     }
 
-    /// Like [`poll`](Self::poll), but does not take a record. Further calls return the same record
-    /// until [`advance`](Self::advance) takes it. Use this function if using the record may fail,
-    /// for example because memory runs out.
+    /// Like [`poll`](Self::poll), but does not take a record: further calls return the same record
+    /// until [`advance`](Self::advance) takes it. Useful if processing the record can fail, for
+    /// example because memory runs out.
     ///
     /// ```
     /// use cordwood_log::{Follower, follow::Poll};
@@ -341,8 +339,8 @@ impl Follower {
     }
 
     /// Whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record without
-    /// reading the file, because the record was found together with the previous record or has not
-    /// been taken.
+    /// reading the file, because the record was found along with the previous one or has not been
+    /// taken yet.
     #[inline]
     pub fn has_found(&self) -> bool {
         self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())
@@ -364,8 +362,8 @@ impl Follower {
         matches!(self.state, State::Reading)
     }
 
-    /// Waits for the next event and returns it. Waits while [`poll`](Self::poll) returns
-    /// [`Poll::NotYet`], and returns [`Poll::NotYet`] once `timeout` has elapsed. If `timeout` is
+    /// Waits for the next event and returns it. Waits as long as [`poll`](Self::poll) returns
+    /// [`Poll::NotYet`], which is also the result once `timeout` has elapsed. If `timeout` is
     /// `None`, waits indefinitely.
     ///
     /// # Errors
@@ -420,8 +418,7 @@ impl Follower {
             {
                 Err(Error::new(ErrorKind::Corruption { region }, Some(&self.file.path)))
             }
-            // An error from the operating system, such as a failed read, does not contain the path
-            // yet.
+            // Errors from the operating system, such as a failed read, do not contain the path yet.
             Err(mut error) => {
                 error.path.get_or_insert_with(|| self.file.path.as_path().into());
                 Err(error)
@@ -449,8 +446,8 @@ impl Follower {
         }
     }
 
-    /// Returns the decoder's next finding, or `None` if the follower's state or the format of the
-    /// log has changed.
+    /// Returns the decoder's next finding, or `None` if the follower's state or the log's format
+    /// has changed.
     fn next_event(&mut self) -> Result<Option<Reported>, Error> {
         let mut seen: Option<Seen> = None;
         let mut is_mixed = false;
@@ -464,8 +461,8 @@ impl Follower {
                 let offset = self.decoder.offset();
                 let Some(seen) = seen.as_mut().filter(|seen| seen.at == offset) else {
                     // Fragments from an earlier call may not belong to the same record as the bytes
-                    // read now, because a writer that failed in the middle of a record may have
-                    // truncated the file and written another record.
+                    // read now: a writer that failed in the middle of a record may have truncated
+                    // the file and written a different record.
                     is_mixed |= seen.is_none() && self.decoder.has_parts();
                     let status = self.file.status()?;
                     if status.is_replaced {
@@ -480,7 +477,7 @@ impl Follower {
                         };
                     }
                     if status.file_len < offset {
-                        // The truncation removed only unreported bytes.
+                        // Only unreported bytes were truncated.
                         self.forget();
                         (seen, is_mixed) = (None, false);
                         continue;
@@ -496,7 +493,7 @@ impl Follower {
                     });
                     continue;
                 };
-                // All bytes from this offset on have been read since this call started.
+                // Everything from this offset on has been read since this call started.
                 match self.judge(*seen)? {
                     Answer::Wait(_) if let Some(next) = seen.status.next => return self.leave_file(next),
                     Answer::Wait(reason) => return self.waits(reason, seen.status),
@@ -525,20 +522,19 @@ impl Follower {
                     }
                 }
                 _ if is_mixed => {
-                    // Read the whole record again, from its start.
+                    // Reread the whole record from its start.
                     self.restart();
                     is_mixed = false;
                 }
                 _ if matches!(self.state, State::Identifying) && self.position > self.file.origin() => {
-                    // The log starts with damage, which has been reported or is before the
-                    // follower's start. How the bytes after the damage are read depends on the
-                    // format of the log.
+                    // The log starts with damage that has been reported or is before the follower's
+                    // start. How to read the bytes after it depends on the format of the log.
                     self.restart();
                     let status = self.file.status()?;
                     return self.waits(WaitReason::Damaged, status);
                 }
-                // These bytes were reported as damage at the start of the log, before its format
-                // was known.
+                // These bytes were reported as damage at the start of the log, when its format was
+                // still unknown.
                 Step::Record(span) if span.offset < self.position => {}
                 Step::Skipped(region) if region.end <= self.position => {
                     if let Some(rest) = rest {
@@ -558,8 +554,8 @@ impl Follower {
                     if region.start >= self.position {
                         return Ok(Some(Reported::Skipped(self.skip(region))));
                     }
-                    // The start of the region has been reported, possibly as an error. The rest
-                    // must not be reported as a second error.
+                    // The start of the region has been reported, possibly as an error, so the rest
+                    // must not be a second error.
                     let region = self.skip(part(region, self.position, region.end));
                     return Ok(Some(Reported::Other(Poll::Skipped(region))));
                 }
@@ -567,13 +563,13 @@ impl Follower {
         }
     }
 
-    /// Reads the rest of a segment that will no longer change, and then opens the `next` segment.
+    /// Reads the rest of a segment that will no longer change, then opens the `next` segment.
     /// Called where the follower would have to wait if the segment could still grow. Returns `None`
     /// if there is no event to report.
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Error> {
         if !self.file.is_final() && self.position != next.origin {
-            // The last bytes of the file are not a record, so read them as a reader would.
+            // The file does not end with a record, so read its last bytes as a reader would.
             if matches!(self.state, State::Identifying) {
                 self.identify(true)?;
                 self.state = State::Reading;
@@ -598,8 +594,8 @@ impl Follower {
             }
         }
         if self.file.is_replaced()? {
-            // The name of the followed file now belongs to another file, so the next file cannot be
-            // found from this name.
+            // Another file now has the name of the followed file, so this name does not lead to the
+            // next file.
             self.reopen()?;
             return Ok(None);
         }
@@ -614,8 +610,8 @@ impl Follower {
         Ok(None)
     }
 
-    /// Checks whether `region` is at the end of a file that will no longer change. If so, the
-    /// region is reported as part of the break before the next file.
+    /// Checks whether `region` is at the end of a file that will no longer change, and must
+    /// therefore be reported as part of the break before the next file.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let end = self.file.window().end_offset();
         let Some(directory) = self.file.directory.as_mut().filter(|directory| directory.is_final) else {
@@ -628,17 +624,16 @@ impl Follower {
         Error::io(source, Some(&self.file.path))
     }
 
-    /// Makes the decoder skip the bytes at the start of the window, where it waits. The skipped
-    /// bytes are the rest of the block, or a fragment of unknown type. Also returns the part of the
-    /// block that has not been written yet.
+    /// Makes the decoder skip the bytes at the start of the window, where it waits: the rest of the
+    /// block, or a fragment of unknown type. Also returns the part of the block that has not been
+    /// written yet.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
-        // The block may be incomplete. The rest of the block is skipped no matter what is written
-        // there, because a reader of the whole file skips it too. However, the rest can only be
-        // reported once it has been written. Until the rest has been written, zeros take its place.
-        // These zeros do not affect the preceding bytes.
+        // The block may be incomplete. Its rest is skipped regardless of its contents, as a reader
+        // of the whole file would do, but can only be reported once it has been written. Until
+        // then, zeros take its place; they do not affect the preceding bytes.
         let grid = self.decoder.grid();
-        // A file header before the first block is treated as a part of that block.
+        // A file header before the first block is treated as part of that block.
         let left = if at == grid.origin {
             grid.first_block_len()
         } else {
@@ -650,8 +645,8 @@ impl Follower {
         self.decoder.set_growth(Growth::WaitAtFaults);
 
         // A skipped event before the follower's start is not reported. In the window, zeros replace
-        // the bytes that have not been written yet. The next finding may extend into these zeros,
-        // so it is read again from the file.
+        // the bytes not written yet. The next finding may extend into these zeros, so it is read
+        // again from the file.
         let after = match step {
             Step::Record(span) => Some((self.decoder.start_of_record(span), span.offset)),
             Step::Skipped(region) => {
@@ -660,8 +655,8 @@ impl Follower {
             Step::NeedMore | Step::End(_) => None,
         };
         if let Some((start, offset)) = after {
-            // Do not seek to the start of the block, where the decoder would stop at the same
-            // damage again.
+            // Do not seek to the start of the block: the decoder would stop at the same damage
+            // again.
             self.decoder.seek_from(start, offset);
             return (Step::NeedMore, None);
         }
@@ -708,8 +703,8 @@ impl Follower {
             return Ok(None);
         };
         let region = part(region, region.start, end);
-        // The start of the damage has been reported, possibly as an error. The rest must not be
-        // reported as a second error.
+        // The start of the damage has been reported, possibly as an error, so the rest must not be
+        // a second error.
         let region = self.skip(region);
         Ok(Some(Reported::Other(Poll::Skipped(region))))
     }
@@ -740,9 +735,9 @@ impl Follower {
         self.unreported.retrying = None;
     }
 
-    /// Returns the result of a poll that has no event to report. If the path refers to another
-    /// file, first determines the format of the log from the existing bytes, as a reader of the
-    /// whole file would. Returns `None` if this call has determined the format.
+    /// Returns the result of a poll with no event to report. If the path refers to another file,
+    /// first determines the format of the log from the existing bytes, as a reader of the whole
+    /// file would. Returns `None` if this call has determined the format.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Error> {
         if status.is_rotated && reason != WaitReason::Suspect && self.identify_again(true)? {
             return Ok(None);
@@ -750,9 +745,8 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and the directory that now have the names of the followed file and
-    /// directory. Returns an error unless the file and the directory belong to the same log, for
-    /// example because they are copies.
+    /// Continues in the file and directory that now have the followed file's and directory's names.
+    /// Returns an error unless they belong to the same log, for example because they are copies.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;
@@ -820,7 +814,7 @@ impl Follower {
         self.file.forget();
     }
 
-    /// Moves the decoder back, and discards everything known about the unreported bytes.
+    /// Moves the decoder back and forgets everything known about the unreported bytes.
     fn forget(&mut self) {
         self.restart();
         self.unreported = Unreported::default();
@@ -855,7 +849,7 @@ mod tests {
     fn a_log_may_be_written_after_its_start_was_read_to_detect_the_dialect() {
         let mut encoder = Encoder::with_format(0, Dialect::PACKED).expect("a packed log");
         let mut log = Vec::new();
-        // The second block proves that nothing more will be written to the first block.
+        // The second block proves that the first one is final.
         let data = [b'x'; 40_000];
         encoder.encode(&data, &mut log);
         encoder.finish(&mut log);

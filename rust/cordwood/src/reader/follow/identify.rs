@@ -1,5 +1,5 @@
-//! Detects the dialect, number and compression of a log from the start of a file that is still
-//! being written.
+//! Detects the dialect, number and compression of a log from the start of a file still being
+//! written.
 
 use super::Follower;
 use super::follower::{Last, State};
@@ -12,20 +12,19 @@ use crate::error::{Error, ErrorKind, unsupported};
 use crate::trace::trace;
 
 impl Follower {
-    /// Determines the format of the log, if the contents are sufficient. If the start of the log is
-    /// undamaged, the format is determined from these bytes. If the start is damaged, the follower
-    /// waits until all bytes that determine the format have been written, and then determines the
-    /// format as a reader of the whole file would. If `is_last` is true, the follower does not
-    /// wait, and uses the existing bytes.
+    /// Determines the format of the log, if its contents suffice. If the start of the log is
+    /// undamaged, it determines the format. If the start is damaged, the follower waits until all
+    /// bytes that determine the format have been written, and then determines the format as a
+    /// reader of the whole file would. If `is_last` is true, the follower does not wait, and uses
+    /// the existing bytes.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log. A file
-    /// without such a signature may be a log whose first record is not complete yet. Returns
-    /// [`ErrorKind::Unsupported`] if the options give a number or compression that logs in this
-    /// dialect cannot have.
+    /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log; without one,
+    /// it may be a log whose first record is still incomplete. Returns [`ErrorKind::Unsupported`]
+    /// if the options give a number or compression that logs in this dialect cannot have.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<(), Error> {
-        // A nonzero byte proves that all preceding bytes have been written.
+        // A nonzero byte proves that everything before it has been written.
         let is_passed = self.is_head_written()?;
         let origin = self.file.origin();
         let mut head = vec![0; DETECT_LEN];
@@ -59,8 +58,8 @@ impl Follower {
                 self.state = State::Reading;
                 self.is_known_log = true;
             }
-            // Once the format of a segment is known, a later segment that does not look like a log
-            // is treated as damage.
+            // Once the format of one segment is known, a later segment that does not look like a
+            // log is treated as damage.
             PartialDetection::Foreign(foreign) if foreign.has_signature() && !self.is_known_log => {
                 return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
             }
@@ -82,9 +81,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Tries again to determine the format, before the follower reports an event or a rotation. The
-    /// file may have been written after [`identify`](Self::identify) was last called. Returns
-    /// whether the log must be reread, because its format is known now or has changed.
+    /// Tries again to determine the format before the follower reports an event or a rotation,
+    /// because the file may have been written since the last [`identify`](Self::identify). Returns
+    /// whether the log must be reread because its format is now known or has changed.
     pub(super) fn identify_again(&mut self, is_last: bool) -> Result<bool, Error> {
         let before = self.format;
         if matches!(self.state, State::Identifying) {
@@ -97,13 +96,13 @@ impl Follower {
         Ok(false)
     }
 
-    /// Switches to `format`, and rereads the bytes after the last reported event.
+    /// Switches to `format` and rereads everything after the last reported event.
     fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
-        // Dialects are equal if their names are equal, so `is_detected` is compared separately.
+        // Dialects with equal names are equal, so `is_detected` is compared separately.
         if self.format != format || self.format.dialect.is_detected() != format.dialect.is_detected() {
-            // In the new format, damage that has been reported may extend further, so the log is
-            // reread from the start.
+            // In the new format, damage already reported may extend further, so the log is reread
+            // from the start.
             self.last = Last::Nothing;
             self.restart_in(format);
         }
@@ -111,8 +110,8 @@ impl Follower {
     }
 }
 
-/// Returns the dialect in which to follow a log, given the `detected` dialect. The positions of the
-/// blocks in a `wandb_old` log only become apparent in the second block, so a log is followed as
+/// Returns the dialect in which to follow a log, given the `detected` one. Where the blocks of a
+/// `wandb_old` log start only becomes apparent in the second block, so a log is followed as
 /// `wandb_old` only if the options name that dialect.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {

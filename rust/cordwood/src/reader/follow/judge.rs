@@ -1,5 +1,4 @@
-//! Decides how bytes that are not a valid fragment are treated while the file is still being
-//! written.
+//! Decides how to treat bytes that are not a valid fragment while the file is still being written.
 
 use std::io;
 use std::time::Instant;
@@ -19,42 +18,42 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
-/// Facts about the bytes at which the decoder stopped.
+/// Facts about the bytes where the decoder stopped.
 #[derive(Debug, Default)]
 struct Place {
     /// Whether a later block starts with a valid fragment.
     is_passed: bool,
     /// Whether the bytes are a fragment of another log.
     is_stale: bool,
-    /// Whether the bytes may be an incomplete first fragment. True if the dialect of the log is not
-    /// known, and the fragment would extend past the written bytes in some dialect.
+    /// Whether the bytes may be an incomplete first fragment: the dialect of the log is not known,
+    /// and in some dialect the fragment would extend past the written bytes.
     may_be_first: bool,
     /// Whether the bytes follow the start of an incomplete record.
     is_in_record: bool,
-    /// Whether there are no bytes here, or only a block trailer.
+    /// Whether there are no bytes here, or just a block trailer.
     is_edge: bool,
     /// Whether all bytes here are zeros.
     is_zero: bool,
     /// Whether the bytes are an incomplete fragment header, or part of the file header.
     is_part_of_header: bool,
-    /// Whether the bytes are a header with type 0 and length 0.
+    /// Whether the bytes are a header of type 0 and length 0.
     is_hole: bool,
-    /// Whether the bytes start with a header that a writer of the dialect may have written, for a
-    /// fragment that extends past the written bytes.
+    /// Whether the bytes start with a header that a writer of the dialect could have written, for a
+    /// fragment extending past the written bytes.
     is_part_of_fragment: bool,
-    /// Whether the bytes may be the rest of an older log. Only a log with a number can contain the
-    /// rest of an older log. In such a log, only a later fragment of the same log shows that the
-    /// bytes are damage.
+    /// Whether the bytes may be left over from an older log, which only happens in a log with a
+    /// number. In such a log, only a later fragment of the same log shows that the bytes are
+    /// damage.
     may_be_older: bool,
 }
 
-/// A line of the table, which consists of a number, a condition and an answer.
+/// A line of the table: a number, a condition and an answer.
 type Line = (u8, fn(&Place) -> bool, Answer);
 
-/// The table of `docs/format/following.md`, "The answer of a poll". The first line that applies
-/// gives the answer. Line 1 is checked before the facts about the bytes are gathered.
-/// `following.md` describes two exceptions, below its table and under "Dialects". In this table,
-/// each exception comes before the line that it overrides.
+/// The table in `docs/format/following.md`, "The answer of a poll". The first line whose condition
+/// holds gives the answer. Line 1 is checked before the facts about the bytes are gathered.
+/// `following.md` describes two exceptions, below its table and under "Dialects"; here, each
+/// exception comes before the line it overrides.
 const TABLE: [Line; 11] = [
     (2, |place| place.is_passed, Final),
     (3, |place| place.is_stale, Wait(Stale)),
@@ -70,8 +69,7 @@ const TABLE: [Line; 11] = [
 ];
 
 impl Follower {
-    /// Decides how the bytes at the start of the window, which are not a valid fragment, are
-    /// treated.
+    /// Decides how to treat the bytes at the start of the window, which are not a valid fragment.
     pub(super) fn judge(&mut self, seen: Seen) -> io::Result<Answer> {
         if self.unreported.known_bad == Some(seen.at) {
             return Ok(Final);
@@ -161,12 +159,12 @@ impl Follower {
         })
     }
 
-    /// Checks whether any of the blocks from `block_end` on starts with a valid fragment.
+    /// Checks whether any block from `block_end` on starts with a valid fragment.
     fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
         let format = self.decoder.format();
-        // All fragments of a log with a number have the same form, so a fragment of a different
-        // form is left over from an older log.
+        // All fragments of a log with a number have the same form, so a fragment of any other form
+        // is left over from an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
         let is_own = |form| own_form.is_none_or(|own| own == form);
         if self.unreported.passed.is_some_and(|(_, form)| !is_own(form)) {
@@ -178,8 +176,8 @@ impl Follower {
         }
         let (file, passed) = (&self.file, &mut self.unreported.passed);
         let is_passed = self.unreported.probes.any(block_end, status, |start| {
-            // Only the header is read at first. Most of these blocks are zeros or left over from an
-            // older log, and reading a gigabyte of them would fill the page cache.
+            // At first, only the header is read. Most of these blocks are zeros or left over from
+            // an older log, and reading a gigabyte of them would fill the page cache.
             let mut len = file.read_at(start, &mut block[..Form::Synced.header_len()])?;
             let meaning = format.dialect.meaning(block[KIND_AT]);
             let is_fragment = matches!(meaning.role, Role::Fragment(_));
@@ -199,15 +197,15 @@ impl Follower {
         Ok(is_passed)
     }
 
-    /// Checks whether all bytes that determine the format of the log have been written. If data
-    /// follows these bytes, even after a long run of zeros, all of the bytes have been written.
+    /// Checks whether all bytes that determine the log's format have been written. They have if
+    /// data follows them, even after a long run of zeros.
     pub(super) fn is_head_written(&mut self) -> Result<bool, Error> {
         let status = self.file.status()?;
         let file = &self.file;
         let first = file.origin() + DETECT_LEN as u64;
         let is_written = self.unreported.head_probes.any(first, status, |start| {
-            // The positions of the blocks are not known. However, a block starts less than one
-            // header length after `start`, and every header contains a nonzero byte.
+            // The positions of the blocks are unknown. However, a block starts less than one header
+            // length after `start`, and every header contains a nonzero byte.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(start, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
@@ -218,8 +216,8 @@ impl Follower {
     }
 
     /// Checks whether the rotation may be reported, which requires that all blocks of the old file
-    /// have been probed. After this function has returned `true`, the blocks are probed again
-    /// before the rotation is next reported.
+    /// have been probed. Once this has returned `true`, the blocks are probed again before the next
+    /// report.
     pub(super) fn may_report_rotation(&mut self) -> bool {
         if self.unreported.is_probing {
             return false;
@@ -234,9 +232,9 @@ fn is_hole(header: Header) -> bool {
     (header.kind, header.len) == (0, 0)
 }
 
-/// Checks whether a fragment extends past the first `written_len` bytes, which have been written,
-/// in a block with `left` bytes left. In a dialect that may get new types, a fragment of unknown
-/// type may have a header of either form.
+/// Checks whether a fragment extends past the `written_len` bytes written so far, in a block with
+/// `left` bytes left. In a dialect that may get new types, a fragment of unknown type may have a
+/// header of either form.
 fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, left: usize) -> bool {
     let LogFormat { dialect, .. } = format;
     let is_to_come = || {

@@ -1,4 +1,4 @@
-//! A growing file, and the part of the file that has been read.
+//! A growing file and the part of it that has been read.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +12,7 @@ use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
 use crate::segments::name_of;
 
-/// The number of bytes to request per read while the follower is catching up.
+/// The number of bytes to request per read while catching up.
 const WINDOW_LEN: usize = 1 << 20;
 
 /// The minimum length of a read: one block, plus the file header that may precede the first block.
@@ -22,28 +22,27 @@ const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileStatus {
     pub(super) file_len: u64,
-    /// Whether the path refers to another file or to no file. Always false in a segmented log.
+    /// Whether the path refers to another file or to none. Always false in a segmented log.
     pub(super) is_rotated: bool,
-    /// Whether the path of this segment now refers to another segment, possibly in another
-    /// directory. Only the contents of the other segment show whether it is part of the same log.
+    /// Whether this segment's path now refers to another segment, possibly in another directory.
+    /// Only the other segment's contents show whether it belongs to the same log.
     pub(super) is_replaced: bool,
-    /// The file after this file in a segmented log. Once there is a next file, this file no longer
-    /// changes, and `file_len` is final.
+    /// The next file of a segmented log. Once there is one, this file no longer changes, and
+    /// `file_len` is final.
     pub(super) next: Option<Next>,
 }
 
-/// A growing file, and the part of the file that has been read.
+/// A growing file and the part of it that has been read.
 #[derive(Debug)]
 pub(super) struct LiveFile {
     pub(super) path: PathBuf,
-    /// The absolute path, which stays valid if the working directory changes.
+    /// The absolute path, valid even if the working directory changes.
     absolute: PathBuf,
     file: File,
     identity: FileId,
-    /// The segmented log that contains this file, if any. In a segmented log, all offsets are log
-    /// offsets.
+    /// The segmented log containing this file, if any. All offsets are then log offsets.
     pub(super) directory: Option<Directory>,
-    /// The bytes that start at the file offset `offset`. Only the first `len` bytes are from the
+    /// The bytes starting at the file offset `offset`. Only the first `len` of them are from the
     /// file.
     buffer: Vec<u8>,
     offset: u64,
@@ -55,7 +54,7 @@ pub(super) struct LiveFile {
 }
 
 impl LiveFile {
-    /// Opens a file, or the segment that contains the log offset `start`.
+    /// Opens a file, or the segment containing the log offset `start`.
     pub(super) fn open(path: &Path, start: u64) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         // Opening a pipe would block until a writer opens it, so the path is checked first.
@@ -75,7 +74,7 @@ impl LiveFile {
             match open_identified(&directory.file()).map_err(|error| directory.not_opened(error, directory.origin)) {
                 // The segment was pruned after the directory was listed, so list the directory
                 // again. With the new list, `Directory::open` refuses a start in the pruned
-                // segment, and otherwise finds a later segment.
+                // segment, or else finds a later segment.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
@@ -97,8 +96,7 @@ impl LiveFile {
         })
     }
 
-    /// Opens the file of the log that starts at `origin`. The caller discards the bytes that were
-    /// read.
+    /// Opens the log's file that starts at `origin`. The caller discards the bytes that were read.
     pub(super) fn open_next(&mut self, origin: u64) -> Result<(), Error> {
         let Some(directory) = &mut self.directory else {
             return Ok(());
@@ -118,7 +116,7 @@ impl LiveFile {
         Ok(replaced.transpose()?.flatten() == Some(true))
     }
 
-    /// Opens the segment that now has this segment's name. The caller discards the bytes that were
+    /// Opens the segment that now has this one's name. The caller discards the bytes that were
     /// read.
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         let failed = |source| Error::io(source, Some(&self.path));
@@ -132,7 +130,7 @@ impl LiveFile {
     }
 
     /// Returns the path of the file itself, not of its directory. A segment's file name may contain
-    /// the log number. The name of the directory is arbitrary.
+    /// the log number, whereas the directory's name is arbitrary.
     pub(super) fn file_path(&self) -> PathBuf {
         self.directory
             .as_ref()
@@ -144,12 +142,12 @@ impl LiveFile {
         self.directory.as_ref().map_or(0, |directory| directory.origin)
     }
 
-    /// Whether the file is treated as one that will no longer change.
+    /// Whether the file is treated as final.
     pub(super) fn is_final(&self) -> bool {
         self.directory.as_ref().is_some_and(|directory| directory.is_final)
     }
 
-    /// From now on, treats the file as one that will no longer change.
+    /// From now on, treats the file as final.
     pub(super) fn set_final(&mut self) {
         if let Some(directory) = &mut self.directory {
             directory.is_final = true;
@@ -183,7 +181,7 @@ impl LiveFile {
             Err(error) => return Err(failed(error)),
         };
         Ok(FileStatus {
-            // This file is read to its end, even if the path now refers to another file.
+            // This file is read to its end, even if the path now refers to another one.
             file_len: file_len()?,
             is_rotated,
             is_replaced: false,
@@ -210,12 +208,12 @@ impl LiveFile {
     }
 
     /// Reads the file from `offset` to at least the end of the block, or to the end of the file.
-    /// Discards the bytes from earlier reads, because any bytes that were not a valid fragment may
-    /// have changed since then.
+    /// Discards the bytes of earlier reads, because any that were not a valid fragment may have
+    /// changed since.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // A read is longer than the previous read only if all bytes of the previous read were used.
-        // Without this limit, if a gigabyte of zeros followed the written part, the follower would
-        // read all of the zeros.
+        // A read is longer than the previous one only if all bytes of that one were used.
+        // Otherwise, if a gigabyte of zeros followed the written part, the follower would read all
+        // of it.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
@@ -223,7 +221,7 @@ impl LiveFile {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(buffer.len().max(self.read_len), 0);
         (self.offset, self.len, self.is_last) = (offset, 0, false);
-        // Bytes after `file_len` belong to the log only if this is the newest file.
+        // Bytes after `file_len` belong to the log only in its newest file.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let has_next = self
             .directory
@@ -251,11 +249,10 @@ impl LiveFile {
         read_full_at(&self.file, buffer, offset.saturating_sub(self.origin()))
     }
 
-    /// Returns the last `left` bytes of the block, which start at `at`, and the number of these
-    /// bytes that have been written. `at` must be the start of the last read. Bytes that have not
-    /// been written yet are replaced by zeros. If these zeros would complete the fragment at `at`
-    /// in this dialect, the first zero is replaced by another byte, so that the fragment stays
-    /// incomplete.
+    /// Returns the last `left` bytes of the block, from `at` on, and how many of them have been
+    /// written. `at` must be the start of the last read. Zeros replace the bytes not written yet.
+    /// If these zeros would complete the fragment at `at` in this dialect, the first of them is
+    /// replaced by another byte to keep the fragment incomplete.
     pub(super) fn whole_block(&mut self, at: u64, left: usize, dialect: Dialect) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);

@@ -1,7 +1,7 @@
-//! Follows a file that is still being written, and returns its records as they arrive.
+//! Follows a file that is still being written, returning its records as they arrive.
 //!
-//! The rules and the reasons for them are in `docs/format/following.md`. The
-//! [`Decoder`](crate::codec::Decoder) distinguishes records from damage. This module only decides
+//! The rules and their reasons are in `docs/format/following.md`. The
+//! [`Decoder`](crate::codec::Decoder) distinguishes records from damage; this module only decides
 //! when the decoder's result is final.
 
 mod directory;

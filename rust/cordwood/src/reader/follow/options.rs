@@ -19,19 +19,19 @@ options! {
     ///     .with_poll_interval(Duration::from_millis(5));
     /// ```
     pub struct FollowOptions {
-        /// Return only events that start at or after this file offset, which is usually the
+        /// Return only events that start at or after this file offset, usually the
         /// [`Follower::offset`](super::Follower::offset) of an earlier follower. Default: 0. To
         /// also check that the log has not been replaced, use
         /// [`with_position`](Self::with_position).
         ///
-        /// A follower may start in the middle of a record. MIDDLE or LAST fragments at the
-        /// follower's start are treated as the rest of an earlier record, and are skipped without
-        /// being reported, even if the start of that record is damaged or missing.
+        /// A follower may start in the middle of a record. It treats MIDDLE or LAST fragments at
+        /// its start as the rest of an earlier record, and skips them without reporting them, even
+        /// if the start of that record is damaged or missing.
         pub start: u64 = 0;
-        /// The position at which an earlier follower ended. The follower checks that the log is
-        /// still the same. Default: `None`.
+        /// The position where an earlier follower ended. The follower checks that the log is still
+        /// the same. Default: `None`.
         pub position: Option<Position> = None;
-        /// How damage is treated. Default: [`OnCorruption::Fail`]. A follower treats
+        /// How to treat damage. Default: [`OnCorruption::Fail`]. A follower treats
         /// [`OnCorruption::Salvage`] like [`OnCorruption::Skip`], because it cannot search a block
         /// for valid records while the block is still being written.
         pub on_corruption: OnCorruption = OnCorruption::Fail, set with_on_corruption;
@@ -40,16 +40,15 @@ options! {
         /// How many times to reread bytes that look damaged before reporting them. If a later block
         /// starts with a valid fragment, the damage is reported without waiting. Default: 3.
         pub retry_polls: u32 = 3;
-        /// The minimum time for which to reread bytes that look damaged before reporting them.
-        /// Default: 100 ms.
+        /// The minimum time to reread bytes that look damaged before reporting them. Default: 100
+        /// ms.
         pub retry_time: Duration = Duration::from_millis(100);
-        /// The maximum length of a record, in bytes. Longer records are refused. This limits how
-        /// much memory a follower uses. Default: 1 GiB.
+        /// The maximum length of a record in bytes. Longer records are refused, which limits a
+        /// follower's memory use. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// The dialect of the log. If this is `None`, the follower uses [`Dialect::LEVELDB`] until
-        /// there is a file header or a complete fragment from which the dialect can be detected.
-        /// Default: `None`. [`Dialect::WANDB_OLD`] is never detected, because it can only be
-        /// recognised by its second block.
+        /// it can detect the dialect from a file header or a complete fragment. Default: `None`.
+        /// [`Dialect::WANDB_OLD`] is never detected, because only its second block identifies it.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log. See [`ReadOptions::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
@@ -93,9 +92,9 @@ impl FollowOptions {
             .with_record_len_max(self.record_len_max)
     }
 
-    /// Creates a decoder for a file whose first byte has the offset `origin`.
+    /// Creates a decoder for a file whose first byte is at the offset `origin`.
     pub(super) fn decoder(&self, format: LogFormat, origin: u64) -> Decoder {
-        // The follower decides when to report damage, so the decoder must not stop at damage by
+        // The follower decides when to report damage, so the decoder must not stop at damage
         // itself.
         let mut options = ReadOptions::default()
             .with_format(format)

@@ -6,35 +6,35 @@ use crate::names::{named, shows_name};
 use crate::reader::Record;
 
 named! {
-    /// Why no record can be returned yet.
+    /// Why there is no record to return yet.
     pub enum WaitReason {
         /// All bytes of the file have been returned.
         Idle = "idle",
-        /// A record has started but is not complete. Either the record is still being written, or
-        /// its writer was killed.
+        /// A record has started but is not complete: either it is still being written, or its
+        /// writer was killed.
         Incomplete = "incomplete",
-        /// The next bytes are zeros. Either a writer has preallocated the space, or a writer has
-        /// left a gap that it will fill later.
+        /// The next bytes are zeros: either preallocated space, or a gap that a writer will fill
+        /// later.
         Zeros = "zeros",
-        /// The next bytes may be left over from an older log that is being overwritten. Either the
-        /// bytes belong to another log, or they look damaged and the log has a number. If the
-        /// follower never returns a record, check whether the file has been renamed, because the
-        /// log number is taken from the file name.
+        /// The next bytes may be left over from an older log that is being overwritten: either they
+        /// belong to another log, or they look damaged and the log has a number. If the follower
+        /// never returns a record, check whether the file has been renamed, because the log number
+        /// is taken from the file name.
         Stale = "stale",
-        /// The next bytes look damaged. Because a write may be only partly visible, the follower
-        /// rereads such bytes before it reports damage.
+        /// The next bytes look damaged. A write may be only partly visible, so the follower rereads
+        /// such bytes before reporting damage.
         Suspect = "suspect",
-        /// The follower has reported damage, and waits for the rest of the block. Reading continues
-        /// at the next block. If the file starts with damage, reading continues once the bytes
-        /// after the damage show the format of the log.
+        /// The follower has reported damage and waits for the rest of the block. Reading continues
+        /// at the next block or, if the file starts with damage, once the bytes after the damage
+        /// show the format of the log.
         Damaged = "damaged",
     }
 }
 
 shows_name!(WaitReason);
 
-/// Where and why no record can be returned yet. Use this to distinguish an idle writer from a
-/// writer that is stuck.
+/// Where and why there is no record to return yet. Use this to distinguish an idle writer from one
+/// that is stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
@@ -43,13 +43,13 @@ pub struct NotYet {
     pub offset: u64,
     /// The length of the file, in bytes.
     pub file_len: u64,
-    /// Why no record can be returned yet.
+    /// Why there is no record to return yet.
     pub reason: WaitReason,
 }
 
 impl NotYet {
-    /// Returns the number of bytes in the file that have not been reported yet. If the reason is
-    /// [`WaitReason::Zeros`], the unreported bytes are zeros, and may never be overwritten.
+    /// Returns how many bytes of the file have not been reported yet. If the reason is
+    /// [`WaitReason::Zeros`], these bytes are zeros, and may never be overwritten.
     pub const fn pending_len(&self) -> u64 {
         self.file_len.saturating_sub(self.offset)
     }
@@ -61,13 +61,13 @@ impl NotYet {
 pub enum Poll<'a> {
     /// A record.
     Record(Record<'a>),
-    /// Bytes that will never be returned as part of a record. These bytes are damage if the
-    /// severity is [`Severity::Corruption`](crate::damage::Severity::Corruption).
+    /// Bytes that will never be returned as part of a record. They are damage if the severity is
+    /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
     Skipped(SkippedRegion),
-    /// There is no event to report yet, so poll again later.
+    /// No event to report yet; poll again later.
     NotYet(NotYet),
-    /// The file has become shorter than the part that was already reported. The follower's offset
-    /// is no longer meaningful, so all further calls return this result.
+    /// The file has become shorter than the part already reported. The follower's offset is no
+    /// longer meaningful, so all further calls return this result.
     #[non_exhaustive]
     Truncated {
         /// The file offset after the last reported event.
@@ -75,15 +75,14 @@ pub enum Poll<'a> {
         /// The length of the file, in bytes.
         file_len: u64,
     },
-    /// The path refers to another file or to no file, and all bytes of the old file have been
-    /// reported. If the old file grows, the follower continues to read it.
+    /// The path refers to another file or to none, and everything in the old file has been
+    /// reported. If the old file grows, the follower keeps reading it.
     ///
     /// More records may still be written to the old file. To follow the new file without losing any
-    /// of these records, first open a second follower, for the new file. If the new file does not
-    /// exist yet, try again until it exists. Then poll the old follower until it returns `Rotated`
-    /// again, and only then drop it. If the file is rotated several times between two polls, only
-    /// the newest file is found. [`Follower::wait`](super::Follower::wait) returns this result
-    /// immediately.
+    /// of them, first open a second follower for the new file, trying again until the file exists.
+    /// Then poll the old follower until it returns `Rotated` again, and only then drop it. If the
+    /// file is rotated several times between two polls, only the newest file is found.
+    /// [`Follower::wait`](super::Follower::wait) returns this result immediately.
     #[non_exhaustive]
     Rotated {
         /// The file offset after the last reported event, in the old file.
@@ -92,7 +91,7 @@ pub enum Poll<'a> {
         file_len: u64,
     },
     /// The follower has ended, either at damage under
-    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop), or after the trailer of a closed log. All
+    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) or after the trailer of a closed log. All
     /// further calls return this result.
     End(End),
 }

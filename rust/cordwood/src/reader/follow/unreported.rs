@@ -1,4 +1,4 @@
-//! The state of the bytes that have not been reported yet.
+//! The state of the bytes not reported yet.
 
 use std::io;
 use std::time::Instant;
@@ -8,8 +8,8 @@ use super::poll::WaitReason;
 use crate::dialect::Form;
 use crate::format::BLOCK_LEN;
 
-/// The maximum number of blocks that one poll probes, which corresponds to 8 MiB of the file. If
-/// these blocks are in the page cache, probing them takes less than a millisecond.
+/// The maximum number of blocks probed per poll, 8 MiB of the file. If these blocks are in the page
+/// cache, probing them takes less than a millisecond.
 const PROBES_MAX: usize = 256;
 
 /// The decision about the first bytes that are not a valid fragment.
@@ -17,14 +17,14 @@ const PROBES_MAX: usize = 256;
 pub(super) enum Answer {
     /// The bytes may still become a valid fragment.
     Wait(WaitReason),
-    /// The bytes must be reread before they are reported.
+    /// The bytes must be reread before reporting them.
     ReadAgain,
     /// The bytes will never be a valid fragment, and are reported as a reader of the whole file
     /// would report them.
     Final,
 }
 
-/// Where the decoder stopped, which is also where the last read started.
+/// Where the decoder stopped and the last read started.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) at: u64,
@@ -36,27 +36,27 @@ pub(super) struct Seen {
 /// The state of the unreported bytes.
 #[derive(Debug, Default)]
 pub(super) struct Unreported {
-    /// The start of the last block that is known to start with a valid fragment, and the form of
-    /// that fragment. All bytes before this block have been written.
+    /// The start of the last block known to start with a valid fragment, and that fragment's form.
+    /// Everything before this block has been written.
     pub(super) passed: Option<(u64, Form)>,
     /// The state of the search for a block that starts with a valid fragment.
     pub(super) probes: Probes,
     /// The state of the search for data after the bytes that determine the format of the log.
     pub(super) head_probes: Probes,
-    /// Whether some blocks of a replaced file are left for the next poll to probe.
+    /// Whether the next poll must probe more blocks of a replaced file.
     pub(super) is_probing: bool,
     pub(super) retrying: Option<Retrying>,
     /// The offset of bytes that will never be a valid fragment.
     pub(super) known_bad: Option<u64>,
 }
 
-/// Selects which blocks to probe. Every poll probes the first block, because this is where the
-/// writer continues, unless a crash left a gap of several blocks. The other blocks are probed one
-/// after another, because a writer may start or complete any of them at any time.
+/// Selects the blocks to probe. Every poll probes the first block, where the writer continues
+/// unless a crash left a gap of several blocks. The other blocks are probed in turn, because a
+/// writer may start or complete any of them at any time.
 ///
-/// Once a replaced file has been reported, the caller may never poll it again, so all blocks of the
-/// file are probed before the report. The blocks are probed again before each further report,
-/// because the writer may have continued in the meantime.
+/// Once a replaced file has been reported, the caller may never poll it again, so all its blocks
+/// are probed first. They are probed again before each further report, because the writer may have
+/// continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Probes {
     /// The next block to probe after the first block, or 0 to start over.
@@ -68,8 +68,8 @@ pub(super) struct Probes {
 
 impl Probes {
     /// Calls `is_it` for each of the next blocks to probe, starting with `first`, until a call
-    /// returns true. Returns whether any call returned true. To check whether more blocks remain,
-    /// call [`is_unfinished`](Self::is_unfinished).
+    /// returns true. Returns whether one did. To check whether more blocks remain, call
+    /// [`is_unfinished`](Self::is_unfinished).
     pub(super) fn any(
         &mut self,
         first: u64,
@@ -97,15 +97,14 @@ impl Probes {
         Ok(false)
     }
 
-    /// Whether more blocks of a replaced file must be probed before the replacement can be
-    /// reported.
+    /// Whether more blocks of a replaced file must be probed before reporting the replacement.
     pub(super) fn is_unfinished(&self) -> bool {
         self.has_probed_all == Some(false)
     }
 }
 
-/// The offset of bytes that look damaged, when these bytes were first seen, and how often they have
-/// been reread.
+/// The offset of bytes that look damaged, when they were first seen, and how often they have been
+/// reread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retrying {
     pub(super) offset: u64,
@@ -119,8 +118,8 @@ mod tests {
 
     const BLOCK: u64 = BLOCK_LEN as u64;
 
-    /// Returns the numbers of the blocks that a poll probes if the check succeeds only for the
-    /// block `found`.
+    /// Returns the numbers of the blocks a poll probes if the check succeeds only for the block
+    /// `found`.
     fn probed(probes: &mut Probes, first: u64, block_count: u64, is_rotated: bool, found: Option<u64>) -> Vec<u64> {
         let status = FileStatus {
             file_len: block_count * BLOCK,
@@ -149,12 +148,12 @@ mod tests {
             assert_eq!(probed(&mut probes, 0, 600, false, None), first_and(0, others));
             assert!(!probes.is_unfinished());
         }
-        // The first block moves forward, at first by a few blocks, and later past the blocks that
-        // were probed last.
+        // The first block moves forward, at first by a few blocks, then past the blocks probed
+        // last.
         assert_eq!(probed(&mut probes, 3, 600, false, None), first_and(3, 256..511));
         assert_eq!(probed(&mut probes, 590, 600, false, None), first_and(590, 591..600));
         assert_eq!(probed(&mut probes, 600, 600, false, None), []);
-        // The next poll finds the same block.
+        // The next poll finds this block again.
         assert_eq!(probed(&mut probes, 0, 600, false, Some(7)), first_and(0, 1..8));
         assert_eq!(probed(&mut probes, 0, 600, false, Some(7)), [0, 7]);
         assert_eq!(probed(&mut probes, 0, 9, false, Some(0)), [0]);
@@ -169,7 +168,7 @@ mod tests {
         assert!(probes.is_unfinished());
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 256..300));
         assert!(!probes.is_unfinished());
-        // A second round is only needed once the replacement has been reported.
+        // A second round is only needed after the replacement has been reported.
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(!probes.is_unfinished());
         probes.has_probed_all = None;

@@ -1,4 +1,4 @@
-//! Finds where to append to a log, according to the rules in `docs/format/writing.md`.
+//! Finds where to append to a log, following the rules in `docs/format/writing.md`.
 
 use std::io;
 use std::path::Path;
@@ -28,8 +28,8 @@ pub(in crate::writer) struct Recovered {
 }
 
 /// Finds the end of the last complete record, and changes the file so that another record can
-/// follow. Errors contain `path`. `file` is the path of the file itself, which may be a segment of
-/// a log. `interrupted` can stop the call while it reads.
+/// follow it. Errors contain `path`. `file` is the path of the file itself, which may be a segment
+/// of a log. `interrupted` can stop the call while it reads.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -57,7 +57,7 @@ pub(in crate::writer) fn recover(
             (log.new_len(&tail, region)?, Some((tail, region)))
         }
     };
-    // From this offset on, data may not be on the disk, although it can be read.
+    // Data from this offset on may not be on the disk, even though it can be read.
     let known = unsynced::known_offset(storage.identity());
     let unsynced = match (known, options.checkpoint) {
         (Some(known), Some(checkpoint)) => Some(known.min(checkpoint)),
@@ -73,7 +73,7 @@ pub(in crate::writer) fn recover(
         }
     }
     match unsynced {
-        // The file is shorter than the part that was on the disk, so it is a different file or has
+        // The file is shorter than the part that was on the disk: it is a different file or has
         // been truncated.
         Some(offset) if offset > new_len => unsynced::forget(storage.identity()),
         Some(offset) => write_again(storage, offset, new_len, interrupted).map_err(failed)?,
@@ -86,13 +86,11 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// Returns the format to use when appending to a log. The dialect is the given dialect or, if none
-/// is given, the dialect of the log. If a dialect is given, this also returns the detected foreign
-/// format.
+/// Returns the format for appending to a log, in the given dialect or else in the log's own. If a
+/// dialect is given, this also returns the detected foreign format.
 ///
-/// A packed log keeps the compression that its mark names. If the mark is lost, the log keeps the
-/// compression of its first container. The given compression is used only if the file has neither a
-/// mark nor a container.
+/// A packed log keeps the compression its mark names or, if the mark is lost, that of its first
+/// container. The given compression is used only if the file has neither a mark nor a container.
 ///
 /// # Errors
 ///
@@ -122,7 +120,7 @@ fn format_of(
     if let (Err(Some(foreign)), None) = (found, named) {
         return Err(Error::new(ErrorKind::Foreign { foreign }, path));
     }
-    // The file may not be a log at all, but the caller has named its dialect.
+    // The file may not be a log at all, but the caller named its dialect.
     let foreign = found.err().flatten().filter(|&foreign| foreign != Foreign::Unknown);
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
@@ -136,7 +134,7 @@ fn format_of(
             path,
         ));
     }
-    // RocksDB and Pebble start a new log each time they open a database. If a log has log numbers,
+    // RocksDB and Pebble start a new log each time they open a database. In a log with log numbers,
     // readers mistake bytes after the log's end for the remainder of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::new(ErrorKind::NeverAppended { format }, path));
@@ -158,13 +156,13 @@ fn format_of(
     Ok((format, foreign))
 }
 
-/// Checks whether a log in which the dialect `found` was detected can be read as `named`. Each
-/// fragment of the log must have the same meaning in both dialects. For example, a RocksDB log that
-/// is not recycled is detected as a LevelDB log, and a long Pebble log is detected as a recyclable
-/// log. A log without containers cannot be read as packed, because other programs read such logs.
+/// Checks whether a log detected as `found` can be read as `named`: each of its fragments must have
+/// the same meaning in both dialects. For example, a RocksDB log that is not recycled is detected
+/// as a LevelDB log, and a long Pebble log as a recyclable log. A log without containers cannot be
+/// read as packed, because other programs read such logs.
 ///
 /// If `head`, the start of the file, is damaged or was padded, the mark or the file header is
-/// missing. A missing mark or file header does not contradict `named`.
+/// missing, which does not contradict `named`.
 fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let is_start_lost = !starts_undamaged(head);
     let has_lost_mark = is_start_lost && named.is_packed() && found.has_containers();
@@ -173,7 +171,7 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     }
     let is_same_fragment = |byte: u8| {
         let meaning = found.meaning(byte);
-        // If a log was detected as a LevelDB log, it may have containers only after a damaged mark.
+        // A log detected as a LevelDB log can only have containers after a damaged mark.
         let is_its_own =
             matches!(meaning.role, Role::Fragment(_)) && (meaning.form != Form::Packed || found.is_packed());
         !is_its_own || named.meaning(byte) == meaning
@@ -186,9 +184,9 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
-/// Sets the length of a file that was longer or that ended in a torn record. The new length is
-/// synced before any byte is written after the new end, because otherwise a crash could bring back
-/// old bytes after the new bytes. Everything before `known_offset` was on the disk.
+/// Sets the length of a file that was longer or ended in a torn record. The new length is synced
+/// before any byte is written after the new end; otherwise, a crash could bring back old bytes
+/// after the new ones. Everything before `known_offset` was on the disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
     storage
@@ -220,8 +218,7 @@ fn write_again(
 /// A log before the first append.
 struct LogBefore<'a> {
     grid: Grid,
-    /// The apparent format of the file, if the file seems not to be a log but its dialect was
-    /// named.
+    /// The apparent format of a file that does not look like a log but whose dialect was named.
     foreign: Option<Foreign>,
     file_len: u64,
     storage: &'a dyn Storage,
@@ -235,17 +232,17 @@ impl LogBefore<'_> {
         Error::io(source, self.path)
     }
 
-    /// Returns the error for damage in a log that could be appended to after padding.
+    /// Returns the error for damage in a log that could be appended to with padding.
     fn corruption(&self, region: SkippedRegion) -> Error {
         Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
 
-    /// Returns the length that the file will have, according to the table in
-    /// `docs/format/writing.md`. `region` is the whole tail.
+    /// Returns the file's new length, according to the table in `docs/format/writing.md`. `region`
+    /// is the whole tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
-        // Without a valid fragment, nothing shows that this file is a log. The file may be a log
-        // whose first record is torn. If the dialect was named, the file may also be a log whose
-        // only records have a sector that never reached the disk.
+        // Without a valid fragment, there is no proof that this file is a log. It may be a log
+        // whose first record is torn. If the dialect was named, it may also be a log whose only
+        // records have a sector that never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
@@ -282,12 +279,12 @@ impl LogBefore<'_> {
         }
     }
 
-    /// Returns the first byte of the padding, which is followed by zeros.
+    /// Returns the first byte of the padding. The others are zeros.
     ///
-    /// Padding of zeros alone could complete a torn record whose missing part is zeros. A record
-    /// completed by padding would reappear after it was reported as lost. The byte 0xff followed by
-    /// zeros could also complete the record. But no checksum is valid for two payloads that differ
-    /// in one byte, so 0xfe is used if 0xff would complete the record.
+    /// Zeros alone could complete a torn record whose missing part is zeros. The record would then
+    /// reappear after it was reported as lost. The byte 0xff followed by zeros could also complete
+    /// it. But no checksum is valid for two payloads that differ in one byte, so 0xfe is used if
+    /// 0xff would complete the record.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let block_start = self.grid.block_start(self.file_len);
         let start = tail.start.max(block_start);
@@ -297,8 +294,8 @@ impl LogBefore<'_> {
             torn = &torn[whole.end..];
         }
         if bytes.len() < HEADER_LEN && !tail.has_fragment {
-            // The type of the first header is missing. Zero is not a type, so it does not complete
-            // a header. With any other byte, the file might not look like a log.
+            // The first header's type is missing. Zero is not a type, so it does not complete the
+            // header. With any other byte, the file might not look like a log.
             return Ok(0);
         }
         let mut completed = torn.to_vec();
@@ -308,11 +305,11 @@ impl LogBefore<'_> {
         Ok(if is_completed { 0xfe } else { 0xff })
     }
 
-    /// Checks whether everything from `start` on can be the start of one record: a truncated
-    /// header, or a header whose record extends to the end of the file or past it.
+    /// Checks whether everything from `start` on can be the start of a single record: a truncated
+    /// header, or a header whose record extends to or past the end of the file.
     fn is_torn_first(&self, start: u64) -> Result<bool, Error> {
-        /// Longer text is hardly ever the start of a header by chance. Such text is more likely the
-        /// whole content of a small file that is not a log.
+        /// Longer text is hardly ever the start of a header by chance. It is more likely the whole
+        /// content of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
         let left = self.file_len - start;
         let bytes = read_at_most(self.storage, start, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
@@ -320,7 +317,7 @@ impl LogBefore<'_> {
             return Ok(start > 0 || bytes.len() <= TEXT_LEN_MAX || !is_text(&bytes, true));
         };
         if header.kind == 0 && left <= BLOCK_LEN as u64 {
-            // The header may have been cut off before its type and padded with zeros.
+            // The header may have been cut off before its type, then padded with zeros.
             let rest = start + HEADER_LEN as u64;
             let rest = read_at_most(self.storage, rest, left).map_err(|source| self.failed(source))?;
             return Ok(rest.iter().all(|&byte| byte == 0));
@@ -335,28 +332,28 @@ impl LogBefore<'_> {
         Ok(starts && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
-    /// Checks whether there is at most a trailer between the checkpoint and `first`. `first` is the
-    /// start of the next record or of the remainder of a record, or it is the end of the file.
+    /// Checks whether there is at most a trailer between the checkpoint and `first`, which is the
+    /// start of the next record or of the remainder of a record, or the end of the file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
         checkpoint == 0 || first == checkpoint || is_trailer
     }
 
-    /// Reads the records starting at the checkpoint. Returns `None` if the file ends with a
-    /// complete record.
+    /// Reads the records from the checkpoint on. Returns `None` if the file ends with a complete
+    /// record.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Corruption`] for damage that is followed by a complete record, unless
-    /// the options request padding.
+    /// Returns [`ErrorKind::Corruption`] for damage followed by a complete record, unless the
+    /// options request padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore {
             grid, storage, options, ..
         } = *self;
         let checkpoint = options.checkpoint.unwrap_or(0);
-        // Reading begins at the start of the block, so that no bytes inside a record can be
-        // mistaken for a record.
+        // Start reading at the start of the block, so that no bytes inside a record can be mistaken
+        // for a record.
         let offset = grid.block_start(checkpoint);
         let read = StorageReader {
             storage,
@@ -371,7 +368,7 @@ impl LogBefore<'_> {
             .with_range(offset..)
             .with_dialect(grid.dialect)
             .with_record_len_max(options.record_len_max);
-        // Records can be appended even to a log that contains records above the maximum length.
+        // Records can be appended even to a log with records above the maximum length.
         read_options.takes_any_len = true;
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }
@@ -390,8 +387,8 @@ impl LogBefore<'_> {
             let step = reader.step()?;
             let (start, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
-                // Engine metadata counts as complete, like a record. A container that is too long
-                // to be decompressed also counts as complete, because its checksums are valid.
+                // Engine metadata is treated as complete, like a record. So is a container too long
+                // to be decompressed, because its checksums are valid.
                 Step::Skipped(region) => (
                     region.start,
                     region.end,

@@ -9,8 +9,8 @@ use crate::dialect::{Dialect, Grid, Role};
 use crate::format::{KIND_AT, Kind};
 use crate::writer::storage::{Storage, read_at_most};
 
-/// The unit that a disk writes atomically. The length is used only as a hint that a crash could
-/// have left the bytes. etcd assumes the same length (`wal/decoder.go`).
+/// The unit that a disk writes atomically, used only as a hint that a crash could have left the
+/// bytes. etcd assumes the same length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
 
 /// The bytes after the last complete record.
@@ -23,11 +23,11 @@ pub(super) struct Tail {
     pub(super) last: Reason,
     /// The first region that is damage.
     pub(super) damage: Option<SkippedRegion>,
-    /// Whether a sector, or the damaged part of a sector, is all zeros. Such a sector was never
-    /// written, although the file already had its new length.
+    /// Whether a sector, or the damaged part of one, is all zeros. Such a sector was never written,
+    /// although the file already had its new length.
     has_zero_sector: bool,
-    /// Whether a part of the tail cannot be the remainder of an interrupted write. Such a part is a
-    /// complete record, or a record that is complete except for one flipped bit.
+    /// Whether part of the tail cannot be the remainder of an interrupted write, because it is a
+    /// complete record, or one that is complete except for one flipped bit.
     has_whole_record: bool,
     /// Whether any byte of the tail is nonzero.
     pub(super) has_data: bool,
@@ -90,7 +90,7 @@ impl Tail {
                     let bytes = read_at_most(storage, start, end - start)?;
                     self.has_zero_sector |= has_zero_sector(&bytes, start);
                     self.has_whole_record |= hides_record(dialect, &bytes);
-                    // The record may have been synced, even if it contains zeros. An unwritten
+                    // The record may have been synced, even if it contains zeros: an unwritten
                     // sector would have changed more than one bit.
                     self.has_whole_record |= start == region.start && locate_bit_flip(&bytes, start, dialect).is_some();
                     start = end;
@@ -101,7 +101,7 @@ impl Tail {
                 let bytes = read_at_most(storage, region.start, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.start, dialect).is_some() {
-                    // With one bit of the length flipped back, the record is complete.
+                    // Flipping one bit of the length back completes the record.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
                 }
@@ -120,8 +120,8 @@ fn rank(reason: Reason) -> u8 {
     }
 }
 
-/// Checks whether a sector of the file, or the part of a sector that is in `bytes`, is all zeros.
-/// `bytes` starts at the file offset `start`.
+/// Checks whether a sector of the file, or the part of it in `bytes`, is all zeros. `bytes` starts
+/// at the file offset `start`.
 fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
     let first_len = (SECTOR_LEN - start % SECTOR_LEN) as usize;
     let (first, rest) = bytes.split_at(first_len.min(bytes.len()));
@@ -130,11 +130,11 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Checks whether `bytes` contains a complete record, or the start of a record that may be
-/// complete. Engine metadata counts as a record. `bytes` is the remainder of a block after damage,
+/// Checks whether `bytes` contains a complete record, or the start of one that may be complete.
+/// Engine metadata is treated like a record. `bytes` is the remainder of a block after damage,
 /// where no reader looks for records.
 ///
-/// Log fragments in the data of a damaged record are mistaken for a record here. A false alarm is
+/// This mistakes log fragments in the data of a damaged record for a record. A false alarm is
 /// better than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);

@@ -1,11 +1,10 @@
-//! Files for which a sync has failed in this process.
+//! Files whose sync has failed in this process.
 //!
-//! After a failed `fsync`, Linux marks as clean the pages that it could not write. The pages can
-//! still be read and the next sync succeeds, but they are not on the disk. So a writer that reopens
-//! such a file must rewrite the bytes, which makes the pages dirty. Only after this rewrite does a
-//! successful sync mean that the bytes are on the disk. Only the process whose sync failed knows
-//! about the failure. Another process can pass a checkpoint to say which bytes are known to be on
-//! the disk.
+//! After a failed `fsync`, Linux marks the pages it could not write as clean. They can still be
+//! read and the next sync succeeds, but they are not on the disk. So a writer that reopens such a
+//! file must rewrite the bytes to make the pages dirty. Only then does a successful sync mean that
+//! the bytes are on the disk. Only the process whose sync failed knows about the failure. Another
+//! process can pass a checkpoint to say which bytes are known to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -20,9 +19,8 @@ use crate::file::FileId;
 /// sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
-/// The number of files with a failed sync. While this number is 0, which is nearly always the case,
-/// the lock is not taken. In a forked child, the lock may be held by a thread that does not exist
-/// in the child.
+/// The number of files with a failed sync. While it is 0, which is nearly always, the lock is not
+/// taken. In a forked child, a thread that does not exist there may hold the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
@@ -30,8 +28,8 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
     UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that a sync has failed and that everything before `durable_offset` was on the disk. If
-/// an earlier sync also failed, the greater of the two offsets is kept.
+/// Remembers that a sync has failed, with everything before `durable_offset` on the disk. If an
+/// earlier sync also failed, the greater offset is kept.
 pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         let mut unsynced = unsynced();
@@ -42,7 +40,7 @@ pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
 }
 
 /// Returns the offset before which everything was on the disk when a sync of this file failed, or
-/// `None` if no sync has failed.
+/// `None` if none has failed.
 pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     if COUNT.load(Relaxed) == 0 {
         return None;
@@ -50,8 +48,8 @@ pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     unsynced().get(&file?).copied()
 }
 
-/// Forgets the failed sync of a file. The caller has written the whole file again and synced it, or
-/// has found that it is a different file.
+/// Forgets a file's failed sync. The caller has rewritten and synced the whole file, or has found
+/// that it is a different file.
 pub(in crate::writer) fn forget(file: Option<FileId>) {
     if let Some(file) = file
         && COUNT.load(Relaxed) > 0

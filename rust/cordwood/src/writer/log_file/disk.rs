@@ -1,4 +1,4 @@
-//! Writes the buffer to the file, and syncs the file to the disk.
+//! Writes the buffer to the file and syncs the file to the disk.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,27 +13,27 @@ use crate::writer::append::{cut, unsynced};
 use crate::writer::storage::{Storage, copy_of, write_all};
 
 impl LogFile {
-    /// Like [`write_out`](Self::write_out). If the write fails, this also removes the records
+    /// Like [`write_out`](Self::write_out), but if the write fails, also removes the records
     /// appended since `before` that are not in the file.
     pub(super) fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
         self.write_out(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Like [`write_buffer`](Self::write_buffer). If the write fails, this also removes the records
+    /// Like [`write_buffer`](Self::write_buffer), but if the write fails, also removes the records
     /// appended since `before` that are not in the file.
     pub(super) fn write_buffer_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
         self.write_buffer(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Writes all records to the file. All bytes are written in one write, unless the system
-    /// accepts only some of them.
+    /// Writes all records to the file, in one write unless the system accepts only some of the
+    /// bytes.
     pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
         state.end_container();
         self.write_buffer(state)
     }
 
-    /// Writes the buffer to the file. The buffer contains all records that are not yet in the file,
-    /// except those of an open container.
+    /// Writes the buffer to the file. It contains all records that are not in the file yet, except
+    /// those of an open container.
     pub(super) fn write_buffer(&self, state: &mut State) -> Result<(), Error> {
         let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
@@ -47,8 +47,8 @@ impl LogFile {
     }
 
     /// Appends a record of [`BUFFER_LEN`] bytes or more, and returns its offset. The buffer and the
-    /// record are written in pieces, so that only one piece is copied at a time. If a write fails,
-    /// this removes the record, and the records appended since `before` that are not in the file.
+    /// record are written in pieces, so only one piece is copied at a time. If a write fails, this
+    /// removes the record, and those appended since `before` that are not in the file.
     pub(super) fn write_long_since(&self, state: &mut State, record: &[u8], before: Mark) -> Result<u64, Error> {
         self.write_long(state, record).inspect_err(|_| state.take_back(before))
     }
@@ -71,8 +71,8 @@ impl LogFile {
             write_all(&**storage, piece, end)?;
             end += piece.len() as u64;
             piece.clear();
-            // The first piece contains everything before the record. The record itself is in the
-            // file only after its last piece has been written.
+            // The first piece contains everything before the record. The record itself is only in
+            // the file once its last piece has been written.
             *written = start;
             io::Result::Ok(())
         };
@@ -95,15 +95,15 @@ impl LogFile {
         }
     }
 
-    /// Truncates the file to the end of the last record that was written completely, and syncs the
-    /// new length, as opening a log with a torn record does. The buffer is kept.
+    /// Truncates the file to the end of the last completely written record and syncs the new
+    /// length, as when opening a log with a torn record. Keeps the buffer.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
         let undone = state
             .storage
             .as_ref()
             .map(|storage| cut(&**storage, state.written, state.durable));
-        // If the undo failed, the end of the file is unknown, and any write may follow a partial
+        // If the undo failed, it is unknown where the file ends, and any write may follow a partial
         // record.
         if let Some(Err(undo_error)) = undone {
             state.failure = Some(Failure {
@@ -116,7 +116,7 @@ impl LogFile {
     }
 
     /// Waits until all bytes before `end`, which have already been written, are on the disk. One of
-    /// the waiting threads syncs on behalf of all, without holding the lock.
+    /// the waiting threads syncs for all of them, without holding the lock.
     pub(in crate::writer) fn wait_until_durable<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -139,8 +139,8 @@ impl LogFile {
                 self.lead_sync(state, &*storage)
             };
         };
-        // The handle is dropped under the lock, so that `close` never sees a handle held by a
-        // thread that is no longer waiting.
+        // Drop the handle under the lock, so that `close` never sees one held by a thread that is
+        // no longer waiting.
         drop(storage);
         state.waiting -= 1;
         if state.waiting == 0 {
@@ -161,26 +161,26 @@ impl LogFile {
             storage.sync_data()?;
             if syncs_name { storage.sync_directory() } else { Ok(()) }
         };
-        // If a panic propagated from here, the other threads would wait forever.
+        // If a panic escaped from here, the other threads would wait forever.
         let result = catch_unwind(AssertUnwindSafe(sync)).unwrap_or_else(|_| Err(io::Error::other("it panicked")));
 
         let mut state = self.lock();
         state.is_syncing = false;
         match result {
-            // The system reports a failed write only once. The truncation after another thread's
-            // failed write may have received that error.
+            // The system reports a failed write only once, and the truncation after another
+            // thread's failed write may have received that error.
             Ok(()) if state.failure.is_some() => {}
             Ok(()) => {
                 state.durable = end;
                 state.is_name_durable = true;
-                // If an earlier sync failed, the bytes that it left unwritten were rewritten when
-                // the log was opened.
+                // If an earlier sync failed, the bytes it left unwritten were rewritten when the
+                // log was opened.
                 unsynced::forget(storage.identity());
             }
             Err(source) => {
                 unsynced::remember(storage.identity(), state.durable);
-                // If another thread's write failed in the meantime and could not be undone, that
-                // failure is kept and reported.
+                // If another thread's write failed in the meantime and could not be undone, keep
+                // and report that failure.
                 state.failure.get_or_insert(Failure {
                     what: "sync",
                     source,

@@ -1,4 +1,4 @@
-//! The log file itself, which threads may share.
+//! The log file itself, which several threads may share.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -21,12 +21,12 @@ use crate::writer::storage::copy_of;
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
 ///   [`append_to`](LogFile::append_to) reads an existing log and appends to it, but never directly
-///   after an incomplete record. LevelDB does append after an incomplete record when it reuses a
-///   log, and then loses the records that follow.
-/// * The file is locked against a second writer, in this process or another, until the log is
-///   closed or dropped.
-/// * Threads can share a log by reference. Threads that call [`append_sync`](LogFile::append_sync)
-///   at the same time share a sync.
+///   after an incomplete record. LevelDB does so when it reuses a log, and then loses the records
+///   that follow.
+/// * Until the log is closed or dropped, the file is locked against a second writer, in this
+///   process or another.
+/// * Threads can share a log by reference. If several call [`append_sync`](LogFile::append_sync) at
+///   the same time, they share a sync.
 /// * A log belongs to the process that opened it. In a forked child, every call fails with
 ///   [`ErrorKind::Forked`], and closing or dropping the copy changes neither the file nor its lock.
 ///
@@ -41,25 +41,23 @@ use crate::writer::storage::copy_of;
 ///
 /// With [`FlushPolicy::OnClose`], records are buffered and written about 256 KiB at a time.
 /// [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close) write the rest.
-/// **Call `close` to learn whether everything was written.** If you only drop the log, it tries to
-/// flush, but cannot report a failure. Dropping does not flush after a permanent failure or in a
-/// forked child. Dropping never syncs, under any policy, and does not write Pebble's end-of-log
-/// trailer.
+/// **Call `close` to learn whether everything was written.** Dropping the log also tries to flush,
+/// but cannot report a failure. It does not flush after a permanent failure or in a forked child.
+/// Dropping never syncs, under any policy, and does not write Pebble's end-of-log trailer.
 ///
 /// # Failures
 ///
-/// A failed or partial write is undone: the file is truncated to the end of the last record that
-/// was written completely. The record that was being appended when the write failed is not in the
-/// log. Earlier records that were still in the buffer stay there, and the next flush tries to write
-/// them again. If the file cannot be truncated either, its end is unknown, and every later call
-/// fails.
+/// A failed or partial write is undone by truncating the file to the end of the last completely
+/// written record. The record being appended when the write failed is not in the log. Earlier
+/// records still in the buffer stay there, and the next flush tries to write them again. If the
+/// file cannot be truncated either, its end is unknown, and every later call fails.
 ///
-/// After a failed sync, every later call also fails. A failed sync cannot be retried. The system
-/// may have dropped the bytes that it could not write, and it reports the failure only once. To
-/// continue, open the file again with [`append_to`](LogFile::append_to). In the same process,
-/// `append_to` reads the bytes after the durable offset and writes them again, so that the next
-/// sync covers them. In another process, pass a [checkpoint](LogFileOptions::checkpoint), so that
-/// `append_to` writes the bytes after the checkpoint again.
+/// After a failed sync, every later call also fails. A failed sync cannot be retried, because the
+/// system may have dropped the bytes it could not write, and reports the failure only once. To
+/// continue, reopen the file with [`append_to`](LogFile::append_to). In the same process,
+/// `append_to` rewrites the bytes after the durable offset, so that the next sync covers them. In
+/// another process, pass a [checkpoint](LogFileOptions::checkpoint) to make `append_to` rewrite the
+/// bytes after it.
 ///
 /// A panic while a record is being appended, for example in an iterator passed to
 /// [`extend`](LogFile::extend), also makes every later call fail.
@@ -90,38 +88,38 @@ pub struct LogFile {
     /// The process that opened the log.
     pub(super) owner: u64,
     pub(super) state: Mutex<State>,
-    /// Notified when a sync succeeds or fails, and when no thread is waiting for a sync any more.
+    /// Notified when a sync succeeds or fails, and when the last thread stops waiting for one.
     pub(super) sync_ended: Condvar,
 }
 
 impl LogFile {
-    /// Returns the format that the log is written in. The format is given by the options. If the
-    /// options name no dialect, the format has the detected dialect.
+    /// Returns the format the log is written in, as given by the options, with the detected dialect
+    /// if they name none.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// Returns the bytes that followed the last complete record when the log was opened. These
-    /// bytes were cut off or kept, depending on the [options](LogFileOptions::on_torn_tail).
-    /// Returns `None` if there were no such bytes.
+    /// Returns the bytes that followed the last complete record when the log was opened, or `None`
+    /// if there were none. Depending on the [options](LogFileOptions::on_torn_tail), these bytes
+    /// were cut off or kept.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
 
-    /// Returns the path that was used to open the log.
+    /// Returns the path used to open the log.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Returns the length of the file in bytes, including records that have not been written yet.
-    /// The length of an open container is not known yet. While a container is open, this is the
-    /// lowest offset that the next record can have.
+    /// Returns the length of the file in bytes, including records not written yet. The length of an
+    /// open container is not known yet, so while a container is open, this is the lowest offset
+    /// that the next record can have.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
 
     /// Returns the file offset before which everything is on the disk and survives a crash of the
-    /// machine. Before this writer's first sync, the offset is 0.
+    /// machine. This is 0 before this writer's first sync.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -143,7 +141,7 @@ impl LogFile {
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
             // Another thread of the parent may have held the lock at the time of the fork. In the
-            // child, no thread would ever release the lock.
+            // child, no thread would ever release it.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
         self.lock().status()
@@ -154,7 +152,7 @@ impl LogFile {
         self.try_lock().map(|state| state.status())
     }
 
-    /// Appends a record and returns the file offset of its first header. The record may be empty.
+    /// Appends a record, which may be empty, and returns the file offset of its first header.
     ///
     /// # Errors
     ///
@@ -169,10 +167,9 @@ impl LogFile {
         self.append_and(record, false)
     }
 
-    /// Appends a record and returns its offset once the record and everything before it are on the
-    /// disk.
+    /// Appends a record, and returns its offset once it and everything before it are on the disk.
     ///
-    /// While one thread waits for the disk, others can append. The next sync covers all records
+    /// While one thread waits for the disk, others can append. The next sync covers everything
     /// appended in the meantime.
     ///
     /// # Errors
@@ -203,8 +200,8 @@ impl LogFile {
         Ok(offset)
     }
 
-    /// Appends a record and returns its offset. If the record must be on the disk before the call
-    /// returns, this also returns the locked state.
+    /// Appends a record and returns its offset, along with the locked state if the record must be
+    /// on the disk before the call returns.
     #[inline]
     pub(in crate::writer) fn append_unsynced(
         &self,
@@ -234,8 +231,8 @@ impl LogFile {
         Ok((offset, syncs.then_some(state)))
     }
 
-    /// Adds a record to the open container, if no other work is necessary. The container stays
-    /// open, and no bytes are written or synced.
+    /// Adds a record to the open container, if no other work is needed. The container stays open,
+    /// and no bytes are written or synced.
     // Inlining this function would make appending to other logs slower.
     #[inline(never)]
     fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
@@ -247,11 +244,11 @@ impl LogFile {
     }
 
     /// Prepares to append a record to a log with containers. Returns whether the record must be
-    /// synced, either because `syncs` is set or because of the policy.
+    /// synced, because `syncs` is set or the policy requires it.
     ///
     /// If the call will write the record, the open container is closed first, so that a failed
-    /// write removes only this record. If the record is just added to the container, a full buffer
-    /// is written first.
+    /// write removes only this record. If the record just joins the container, a full buffer is
+    /// written first.
     #[inline(never)]
     fn prepare_container(&self, state: &mut State, record_len: usize, syncs: bool) -> Result<bool, Error> {
         let len = state.encoder.encoded_len_max(record_len);
@@ -274,17 +271,17 @@ impl LogFile {
     ///
     /// Returns the same errors as [`append`](Self::append). If a record is too long, the records
     /// before it have already been appended. After a failed write, the log contains only those
-    /// records of this call that had already reached the file, and possibly none of them. The log
-    /// ends at the offset that [`offset`](Self::offset) returns.
+    /// records of this call that had already reached the file, possibly none. It ends at the offset
+    /// that [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
         self.wait_for(unsynced)?;
         extended
     }
 
-    /// Appends several records. Returns the number of records, or the error of the record that was
-    /// refused. If the appended records must be on the disk before the call returns, this also
-    /// returns the locked state.
+    /// Appends several records. Returns the number of records, or the error of the refused record,
+    /// along with the locked state if the appended records must be on the disk before the call
+    /// returns.
     #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
     pub(in crate::writer) fn extend_unsynced<R: AsRef<[u8]>>(
         &self,
@@ -319,8 +316,7 @@ impl LogFile {
         if self.writes_each() {
             self.write_out_since(&mut state, before)?;
         }
-        // A sync may be due even if a record was too long, because the records before it are in the
-        // log.
+        // A sync may be due even if a record was too long, because those before it are in the log.
         let syncs = state.encoder.offset() > start && self.is_due(&state, state.encoder.end_max());
         if syncs {
             self.write_out_since(&mut state, before)?;
@@ -335,9 +331,9 @@ impl LogFile {
         self.wait_until_durable(state, end)
     }
 
-    /// Appends a record if this is possible without waiting for the operating system or for another
-    /// thread. Otherwise, or if the record is too long, this appends no record and returns `None`.
-    /// With [`FlushPolicy::EveryAppend`], this always returns `None`.
+    /// Appends a record if possible without waiting for the operating system or another thread.
+    /// Otherwise, or if the record is too long, appends no record and returns `None`. With
+    /// [`FlushPolicy::EveryAppend`], this always returns `None`.
     ///
     /// # Errors
     ///
@@ -360,7 +356,7 @@ impl LogFile {
         {
             return Ok(Some(offset));
         }
-        // This length is an upper bound. If this bound is too high, the caller must use `append`.
+        // This is an upper bound. If it is too high, the caller must use `append`.
         let len = state.encoder.encoded_len_max(record.len());
         let end = state.encoder.offset().saturating_add(len);
         let is_full = state.buffer.len() as u64 + len >= BUFFER_LEN as u64;
@@ -370,8 +366,8 @@ impl LogFile {
         Ok(Some(state.encode(record)))
     }
 
-    /// Writes all records so far to the file. After this call, the records survive the end of this
-    /// process, but not a crash of the machine.
+    /// Writes all records so far to the file. They then survive the end of this process, but not a
+    /// crash of the machine.
     ///
     /// # Errors
     ///
@@ -414,21 +410,19 @@ impl LogFile {
         self.failed(&state, error)
     }
 
-    /// Returns the minimum and maximum length that the file can have now, including an open
-    /// container.
+    /// Returns the minimum and maximum length the file can have now, including an open container.
     pub(in crate::writer) fn ends(&self) -> (u64, u64) {
         let state = self.lock();
         (state.encoder.offset(), state.encoder.end_max())
     }
 
     /// Waits until every byte before the file offset `offset` is on the disk. This appends no
-    /// record, so a thread can wait for records that other threads have appended. If another thread
-    /// is syncing, this call waits for that sync. If the other thread's sync does not cover
-    /// `offset`, or no thread is syncing, this call syncs the file.
+    /// record, so a thread can wait for records appended by other threads. If another thread is
+    /// syncing, this call waits for that sync. If no thread is, or that sync does not cover
+    /// `offset`, this call syncs the file.
     ///
-    /// To wait for a record, pass the value that [`offset`](Self::offset) returns after the record
-    /// has been appended. [`append`](Self::append) returns where the record starts, not where it
-    /// ends.
+    /// To wait for a record, pass the value that [`offset`](Self::offset) returns after appending
+    /// it. [`append`](Self::append) returns where the record starts, not where it ends.
     ///
     /// # Errors
     ///
@@ -469,21 +463,20 @@ impl LogFile {
     ///
     /// Writes all records so far and waits until they are on the disk, unless the
     /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. `close` also waits for threads that
-    /// are waiting for a sync. Afterwards, `close` releases the file, so that another writer can
-    /// open it.
+    /// are waiting for a sync. Then it releases the file, so that another writer can open it.
     ///
-    /// Every later call fails with [`ErrorKind::Closed`], except another `close` and the methods
-    /// that only return information about the log. A second `close` waits until the first has
-    /// released the file. Unlike [`Writer::finish`](crate::Writer::finish), `close` does not
-    /// consume the log, because threads may share it.
+    /// Every later call fails with [`ErrorKind::Closed`], except another `close` and methods that
+    /// only return information about the log. A second `close` waits until the first has released
+    /// the file. Unlike [`Writer::finish`](crate::Writer::finish), `close` does not consume the
+    /// log, because threads may share it.
     ///
-    /// In a forked child, `close` writes no bytes and keeps the lock. Only the child's copy of the
-    /// descriptor is closed.
+    /// In a forked child, `close` writes no bytes and keeps the lock. It only closes the child's
+    /// copy of the descriptor.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Write`] if records after [`durable_offset`](Self::durable_offset) may
-    /// be lost. The log is closed in any case.
+    /// be lost. The log is closed even then.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};
@@ -497,8 +490,8 @@ impl LogFile {
     /// ```
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
-            // This does not call `lock`, for the reason given in `status`. No record was appended
-            // in this process, and the parent writes the buffer.
+            // Do not call `lock` here, for the reason given in `status`. No record was appended in
+            // this process, and the parent writes the buffer.
             if let Some(mut state) = self.try_lock() {
                 state.is_closed = true;
                 state.storage = None;
@@ -519,8 +512,8 @@ impl LogFile {
         }
         state.storage = None;
         self.sync_ended.notify_all();
-        // A closed writer may be kept for a long time, so its memory is released. The bytes that
-        // were not written are lost, and an error has already reported the loss.
+        // A closed writer may be kept for a long time, so release its memory. Any bytes not written
+        // are lost, and an error has already reported the loss.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished
@@ -528,11 +521,11 @@ impl LogFile {
 
     fn finish(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         let usable = self.check(&state);
-        // From here on, no record can be appended, because it would never be written.
+        // No record can be appended from here on, because it would never be written.
         state.is_closed = true;
         usable?;
         let State { encoder, buffer, .. } = &mut *state;
-        // This writes the end-of-log trailer, after the file header if the log has no records.
+        // Writes the end-of-log trailer, after the file header if the log has no records.
         encoder.start(buffer);
         encoder.end(buffer);
         self.write_out(&mut state)?;
@@ -586,8 +579,7 @@ impl LogFile {
         Ok(state)
     }
 
-    /// Reserves room in the buffer for a long record. There may not be enough memory for such a
-    /// record.
+    /// Reserves room in the buffer for a long record, for which there may not be enough memory.
     #[inline]
     fn reserve(&self, state: &mut State, record_len: usize) -> Result<(), Error> {
         if record_len as u64 > self.options.record_len_max {
@@ -599,7 +591,7 @@ impl LogFile {
         let State { encoder, buffer, .. } = state;
         let reserved = encoder
             .try_reserve_frame(record_len)
-            // A longer record is written in pieces.
+            // Longer records are written in pieces.
             .and_then(|()| encoder.try_reserve(record_len.min(BUFFER_LEN + BLOCK_LEN), buffer));
         reserved.map_err(|error| self.out_of_memory(state, error))
     }
@@ -639,7 +631,7 @@ impl LogFile {
         }
     }
 
-    /// Returns the error for a failed write or sync, after the state has been updated.
+    /// Returns the error for a failed write or sync, once the state has been updated.
     pub(super) fn failed(&self, state: &State, source: io::Error) -> Error {
         self.write_error(state, source, None)
     }
@@ -677,13 +669,13 @@ pub(in crate::writer) fn after_end(offset: u64, end: u64, path: Option<&Path>) -
     Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), path)
 }
 
-/// Tries to write the bytes that have not been flushed, as `BufWriter` does.
+/// Tries to write the unflushed bytes, as `BufWriter` does.
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_forked() {
             return;
         }
-        // No other thread can use the log now. If a thread panicked while it appended a record,
+        // No other thread can use the log now. If a thread panicked while appending a record,
         // `check` returns an error.
         if let Some(mut state) = self.try_lock()
             && self.check(&state).is_ok()

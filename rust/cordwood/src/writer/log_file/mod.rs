@@ -1,4 +1,4 @@
-//! A log file on disk that several threads can append to, and that keeps its guarantees when a
+//! A log file on disk that several threads can append to and that keeps its guarantees when a
 //! write, a sync or the machine fails.
 //!
 //! The rules are in `docs/format/writing.md`.

@@ -1,4 +1,4 @@
-//! Opens a log file: creates it, or reads it and appends to it.
+//! Opens a log file, by creating it or by reading it to append to it.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -31,10 +31,10 @@ impl LogFile {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the file cannot be opened or emptied.
-    /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the name of the file states a
-    ///   log number, as `000012.log` does, that differs from the log number in the options.
+    /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the file name states a log
+    ///   number, as `000012.log` does, that differs from the one in the options.
     /// * [`ErrorKind::Locked`] if another writer has the file open. The file is left as it is.
-    /// * [`ErrorKind::Unsupported`] if the options give a log number or a compression that the
+    /// * [`ErrorKind::Unsupported`] if the options give a log number or compression that the
     ///   dialect does not support, or a compression that this build cannot write. The file is not
     ///   changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
@@ -52,7 +52,7 @@ impl LogFile {
     ///
     /// * [`ErrorKind::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), cannot be
     ///   created, or has the wrong name, as in [`create`](Self::create).
-    /// * [`ErrorKind::Unsupported`] for the same reasons as in [`create`](Self::create).
+    /// * [`ErrorKind::Unsupported`], as for [`create`](Self::create).
     pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
     }
@@ -67,12 +67,12 @@ impl LogFile {
         Self::create_in_storage(Box::new(file), options, Some(path)).map_err(failed)
     }
 
-    /// Opens a log to append to it, or creates a new log if the file does not exist.
+    /// Opens a log to append to it, or creates it if the file does not exist.
     ///
-    /// This reads the file from its start or from the [checkpoint](LogFileOptions::checkpoint). If
-    /// the file does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
-    /// decides what happens. [`discarded_tail`](Self::discarded_tail) describes the bytes after the
-    /// last complete record.
+    /// Reads the file from its start or from the [checkpoint](LogFileOptions::checkpoint). If it
+    /// does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail) says how
+    /// to treat it. [`discarded_tail`](Self::discarded_tail) describes the bytes after the last
+    /// complete record.
     ///
     /// # Errors
     ///
@@ -86,10 +86,10 @@ impl LogFile {
     ///   options name.
     /// * [`ErrorKind::NeverAppended`] for a log with a log number or with compression. RocksDB and
     ///   Pebble create a new log instead.
-    /// * [`ErrorKind::Unsupported`] for the same reasons as in [`create`](Self::create).
+    /// * [`ErrorKind::Unsupported`], as for [`create`](Self::create).
     /// * [`ErrorKind::Foreign`] if the file is not a log.
     /// * [`ErrorKind::TornTail`] if the file ends with an incomplete record or with zeros, and the
-    ///   options refuse such a file.
+    ///   options refuse such files.
     /// * [`ErrorKind::Corruption`] if the file is damaged, unless the options request padding.
     ///
     /// ```
@@ -119,8 +119,7 @@ impl LogFile {
     }
 
     /// Like [`append_to`](Self::append_to), but interruptible. `interrupted` is called repeatedly
-    /// while the file is read. If `interrupted` returns an error, this call returns that error as
-    /// an [`ErrorKind::Io`].
+    /// while the file is read. If it returns an error, so does this call, as an [`ErrorKind::Io`].
     ///
     /// ```
     /// use std::io;
@@ -140,8 +139,7 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`append_to`](Self::append_to), and any error that `interrupted`
-    /// returns.
+    /// Returns the same errors as [`append_to`](Self::append_to), and any error from `interrupted`.
     pub fn append_to_unless(
         path: impl AsRef<Path>,
         options: LogFileOptions,
@@ -150,8 +148,8 @@ impl LogFile {
         let path = path.as_ref();
         // This check must come first, because opening the path would create the file.
         check_appended_to(options.format(), Some(path))?;
-        // A log with a checkpoint must already exist. If the log is lost, creating a new log would
-        // hide the loss.
+        // A log with a checkpoint must already exist. If it is lost, creating a new log would hide
+        // the loss.
         let is_new = options.checkpoint.unwrap_or(0) == 0;
         let mut open = OpenOptions::new();
         let file = DiskFile::open(path, open.read(true).write(true).create(is_new).truncate(false))?;
@@ -191,7 +189,7 @@ impl LogFile {
         if storage.file_len()? > 0 {
             cut(&*storage, 0, 0)?;
         }
-        // A failed sync of the old contents does not matter for the new contents.
+        // A failed sync of the old contents does not affect the new ones.
         unsynced::forget(storage.identity());
         let format = options.format();
         let new = Recovered {
@@ -201,8 +199,8 @@ impl LogFile {
         Ok(Self::new(storage, options, new, path))
     }
 
-    /// Marks this log as a segment that follows another segment. A reader may have used up its
-    /// decompression budget on the previous segments.
+    /// Marks this log as a segment that follows another one. The previous segments may have used up
+    /// a reader's decompression budget.
     pub(in crate::writer) fn after_another(mut self) -> Self {
         if let Ok(state) = self.state.get_mut() {
             state.encoder.use_up_budget();
@@ -221,7 +219,7 @@ impl LogFile {
         let Recovered { format, file_len, tail } = recovered;
         let process = storage.process();
         let mut encoder = Encoder::unchecked(file_len, format);
-        // The whole file is a tail that was padded, so the mark must be written again.
+        // The whole file is a padded tail, so the mark must be written again.
         if file_len > 0 && tail.is_some_and(|tail| tail.start == 0) {
             encoder.start_again();
         }
@@ -230,7 +228,7 @@ impl LogFile {
             encoder,
             buffer: Vec::new(),
             written: file_len,
-            // The existing contents may not have been synced successfully.
+            // The existing contents may never have been synced successfully.
             durable: 0,
             is_name_durable: false,
             is_syncing: false,

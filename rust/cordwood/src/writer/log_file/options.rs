@@ -1,4 +1,4 @@
-//! Options for opening a log file and for syncing it.
+//! Options for opening and syncing a log file.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 use crate::names::{named, parses_name};
 use crate::options::{log_options, options};
 
-/// Determines when a [`LogFile`](crate::LogFile) waits until its records are on the disk.
+/// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
 /// Under any policy, you can sync at any time with [`LogFile::sync`](crate::LogFile::sync) and
 /// [`LogFile::append_sync`](crate::LogFile::append_sync). A log has no background thread, so
-/// `EveryBytes` and `EveryInterval` take effect only during an append. Without an append, the log
-/// does not sync, even if the last sync was long ago. If your program will not append for a while,
-/// call `sync` yourself.
+/// `EveryBytes` and `EveryInterval` only take effect during an append: without one, the log does
+/// not sync, however long ago the last sync was. If your program will not append for a while, call
+/// `sync` yourself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// The log syncs only on request. Written records survive the end of the process, but a crash
-    /// of the machine may lose them.
+    /// The log syncs only on request. Written records survive the end of the process, but a machine
+    /// crash may lose them.
     #[default]
     Never,
     /// [`LogFile::close`](crate::LogFile::close) syncs. Every policy except `Never` syncs on close.
     OnClose,
     /// Each append syncs before it returns. Threads that append at the same time share a sync.
     EveryAppend,
-    /// An append syncs before it returns if at least this many bytes have been appended since the
-    /// last sync. The bytes of the append itself are included.
+    /// An append syncs before it returns if at least this many bytes, including its own, have been
+    /// appended since the last sync.
     EveryBytes(u64),
     /// An append syncs before it returns if the last sync was at least this long ago.
     EveryInterval(Duration),
 }
 
 named! {
-    /// Determines when a [`LogFile`](crate::LogFile) writes its records to the operating system.
-    /// The system keeps written records even if the process ends.
+    /// When a [`LogFile`](crate::LogFile) writes its records to the operating system, which keeps
+    /// them even if the process ends.
     ///
     /// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
     /// [`LogFile::close`](crate::LogFile::close) write all records under any policy. The
@@ -47,8 +47,8 @@ named! {
         /// also writes each record immediately.
         #[default]
         EveryAppend = "append",
-        /// The log writes on request, when 256 KiB have been buffered, and when it is closed.
-        /// Appending short records takes a fraction of the time that `EveryAppend` needs. If the
+        /// The log writes on request, once 256 KiB have been buffered, and when it is closed.
+        /// Appending short records takes a fraction of the time it does with `EveryAppend`. If the
         /// process is killed, up to 256 KiB of records are lost.
         OnClose = "close",
     }
@@ -57,8 +57,8 @@ named! {
 parses_name!(FlushPolicy, "flush policy", [EveryAppend, OnClose]);
 
 named! {
-    /// Determines how [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not
-    /// end with a complete record.
+    /// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end with a
+    /// complete record.
     ///
     /// The rules are in `docs/format/writing.md`.
     #[derive(Default)]
@@ -68,9 +68,9 @@ named! {
         #[default]
         Refuse = "refuse",
         /// Cuts off the bytes after the last complete record, if a crash could have left them
-        /// there. Any other damage is refused. Damage that one flipped bit explains is also
-        /// refused, because the record may have been synced. A file without any valid fragment is
-        /// refused, because it may not be a log.
+        /// there. Refuses any other damage. Also refuses damage explained by one flipped bit,
+        /// because the record may have been synced, and files without any valid fragment, because
+        /// they may not be logs.
         Truncate = "truncate",
         /// Keeps every byte, damaged or not, and appends in the next block. Readers still report
         /// the region before this block as skipped.
@@ -94,59 +94,58 @@ options! {
         pub flush: FlushPolicy = FlushPolicy::default(), set with_flush;
         /// When to sync. Default: [`SyncPolicy::Never`].
         pub sync: SyncPolicy = SyncPolicy::default(), set with_sync;
-        /// Determines how [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does
-        /// not end with a complete record. Default: [`OnTornTail::Refuse`].
+        /// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end
+        /// with a complete record. Default: [`OnTornTail::Refuse`].
         pub on_torn_tail: OnTornTail = OnTornTail::default(), set with_on_torn_tail;
-        /// The maximum length of a segment of a [`SegmentedLog`](crate::SegmentedLog), in bytes.
-        /// Only the first record of a segment can make the segment longer than this. A
-        /// [`LogFile`](crate::LogFile) ignores this option. Default: 64 MiB.
+        /// The maximum length in bytes of a segment of a [`SegmentedLog`](crate::SegmentedLog).
+        /// Only the first record of a segment can make it longer. A [`LogFile`](crate::LogFile)
+        /// ignores this option. Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
-        /// The number of bytes that a [`SegmentedLog`](crate::SegmentedLog) keeps in older
-        /// segments. Each time a segment starts, the log removes the oldest segments, as long as at
-        /// least this many bytes are left before the new segment. If
-        /// [`retention_time`](Self::retention_time) is also set, a segment is removed if either
-        /// option applies to it. Default: `None`, which keeps all segments.
+        /// How many bytes a [`SegmentedLog`](crate::SegmentedLog) keeps in older segments. Each
+        /// time a segment starts, the log removes the oldest segments, as long as at least this
+        /// many bytes are left before the new one. If [`retention_time`](Self::retention_time) is
+        /// also set, either option is enough for a segment to be removed. Default: `None`, which
+        /// keeps all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
         /// How long a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a segment
         /// starts, the log removes the oldest segments whose files have not changed for longer than
-        /// this time. If the system's clock says that a segment was changed in the future, this
-        /// segment and all later segments are kept. Default: `None`, which keeps all segments.
+        /// this. If the system's clock says that a segment was changed in the future, it is kept,
+        /// and so are all later ones. Default: `None`, which keeps all segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
-        /// An offset at which a record starts or ends, and before which everything is known to be
-        /// on the disk. For example, pass an earlier
-        /// [`durable_offset`](crate::LogFile::durable_offset).
-        /// [`LogFile::append_to`](crate::LogFile::append_to) reads the file from this offset to
-        /// find its end. The bytes after this offset are also written again, because a sync may
-        /// have failed in the process that wrote them. If the checkpoint is greater than 0, the
-        /// file must exist. Default: `None`, which reads the file from its start. Without a
-        /// checkpoint, no bytes are rewritten unless a sync has failed in this process.
+        /// An offset where a record starts or ends and before which everything is known to be on
+        /// the disk, such as an earlier [`durable_offset`](crate::LogFile::durable_offset).
+        /// [`LogFile::append_to`](crate::LogFile::append_to) reads the file from here to find its
+        /// end. It also rewrites the bytes after this offset, because a sync may have failed in the
+        /// process that wrote them. If the checkpoint is greater than 0, the file must exist.
+        /// Default: `None`, which reads the file from its start, and rewrites no bytes unless a
+        /// sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
         /// The dialect to write, as for
         /// [`Encoder::with_format`](crate::codec::Encoder::with_format). In Pebble's dialect,
-        /// closing the log writes the end-of-log trailer. Default: `None`, which uses the dialect
-        /// that a [`Reader`](crate::Reader) detects in the existing file. By default, a new log is
-        /// in [`Dialect::LEVELDB`].
+        /// closing the log writes the end-of-log trailer. Default: `None`, which uses the dialect a
+        /// [`Reader`](crate::Reader) detects in the existing file, or [`Dialect::LEVELDB`] for a
+        /// new log.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, which is written into each fragment. See
         /// [`LogFormat::log_number`]. A log with a number is never appended to. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// The compression of each record or, in the dialect [`PACKED`](Dialect::PACKED), of each
-        /// container. A log of compressed records is never appended to. A packed log keeps its
+        /// container. A log with compressed records is never appended to. A packed log keeps its
         /// existing compression. Default: `None`, no compression.
         pub compression: Option<Compression> = None, into with_compression;
-        /// The maximum length of a record in bytes. A longer record is refused with
+        /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
         /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A record of more than 1 GiB can be read only
-        /// if the reader's option of the same name allows such a length.
+        /// if the reader's option of the same name allows it.
         ///
-        /// This option also limits the data that [`LogFile::append_to`](crate::LogFile::append_to)
-        /// decompresses, according to the rules for readers. A longer container counts as complete,
-        /// and is not decompressed. A log whose containers exceed the budget of a reader is
+        /// This option also limits how much data [`LogFile::append_to`](crate::LogFile::append_to)
+        /// decompresses, by the same rules as for readers. A longer container is treated as
+        /// complete without decompressing it. A log whose containers exceed a reader's budget is
         /// refused, unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// Whether the file is known to be a segment, because the previous segment ends where this
-        /// one starts or because the directory had a lock. A segment is a log, even if its bytes do
-        /// not show that.
+        /// Whether the file is known to be a segment, because the previous segment ends where it
+        /// starts or because the directory had a lock. A segment is a log, even if its bytes do not
+        /// show it.
         pub(in crate::writer) is_segment: bool = false;
     }
 }

@@ -1,4 +1,4 @@
-//! The state that the lock of a log file protects.
+//! The state protected by a log file's lock.
 
 use std::io;
 use std::sync::Arc;
@@ -11,27 +11,26 @@ use crate::writer::storage::Storage;
 
 #[derive(Debug)]
 pub(in crate::writer) struct State {
-    /// `None` once the log is closed. Threads that wait for a sync also have a handle to the
-    /// storage.
+    /// `None` once the log is closed. Threads waiting for a sync also have a handle to the storage.
     pub(super) storage: Option<Arc<dyn Storage>>,
     pub(super) encoder: Encoder,
     /// Records not yet written to the file.
     pub(super) buffer: Vec<u8>,
-    /// The length of the file. All records before this offset are completely in the file.
+    /// The length of the file. Every record before this offset is in the file completely.
     pub(super) written: u64,
     /// Everything before this offset is on the disk.
     pub(super) durable: u64,
-    /// Whether the name of the file is on the disk. Until the name is on the disk, a crash of the
-    /// machine can lose the file.
+    /// Whether the file's name is on the disk. Until then, a crash of the machine can lose the
+    /// file.
     pub(super) is_name_durable: bool,
     /// Whether a thread is syncing, without holding the lock.
     pub(super) is_syncing: bool,
-    /// The number of threads that wait for a sync, including the thread that syncs.
+    /// The number of threads waiting for a sync, including the thread that syncs.
     pub(super) waiting: usize,
-    /// The end offset and the start time of the last sync that has started.
+    /// The end offset and start time of the last sync that has started.
     pub(super) sync_end: u64,
     pub(super) sync_started: Instant,
-    /// The permanent failure, if there was one.
+    /// The permanent failure, if any.
     pub(super) failure: Option<Failure>,
     /// Whether closing has started.
     pub(super) is_closed: bool,
@@ -45,14 +44,14 @@ pub struct LogStatus {
     pub offset: u64,
     /// The value of [`LogFile::durable_offset`](super::LogFile::durable_offset).
     pub durable_offset: u64,
-    /// Whether there was a permanent failure, after which every call fails.
+    /// Whether there has been a permanent failure, after which every call fails.
     pub has_failed: bool,
     /// Whether [`close`](super::LogFile::close) has been called.
     pub is_closed: bool,
 }
 
 impl LogStatus {
-    /// The status in a forked child, if another thread of the parent was writing at the time of the
+    /// The status in a forked child if another thread of the parent was writing at the time of the
     /// fork.
     pub(in crate::writer) const UNKNOWN: LogStatus = LogStatus {
         offset: 0,
@@ -70,9 +69,8 @@ pub(super) struct Failure {
     pub(super) undo_error: Option<io::Error>,
 }
 
-/// The position to which a failed call rolls the log back. In a log with containers, this is the
-/// end of the last closed container. A call that may have to roll back therefore closes the open
-/// container first.
+/// The position a failed call rolls the log back to. In a log with containers, this is the end of
+/// the last closed container, so a call that may have to roll back closes the open container first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     buffered_len: usize,
@@ -129,7 +127,7 @@ impl State {
     }
 }
 
-/// Returns the state after a thread panicked while it held the lock. The state may be inconsistent.
+/// Returns the state after a thread panicked while holding the lock. The state may be inconsistent.
 #[cold]
 pub(super) fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
     state.failure.get_or_insert_with(|| Failure {

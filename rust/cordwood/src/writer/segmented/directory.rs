@@ -1,5 +1,5 @@
-//! The operations of a [`SegmentedLog`](super::SegmentedLog) on its directory. The operations are
-//! methods of a trait, so that tests can record them and make them fail.
+//! A [`SegmentedLog`](super::SegmentedLog)'s operations on its directory. They are methods of a
+//! trait, so that tests can record them and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,7 @@ use crate::process::Process;
 use crate::segments::{self, LOCK_NAME, Segment, name_of};
 use crate::writer::storage::{DiskFile, Storage, open_directory_of, sync_directory};
 
-/// A directory of segments with one writer. Segments are named by the log offset of their first
+/// A directory of segments with one writer. Each segment is named for the log offset of its first
 /// byte.
 #[cfg_attr(
     not(feature = "test-storage"),
@@ -22,30 +22,29 @@ pub trait Directory: Debug + Send + Sync {
     /// Returns the segments, ordered by offset.
     fn list(&self) -> Result<Vec<Segment>, Error>;
 
-    /// Opens the segment that starts at `offset`.
+    /// Opens the segment starting at `offset`.
     fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
-    /// Creates an empty segment that starts at `offset`. No file with the segment's name may exist
-    /// yet.
+    /// Creates an empty segment starting at `offset`. A file with its name must not exist yet.
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
     /// Checks whether a file with the name of this segment exists, or may exist.
     fn has(&self, offset: u64) -> bool;
 
-    /// Removes the segment that starts at `offset`.
+    /// Removes the segment starting at `offset`.
     fn remove(&self, offset: u64) -> Result<(), Error>;
 
-    /// Returns how long ago the segment that starts at `offset` was last changed. Returns `None`
-    /// if, according to the clock, the segment was changed in the future.
+    /// Returns how long ago the segment starting at `offset` was last changed, or `None` if that
+    /// time is in the future according to the clock.
     fn age_of(&self, _offset: u64) -> Option<Duration> {
         None
     }
 
-    /// Waits until all new names and all removals in the directory are on the disk.
+    /// Waits until all new names and removals in the directory are on the disk.
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns whether the directory already had its lock when it was opened. A directory that had
-    /// a lock is the directory of a log, even if its files do not show that they belong to a log.
+    /// Returns whether the directory already had its lock when it was opened. If so, it is the
+    /// directory of a log, even if its files do not show it.
     fn had_lock(&self) -> bool {
         false
     }
@@ -56,20 +55,20 @@ pub trait Directory: Debug + Send + Sync {
     }
 }
 
-/// A directory of the operating system. The directory stays locked until the process that opened it
-/// drops this handle.
+/// A directory of the operating system. It stays locked until the process that opened it drops this
+/// handle.
 #[derive(Debug)]
 pub(super) struct DiskDirectory {
     /// The path as the caller gave it, for errors.
     path: PathBuf,
-    /// The absolute path, so that a change of the working directory does not matter.
+    /// The absolute path, so that changing the working directory does not matter.
     absolute: PathBuf,
     lock: DiskFile,
     had_lock: bool,
 }
 
 impl DiskDirectory {
-    /// Opens the directory. Creates the directory if it does not exist and `is_created` is set.
+    /// Opens the directory, creating it if it does not exist and `is_created` is set.
     pub(super) fn open(path: &Path, is_created: bool) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         let absolute = std::path::absolute(path).map_err(failed)?;
@@ -80,8 +79,8 @@ impl DiskDirectory {
             };
             sync_name(&open_directory_of(path), is_new).map_err(failed)?;
         }
-        // This check comes before locking, because locking creates a file, and no file may be
-        // created in a directory that is not a segmented log.
+        // Check this before locking, which creates a file: no file may be created in a directory
+        // that is not a segmented log.
         segments::list(path)?;
         let lock_path = path.join(LOCK_NAME);
         let mut open = OpenOptions::new();
@@ -99,9 +98,8 @@ impl DiskDirectory {
             _ => error,
         })?;
         if !had_lock {
-            // The name of the lock must be on the disk before the first segment is created.
-            // Otherwise, a crash could leave a segment that neither its bytes nor a lock identify
-            // as a segment.
+            // The lock's name must be on the disk before the first segment is created. Otherwise, a
+            // crash could leave a segment that neither its bytes nor a lock identify as one.
             lock.sync_directory().map_err(failed)?;
         }
         Ok(DiskDirectory {
@@ -113,10 +111,10 @@ impl DiskDirectory {
     }
 
     /// Removes the lock if opening the directory created it. The files may not belong to a log, and
-    /// with the lock in place, the next attempt would treat them as segments of a log.
+    /// the lock would make the next attempt treat them as segments of one.
     pub(super) fn remove_new_lock(&self) {
         if !self.had_lock {
-            // If the lock cannot be removed, no data is lost. See `is_segment` in the options.
+            // No data is lost if the lock cannot be removed. See `is_segment` in the options.
             let _ = fs::remove_file(self.absolute.join(LOCK_NAME));
         }
     }
@@ -140,12 +138,12 @@ impl DiskDirectory {
     }
 }
 
-/// Syncs `parent`, so that the name of the log's directory is on the disk. Without this sync, a
-/// crash can lose the directory with all segments in it. An existing directory also needs this
-/// sync, because the process that created the directory may have exited before syncing the name.
+/// Syncs `parent`, so that the name of the log's directory is on the disk. Otherwise, a crash can
+/// lose the directory and all segments in it. This is needed even for an existing directory,
+/// because the process that created it may have exited before syncing the name.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {
-        // Another user created the directory, in a parent that this user cannot read.
+        // Another user created the directory in a parent that this user cannot read.
         Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }
@@ -218,8 +216,8 @@ mod tests {
         directory.sync().expect_err("a directory that is not open");
     }
 
-    /// A name is on the disk only if its directory is synced. The name of the log is in its parent
-    /// directory, and the name of the lock is in the directory of the log.
+    /// A name is on the disk only once its directory is synced. The log's name is in its parent
+    /// directory, and the lock's name is in the log's directory.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_new_directory_and_a_new_lock_are_synced_before_the_log_is_used() {

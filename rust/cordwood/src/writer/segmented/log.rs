@@ -1,4 +1,4 @@
-//! The segmented log itself, which threads may share.
+//! The segmented log itself, which several threads may share.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,18 +17,16 @@ use crate::segments::{OFFSET_MAX, Segment, breaks, name_of};
 use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
-/// The maximum number of expired segments to remove when a new segment starts. Appends wait for the
-/// removal, and each removal requires a sync of the directory.
+/// The maximum number of expired segments to remove when a new segment starts. Appends wait for
+/// this, and each removal requires a sync of the directory.
 const EXPIRED_MAX: usize = 64;
 
-/// A segmented log, which is a directory of log files. Each file is named after the log offset of
-/// its first byte.
+/// A segmented log: a directory of log files, each named after the log offset of its first byte.
 ///
-/// A segmented log is like a [`LogFile`] without a length limit. Each file of the log is a segment.
-/// If an append would make the last segment longer than
-/// [`segment_len`](LogFileOptions::segment_len), the append starts a new segment.
-/// [`prune_before`](SegmentedLog::prune_before) removes the oldest segments. The options
-/// [`retention_bytes`](LogFileOptions::retention_bytes) and
+/// A segmented log is like a [`LogFile`] without a length limit. Each of its files is a segment. An
+/// append that would make the last segment longer than [`segment_len`](LogFileOptions::segment_len)
+/// starts a new one. [`prune_before`](SegmentedLog::prune_before) removes the oldest segments. The
+/// options [`retention_bytes`](LogFileOptions::retention_bytes) and
 /// [`retention_time`](LogFileOptions::retention_time) remove old segments each time a segment
 /// starts. Offsets are log offsets: they increase across segments and never change. Each segment is
 /// also an ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or
@@ -36,9 +34,9 @@ const EXPIRED_MAX: usize = 64;
 ///
 /// * [`open`](SegmentedLog::open) reads only the last segment. No other segment can have a torn
 ///   tail, because all records of a segment are on the disk before the next one is created.
-/// * The log is locked against a second writer, in this process or another, until it is closed or
-///   dropped. Threads can share the log by reference, and they share syncs as they do with a
-///   [`LogFile`]. A log belongs to the process that opened it.
+/// * Until the log is closed or dropped, it is locked against a second writer, in this process or
+///   another. Threads can share it by reference, and they share syncs as with a [`LogFile`]. A log
+///   belongs to the process that opened it.
 /// * Crashes and failures have the same effects [as for a `LogFile`](LogFile#failures). If the next
 ///   segment cannot be created, the append that needs it fails. The log stays usable, and the next
 ///   append that needs a segment tries again.
@@ -62,7 +60,7 @@ const EXPIRED_MAX: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct SegmentedLog {
-    /// The options of each segment. These options contain the format of the log, but no checkpoint.
+    /// The options of each segment, with the format of the log but without a checkpoint.
     options: LogFileOptions,
     path: Option<PathBuf>,
     discarded_tail: Option<SkippedRegion>,
@@ -70,12 +68,12 @@ pub struct SegmentedLog {
     /// The process that opened the log.
     owner: u64,
     first_offset: AtomicU64,
-    /// This lock is held by the thread that removes segments, so that the oldest segment is removed
-    /// first. If a thread needs both locks, it takes the pruning lock first. A thread that holds
-    /// `segments` must not wait for the pruning lock.
+    /// Held by the thread that removes segments, so that the oldest segment is removed first. A
+    /// thread that needs both locks takes the pruning lock first. A thread that holds `segments`
+    /// must not wait for the pruning lock.
     pruning: Mutex<()>,
-    /// This lock is held while a record is appended or a segment is started, but not while a thread
-    /// waits for a record to be on the disk.
+    /// Held while a record is appended or a segment is started, but not while a thread waits for a
+    /// record to be on the disk.
     segments: Mutex<Segments>,
 }
 
@@ -83,15 +81,15 @@ pub struct SegmentedLog {
 struct Segments {
     /// `None` once the log is closed.
     directory: Option<Arc<dyn Directory>>,
-    /// The last segment. No other segment is open, except while a thread still waits for an earlier
-    /// segment to be synced.
+    /// The last segment. No other segment is open, except while a thread is still waiting for an
+    /// earlier one to be synced.
     active: Arc<LogFile>,
-    /// The log offsets at which the segments start. There is always at least one segment.
+    /// The log offsets where the segments start. There is always at least one.
     starts: VecDeque<u64>,
 }
 
 impl Segments {
-    /// Returns the log offset of the first byte of the active segment.
+    /// Returns the log offset of the active segment's first byte.
     fn base(&self) -> u64 {
         self.starts.back().copied().unwrap_or(0)
     }
@@ -106,8 +104,8 @@ impl Segments {
     }
 
     /// Updates the state after the oldest segment has been removed. If the removal could not be
-    /// synced, the log is marked as failed, because a crash could bring this segment back without
-    /// the next one.
+    /// synced, marks the log as failed, because a crash could bring this segment back without the
+    /// next one.
     fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
         synced.map_err(|source| self.active.fail("sync", source).in_segment(self.base()))?;
         self.starts.pop_front();
@@ -120,17 +118,17 @@ impl Segments {
 }
 
 impl SegmentedLog {
-    /// Opens the log in a directory to append to it. If the directory does not exist, it is
-    /// created. The parent directory must exist.
+    /// Opens the log in a directory to append to it. Creates the directory if it does not exist;
+    /// its parent must exist.
     ///
     /// The option [`checkpoint`](LogFileOptions::checkpoint) is a log offset. If no
-    /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine the dialect.
+    /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine it.
     /// [`on_torn_tail`](LogFileOptions::on_torn_tail) applies to the last segment.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`LogFile::append_to`] for the last segment, with log offsets and the
-    /// path of the directory. In addition, returns:
+    /// directory's path. Also returns:
     ///
     /// * [`ErrorKind::Locked`] if another writer has the log open.
     /// * [`ErrorKind::NotASegment`] if the directory contains other files. The directory is not
@@ -147,7 +145,7 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`open`](Self::open), and any error that `interrupted` returns.
+    /// Returns the same errors as [`open`](Self::open), and any error from `interrupted`.
     pub fn open_unless(
         directory: impl AsRef<Path>,
         options: LogFileOptions,
@@ -190,7 +188,7 @@ impl SegmentedLog {
             Some(newest) => {
                 let storage = directory.open(newest.offset)?;
                 set_format(&mut options, &*directory, &segments, &*storage, path)?;
-                // Everything before this segment was on the disk when the segment was created.
+                // Everything before this segment was on the disk when it was created.
                 let in_segment = checkpoint.map(|offset| offset.saturating_sub(newest.offset));
                 let mut options = options.clone().with_checkpoint(in_segment);
                 options.is_segment = segments.len() > 1 || directory.had_lock();
@@ -224,24 +222,24 @@ impl SegmentedLog {
         })
     }
 
-    /// Returns the format that the segments are written in.
+    /// Returns the format the segments are written in.
     pub fn format(&self) -> LogFormat {
         self.options.named().or_leveldb()
     }
 
-    /// Returns the bytes after the last complete record when the log was opened, like
-    /// [`LogFile::discarded_tail`], but at their log offsets.
+    /// Returns the bytes that followed the last complete record on opening, like
+    /// [`LogFile::discarded_tail`], but with log offsets.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
 
-    /// Returns the path of the directory that was used to open the log.
+    /// Returns the path of the directory used to open the log.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Returns the log offset of the first byte that has not been pruned. The oldest segment starts
-    /// at this offset.
+    /// Returns the log offset of the first byte that has not been pruned, where the oldest segment
+    /// starts.
     pub fn first_offset(&self) -> u64 {
         self.first_offset.load(Relaxed)
     }
@@ -252,7 +250,7 @@ impl SegmentedLog {
     }
 
     /// Returns the log offset before which everything is on the disk and survives a crash of the
-    /// machine. After opening, this is the start of the last segment.
+    /// machine. After opening, this is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -274,8 +272,8 @@ impl SegmentedLog {
         Some(segments.status(segments.active.try_status()?))
     }
 
-    /// Appends a record and returns its log offset. If the record would make the last segment too
-    /// long, a new segment is started first. The record may be empty.
+    /// Appends a record, which may be empty, and returns its log offset. If it would make the last
+    /// segment too long, a new segment is started first.
     ///
     /// # Errors
     ///
@@ -286,8 +284,8 @@ impl SegmentedLog {
         self.append_and(record, false)
     }
 
-    /// Appends a record and returns its log offset once the record and everything before it are on
-    /// the disk. Threads that call this at the same time share a sync.
+    /// Appends a record, and returns its log offset once it and everything before it are on the
+    /// disk. Threads that call this at the same time share a sync.
     ///
     /// # Errors
     ///
@@ -309,19 +307,19 @@ impl SegmentedLog {
         appended.map_err(|error| error.in_segment(base))
     }
 
-    /// Appends several records under one lock and returns the number of records. The records may go
-    /// to several segments. If the policy requires a sync, the log syncs after the last record.
+    /// Appends several records under one lock and returns the number of records. They may go to
+    /// several segments. If the policy requires a sync, the log syncs after the last record.
     /// Starting a segment also syncs, under any policy. Other threads wait until all records are
     /// appended. The iterator must not use the log itself.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`append`](Self::append). As with [`LogFile::extend`], the
-    /// records before the failed record may be in the log. The log ends at the offset that
+    /// records before the failed one may be in the log. It ends at the offset that
     /// [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut records = records.into_iter();
-        // A record that the iterator returned but that did not fit in the segment.
+        // A record from the iterator that did not fit in the segment.
         let mut kept: Option<R> = None;
         let (mut count, mut syncs) = (0, false);
         let mut segments = self.lock()?;
@@ -346,7 +344,7 @@ impl SegmentedLog {
             };
             count += added;
             match &kept {
-                // Packed records may leave more room than expected.
+                // Packing the records may leave more room than expected.
                 Some(record) => {
                     if !segments.room(&self.options).takes(record.as_ref().len()) {
                         self.switch(&mut segments)?;
@@ -363,7 +361,7 @@ impl SegmentedLog {
         }
     }
 
-    /// Appends a record if this is possible without waiting, like [`LogFile::try_append`].
+    /// Appends a record if possible without waiting, like [`LogFile::try_append`].
     ///
     /// # Errors
     ///
@@ -428,7 +426,7 @@ impl SegmentedLog {
             return Err(after_end(offset, end, self.path()));
         }
         let Some(offset) = offset.checked_sub(base).filter(|&offset| offset > 0) else {
-            // Everything before this segment was on the disk when the segment was created.
+            // Everything before this segment was on the disk when it was created.
             return Ok(());
         };
         let waited = log.written_to(offset).and_then(|unsynced| {
@@ -438,8 +436,8 @@ impl SegmentedLog {
         waited.map_err(|error| error.in_segment(base))
     }
 
-    /// Starts a new segment now, unless the last segment has no records. Returns the log offset at
-    /// which the last segment starts.
+    /// Starts a new segment now, unless the last one has no records. Returns the log offset where
+    /// the last segment starts.
     ///
     /// # Errors
     ///
@@ -454,17 +452,16 @@ impl SegmentedLog {
         Ok(segments.base())
     }
 
-    /// Removes the segments that end at or before a log offset, oldest first. The last segment is
-    /// never removed. Returns the new [`first_offset`](Self::first_offset).
+    /// Removes the segments that end at or before a log offset, oldest first, but never the last
+    /// segment. Returns the new [`first_offset`](Self::first_offset).
     ///
     /// Other threads can append during the call. A crash never leaves a gap between segments. A
-    /// reader may still have a removed segment open. On Windows, a segment that is open cannot be
-    /// removed.
+    /// reader may still have a removed segment open. On Windows, an open segment cannot be removed.
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if a segment cannot be removed. The segments before it have been
-    ///   removed. The log stays usable, and another call tries again.
+    /// * [`ErrorKind::Io`] if a segment cannot be removed. Those before it have been removed. The
+    ///   log stays usable, and another call tries again.
     /// * [`ErrorKind::Write`] if the directory cannot be synced. Every later call also fails.
     /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn prune_before(&self, offset: u64) -> Result<u64, Error> {
@@ -491,7 +488,7 @@ impl SegmentedLog {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Write`] if records after [`durable_offset`](Self::durable_offset) may
-    /// be lost. The log is closed in any case.
+    /// be lost. The log is closed even then.
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
             // Only this process's copies of the descriptors are closed.
@@ -508,9 +505,8 @@ impl SegmentedLog {
         closed.map_err(|error| error.in_segment(segments.base()))
     }
 
-    /// Starts the next segment. Once a segment exists, everything before that segment is complete
-    /// and on the disk. A crash therefore leaves a prefix of the records, and only the last segment
-    /// may be torn.
+    /// Starts the next segment. Once a segment exists, everything before it is complete and on the
+    /// disk, so a crash leaves a prefix of the records, and only the last segment can be torn.
     fn switch(&self, segments: &mut Segments) -> Result<(), Error> {
         let base = segments.base();
         segments.active.sync().map_err(|error| error.in_segment(base))?;
@@ -531,8 +527,8 @@ impl SegmentedLog {
         let active = match created {
             Ok(active) => active,
             Err(error) => {
-                // The new segment is named after the end of the active segment, so the active
-                // segment must not grow any further.
+                // The new segment is named after the end of the active one, which must therefore
+                // not grow any further.
                 if directory.has(next) {
                     let source = match &error.kind {
                         ErrorKind::Io { source } => copy_of(source),
@@ -545,15 +541,14 @@ impl SegmentedLog {
         };
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
-        // This sync puts the name of the segment on the disk. If the sync fails, the log is marked
-        // as failed.
+        // This puts the name of the segment on the disk. If it fails, the log is marked as failed.
         segments.active.sync().map_err(|error| error.in_segment(next))?;
         self.remove_expired(segments, &*directory)
     }
 
-    /// Removes the oldest segments, according to `retention_bytes` and `retention_time`. At most
-    /// [`EXPIRED_MAX`] segments are removed, because appends wait for the removal. A segment that
-    /// cannot be removed, or that another thread is removing, is left for next time.
+    /// Removes the oldest segments, according to `retention_bytes` and `retention_time`, but at
+    /// most [`EXPIRED_MAX`] because appends wait for this. A segment that cannot be removed, or
+    /// that another thread is removing, is left for next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
         let Some(_pruning) = try_locked(&self.pruning) else {
             return Ok(());
@@ -634,8 +629,8 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     unsupported(checked, path)
 }
 
-/// Checks the format of the existing segments. If the newest segment does not show its format yet,
-/// this sets `options` to the format of the previous segment.
+/// Checks the format of the existing segments. If the newest one does not show its format yet, sets
+/// `options` to the format of the previous one.
 fn set_format(
     options: &mut LogFileOptions,
     directory: &dyn Directory,

@@ -1,5 +1,5 @@
-//! A segmented log: a series of [`LogFile`](super::LogFile)s in a directory. Only the last file is
-//! written.
+//! A segmented log: a series of [`LogFile`](super::LogFile)s in a directory, of which only the last
+//! is written.
 //!
 //! The rules are in `docs/format/writing.md`.
 

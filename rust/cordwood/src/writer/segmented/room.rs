@@ -6,20 +6,19 @@ use crate::encode::bound_of;
 use crate::format::encoded_len;
 use crate::writer::log_file::LogFileOptions;
 
-/// The room that is left in a segment.
+/// The room left in a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     is_packed: bool,
-    /// The maximum length that the segment can have now, in bytes. This is 0 if the segment has no
-    /// records.
+    /// The maximum length the segment can have now, in bytes, or 0 if it has no records.
     end: u64,
     segment_len: u64,
     record_len_max: u64,
 }
 
 impl Room {
-    /// Returns the room in a segment, given the minimum and maximum length that the segment can
-    /// have now. The mark of a packed log does not count as a record.
+    /// Returns the room in a segment, given the minimum and maximum length it can have now. The
+    /// mark of a packed log does not count as a record.
     pub(super) fn after((end_min, end_max): (u64, u64), format: LogFormat, options: &LogFileOptions) -> Self {
         let is_packed = format.dialect.is_packed();
         let mark_len = if is_packed { Mark::FRAGMENT_LEN as u64 } else { 0 };
@@ -36,9 +35,8 @@ impl Room {
         self.end == 0
     }
 
-    /// Checks whether the record belongs in this segment. If the record belongs there, the room
-    /// shrinks by the length of the record. The first record of a segment always belongs in that
-    /// segment, however long the record is.
+    /// Checks whether the record belongs in this segment, and if so, reduces the room by its
+    /// length. The first record always belongs in the segment, however long it is.
     pub(super) fn takes(&mut self, record_len: usize) -> bool {
         let len = if self.is_packed {
             bound_of(record_len, Form::Plain) as u64
@@ -46,8 +44,7 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        // The file refuses a record that exceeds the maximum length, so such a record does not
-        // start a new segment.
+        // The file refuses records above the maximum length, so they do not start a new segment.
         if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;
         }

@@ -1,17 +1,17 @@
 //! Uses the `crc32c` instructions in the same arrangement as the x86-64 kernel of the same name.
-//! Short data is processed by one chain of `crc32c` instructions. Long data is split into three
-//! parts, and each part is processed by its own chain. The states of the first two parts are then
-//! advanced over the bytes that follow them.
+//! Short data goes through one chain of `crc32c` instructions. Long data is split into three parts,
+//! each with its own chain, and the states of the first two parts are then advanced over the bytes
+//! that follow them.
 //!
-//! Each instruction waits for the previous one in its chain. The processor can run instructions of
-//! other chains in the meantime. This kernel has not been benchmarked on AArch64 hardware.
+//! Each instruction waits for the previous one in its chain, but the processor can run instructions
+//! of other chains in the meantime. This kernel has not been benchmarked on AArch64 hardware.
 
 use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64};
 
 use crate::checksum::arch::chains::three_chains;
 
-/// The shortest length for which three chains are used. This value is an estimate, not a
-/// measurement. The length is greater than on x86-64, in case joining the chains costs more.
+/// The shortest length for which three chains are used. It is an estimate, not a measurement, and
+/// is greater than on x86-64 in case joining the chains costs more.
 const THREE_MIN: usize = 256;
 
 /// Returns `state` advanced over `data`.
@@ -25,8 +25,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Handles long data. This function is not inlined, so that `update` stays small enough to be
-/// inlined into every loop over short records.
+/// Handles long data. Not inlined, so that `update` stays small enough to be inlined into every
+/// loop over short records.
 #[target_feature(enable = "crc,aes")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -49,8 +49,8 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
         return state;
     }
     if let Some(last) = data.last_chunk::<8>() {
-        // The last 1 to 7 bytes are handled in one step. The bytes are shifted to the top of a
-        // word. Zeros below the bytes do not change a state of zero.
+        // The last 1 to 7 bytes are handled in one step, shifted to the top of a word. The zeros
+        // below them do not change a state of zero.
         let bits = 8 * rest.len() as u32;
         let bytes = u64::from_le_bytes(*last) >> (64 - bits);
         let kept = u64::from(state) >> bits;
@@ -59,7 +59,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// Handles data of at most 7 bytes. This function is not inlined, so that `one` can be inlined.
+/// Handles at most 7 bytes of data. Not inlined, so that `one` can be.
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

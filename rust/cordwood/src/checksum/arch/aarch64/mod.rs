@@ -1,5 +1,5 @@
 //! The two kernels for AArch64. `Chain` uses the `crc32c` instructions. For long data, `Chains`
-//! runs three chains of `crc32c` instructions and joins the chains with PMULL.
+//! runs three chains of these instructions and joins them with PMULL.
 
 #![expect(
     unsafe_code,
@@ -15,8 +15,8 @@ use crate::checksum::kernel::{Job, Kernel};
 kernels! {
     is_aarch64_feature_detected;
 
-    /// A machine with the CRC32 extension and 64-bit PMULL, which Rust counts as part of `aes`.
-    /// PMULL is part of the Cryptographic Extension, which is optional.
+    /// A machine with the CRC32 extension and 64-bit PMULL, which Rust includes in `aes`. PMULL is
+    /// part of the optional Cryptographic Extension.
     Chains("CRC, PMULL", ["crc", "aes"], chains::update);
 
     /// A machine with the CRC32 extension, which is optional in Armv8.0 and required since Armv8.1.

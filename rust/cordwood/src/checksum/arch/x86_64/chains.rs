@@ -1,7 +1,7 @@
-//! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new instruction can
-//! start in every cycle. So short data is processed by one chain of `crc32` instructions, and long
-//! data is split into three parts, each processed by its own chain. The states of the first two
-//! parts are then advanced over the bytes that follow them.
+//! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new one can start in
+//! every cycle, so short data goes through one chain of `crc32` instructions, and long data is
+//! split into three parts, each with its own chain. The states of the first two parts are then
+//! advanced over the bytes that follow them.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
@@ -24,8 +24,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Handles long data. This function is not inlined, so that `update` stays small enough to be
-/// inlined into every loop over short records.
+/// Handles long data. Not inlined, so that `update` stays small enough to be inlined into every
+/// loop over short records.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -74,7 +74,7 @@ pub(super) fn short(mut state: u32, data: &[u8]) -> u32 {
     part_of_word(state, last >> (64 - 8 * rest.len()), rest.len())
 }
 
-/// Handles data of at most 7 bytes. This function is not inlined, so that `one` can be inlined.
+/// Handles at most 7 bytes of data. Not inlined, so that `one` can be.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {
@@ -93,7 +93,7 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
 #[target_feature(enable = "sse4.2")]
 #[inline]
 pub(super) fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
-    // The bytes are shifted to the top. Zeros below the bytes do not change a state of zero.
+    // The bytes are shifted to the top, and the zeros below them do not change a state of zero.
     let (state, bits) = (u64::from(state), 8 * len);
     (_mm_crc32_u64(0, (word ^ state) << (64 - bits)) ^ (state >> bits)) as u32
 }

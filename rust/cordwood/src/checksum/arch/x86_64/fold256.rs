@@ -1,9 +1,9 @@
-//! Computes checksums by folding. Two carry-less multiplications advance 16 bytes over the
-//! following bytes, and the result is added to those bytes. With 256-bit registers, two such steps
-//! are done at once.
+//! Computes checksums by folding. Two carry-less multiplications advance 16 bytes over the bytes
+//! that follow, and the result is added to those. With 256-bit registers, two such steps are done
+//! at once.
 //!
 //! For long data, two units of the processor are kept busy at once: three chains of `crc32` process
-//! the front of the data, and folding processes the back.
+//! the front of the data while folding processes the back.
 //!
 //! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 //! Instruction", Intel, 2009.
@@ -80,17 +80,16 @@ fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
     sum
 }
 
-/// In each step, `SUMS` registers of the back are folded, and each of the three chains of the front
+/// Each step folds `SUMS` registers of the back, and each of the three chains of the front
 /// processes `WORDS` words.
 const SUMS: usize = 4;
 const WORDS: usize = 4;
 
-/// The numbers of bytes that each step processes in the front and in the back.
+/// The numbers of bytes each step processes in the front and in the back.
 const FRONT: usize = 3 * 8 * WORDS;
 const BACK: usize = SUMS * LANES;
 
-/// The maximum length of data that is processed in one piece. No fragment is longer than this
-/// maximum.
+/// The maximum length of data processed in one piece. No fragment is longer.
 const FUSED_MAX: usize = 1 << 15;
 
 /// Returns `state` advanced over `data`, which has at least [`FUSED_MIN`] bytes.
@@ -106,8 +105,8 @@ fn fused(mut state: u32, mut data: &[u8]) -> u32 {
     update(fused_piece(state, piece), rest)
 }
 
-/// Returns `state` advanced over `data`, which has [`FUSED_MIN`] to [`FUSED_MAX`] bytes. The data
-/// consists of some odd bytes, three parts for the chains, and the back.
+/// Returns `state` advanced over `data`, which has [`FUSED_MIN`] to [`FUSED_MAX`] bytes: some odd
+/// bytes, three parts for the chains, and the back.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline]
 fn fused_piece(state: u32, data: &[u8]) -> u32 {

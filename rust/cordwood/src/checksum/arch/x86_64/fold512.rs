@@ -1,10 +1,10 @@
-//! Folds with 512-bit registers. The kernel processes 64 bytes at a time, without a loop over odd
-//! bytes. The last 1 to 64 bytes are loaded into a separate register. For each possible length of
-//! this tail, a table contains the factors that advance the bytes before the tail.
+//! Folds with 512-bit registers, 64 bytes at a time, without a loop over odd bytes. The last 1 to
+//! 64 bytes are loaded into a separate register. For each possible length of this tail, a table
+//! holds the factors that advance the bytes before it.
 //!
-//! Folding is faster than the `crc32` instruction from about 20 bytes on. For long data, folding is
-//! three to five times as fast as the instruction, so using both at once, as in
-//! [`fold256`](super::fold256), is not faster.
+//! Folding is faster than the `crc32` instruction from about 20 bytes on. For long data, it is
+//! three to five times as fast, so using both at once, as in [`fold256`](super::fold256), gains no
+//! speed.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
@@ -29,8 +29,8 @@ const LANES: usize = 64;
 
 /// Returns `state` advanced over `data`.
 ///
-/// This function has no `#[target_feature]`, because that attribute cannot be combined with
-/// `#[inline(always)]`. A call would take half as long as the work on a short record.
+/// This function has no `#[target_feature]`, because that attribute can't be combined with
+/// `#[inline(always)]`. A call would take half as long as processing a short record.
 ///
 /// # Safety
 ///
@@ -101,7 +101,7 @@ fn one<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u
 }
 
 /// Returns `state` advanced over `data`, which has more than 64 bytes.
-// `#[inline(never)]` on `long` has an effect only if the caller also has the features. So `long` is
+// `#[inline(never)]` on `long` takes effect only if the caller also has the features, so `long` is
 // called here and not in `any`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
@@ -128,8 +128,7 @@ fn before_tail(data: &[u8]) -> (&[[u8; LANES]], &[u8]) {
 
 /// Returns `sum` advanced over fewer than 8 `registers`.
 ///
-/// The code is not a loop, because the compiler would move the copies out of a loop and call
-/// `memcpy`.
+/// This is not a loop, because the compiler would move the copies out of it and call `memcpy`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied: &mut Copied<COPY>) -> __m512i {
@@ -155,7 +154,7 @@ fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied
 
 /// Returns `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
 ///
-/// A load from the second-level cache takes twice as long if it crosses a cache line. So the bytes
+/// A load from the second-level cache takes twice as long if it crosses a cache line, so the bytes
 /// before the first 64-byte boundary are also loaded into a separate register.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline(never)]
@@ -198,8 +197,8 @@ fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>)
 /// The destination for consecutive bytes that are copied as they are loaded. Without `COPY`,
 /// nothing is copied.
 ///
-/// With `COPY`, there must be room for all bytes that will be loaded, and for one more register.
-/// The contents of that extra register are meaningless.
+/// With `COPY`, there must be room for all the bytes that will be loaded plus one more register,
+/// whose contents are meaningless.
 struct Copied<const COPY: bool>(*mut u8);
 
 const NOT_COPIED: Copied<false> = Copied(std::ptr::null_mut());
@@ -220,9 +219,9 @@ impl<const COPY: bool> Copied<COPY> {
 
     /// Loads 1 to 64 bytes into the start of a register and fills the rest with zeros.
     ///
-    /// Loading the 64 bytes that end with these bytes would not need a mask. But the bytes before
-    /// them, such as the reference count of a Python object, may have just been written, and the
-    /// load would have to wait for that store.
+    /// Loading the 64 bytes that end with these would need no mask. But the bytes before these,
+    /// such as the reference count of a Python object, may have just been written, and the load
+    /// would have to wait for that store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {
@@ -250,8 +249,8 @@ impl<const COPY: bool> Copied<COPY> {
     }
 }
 
-/// Adds `state` to the start of a register. If fewer than 4 bytes were loaded into the register,
-/// the rest of the state is added to the bytes that follow, as required.
+/// Adds `state` to the start of a register. If fewer than 4 bytes were loaded there, the rest of
+/// the state is added to the bytes that follow, as required.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn plus(register: __m512i, state: u32) -> __m512i {
@@ -259,10 +258,10 @@ fn plus(register: __m512i, state: u32) -> __m512i {
     _mm512_xor_si512(register, state)
 }
 
-/// The factors that advance each lane to the last 16 bytes of the data. The index is the number of
-/// bytes in the tail, modulo 64. The factors for the register before the tail come first. The
-/// factors for the register that starts with the tail come next. The lanes after the tail are zero,
-/// and have factors for a negative distance.
+/// The factors that advance each lane to the last 16 bytes of the data, indexed by the length of
+/// the tail in bytes, modulo 64. The factors for the register before the tail come first, followed
+/// by those for the register that starts with the tail. The lanes after the tail are zero, and have
+/// factors for a negative distance.
 ///
 /// The table is aligned so that no load crosses a cache line.
 static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());
@@ -270,7 +269,7 @@ static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());
 #[repr(align(64))]
 struct Aligned<T>(T);
 
-/// The index of the last lane of the register before the tail. That lane is advanced over the whole
+/// The index of the last lane of the register before the tail. This lane is advanced over the whole
 /// tail.
 const OVER_ALL: usize = 3;
 
@@ -283,7 +282,7 @@ fn over_tail(tail_len: usize) -> [__m512i; 2] {
     [0, 1].map(|register| unsafe { _mm512_loadu_si512(factors[register].as_ptr().cast()) })
 }
 
-/// Puts the two factors in each lane of a register.
+/// Puts the two factors into every lane of a register.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn constant([low, high]: [u64; 2]) -> __m512i {
@@ -339,8 +338,7 @@ mod tests {
     fn append_writes_at_most_one_register_past_the_end_of_the_data() {
         const SPARE: u8 = 0xa5;
         if !Kernels::all().any(|kernel| matches!(kernel, Kernels::Fold512(_))) {
-            // The test `kernels_that_cannot_be_tested_are_reported` reports that the kernel is
-            // skipped.
+            // The test `kernels_that_cannot_be_tested_are_reported` reports the skipped kernel.
             return;
         }
         for len in (0..=1024).chain([4096, 4097, 32_761]) {

@@ -1,5 +1,5 @@
 //! The three kernels for x86-64. `Chains` uses the `crc32` instruction of SSE4.2. The other two
-//! also fold by carry-less multiplication, with registers of 256 and 512 bits.
+//! also fold by carry-less multiplication, with 256-bit and 512-bit registers.
 
 #![expect(
     unsafe_code,
