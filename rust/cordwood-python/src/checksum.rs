@@ -5,15 +5,15 @@ use pyo3::prelude::*;
 use crate::values::arguments::bytes_of;
 
 /// Data of at least this length is checksummed with the interpreter released. For shorter data,
-/// releasing the interpreter costs more than the checksum itself.
+/// releasing the interpreter costs more than the checksum.
 const DETACH_LEN: usize = 1 << 16;
 
 /// Computes the CRC-32C of a buffer.
 ///
 /// Args:
 ///     data: `bytes` or any other buffer.
-///     crc: The CRC-32C of the bytes before `data`. The result then also covers the bytes before
-///         `data`. Default: 0, the CRC-32C of an empty buffer.
+///     crc: The CRC-32C of the bytes that precede `data`. The result then covers those bytes too.
+///         Default: 0, the CRC-32C of an empty buffer.
 ///
 /// Returns:
 ///     An unsigned 32-bit integer.

@@ -1,4 +1,4 @@
-//! A value that only one thread can use at a time.
+//! A value usable by one thread at a time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -16,14 +16,14 @@ use crate::values::error::with_hint;
 /// of the lock, because they would wait forever:
 ///
 /// * A thread that already holds the lock. Reading from or writing to a Python object runs Python
-///   code, which may call this module again.
-/// * A thread in a forked process, if another thread held the lock at the fork. The process has a
-///   copy of the locked mutex, but not the thread that would release it.
+///   code, which can call back into this module.
+/// * A thread in a forked process, if another thread held the lock at the fork. The locked mutex
+///   was copied into this process, but the thread that would release it was not.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, or 0 if there is none.
     owner: AtomicUsize,
-    /// Twice the number of the process for which `is_lost` is valid, plus 1 while a thread is still
+    /// Twice the number of the process that `is_lost` is valid for, plus 1 while a thread is still
     /// determining `is_lost`.
     process: AtomicU64,
     /// Whether a thread that does not exist in this process held the lock at the fork.
@@ -40,7 +40,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Locks the value, for work that runs no Python code.
+    /// Locks the value for work that runs no Python code.
     #[inline]
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
         match self.try_lock() {
@@ -49,8 +49,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Locks the value. Returns `None` if another thread was using the value when this process was
-    /// forked.
+    /// Locks the value. Returns `None` if another thread was using it when this process was forked.
     pub(crate) fn lock_unless_lost(&self, py: Python<'_>) -> PyResult<Option<MutexGuard<'_, T>>> {
         match self.try_lock() {
             Some(value) => Ok(Some(value)),
@@ -58,7 +57,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Locks the value, or returns `None` if the value is in use.
+    /// Locks the value, or returns `None` if it is in use.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         let process = Process::current().number();
@@ -67,15 +66,15 @@ impl<T> Exclusive<T> {
         }
         match self.value.try_lock() {
             Ok(value) => Some(value),
-            // A panic while the lock was held has already been raised as an exception. The value's
-            // own state determines which calls still work.
+            // A panic while the lock was held has already been raised as an exception. Which calls
+            // still work depends on the value's own state.
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
     /// Records whether another thread held the lock when this process was forked. No thread of this
-    /// process can take the lock before this function has recorded the result.
+    /// process can take the lock until this has been recorded.
     #[cold]
     fn enter(&self, process: u64) {
         loop {
@@ -94,8 +93,8 @@ impl<T> Exclusive<T> {
                 .compare_exchange(seen, looking, Ordering::Acquire, Ordering::Relaxed);
             if entered.is_ok() {
                 let is_taken = matches!(self.value.try_lock(), Err(TryLockError::WouldBlock));
-                // A source or sink may itself fork the process. In the child, the thread that
-                // called the source or sink then still holds the lock.
+                // A source or sink may itself fork the process. In the child, the lock is then
+                // still held by the thread that called the source or sink.
                 let is_own = self.owner.load(Ordering::Relaxed) == this_thread();
                 self.is_lost.store(is_taken && !is_own, Ordering::Relaxed);
                 self.process.store(2 * process, Ordering::Release);
@@ -118,8 +117,8 @@ impl<T> Exclusive<T> {
         ))
     }
 
-    /// Marks this thread as the owner until the returned value is dropped. The thread that holds
-    /// the lock must call this method before it runs any Python code.
+    /// Marks this thread as the owner until the returned value is dropped. The thread holding the
+    /// lock must call this before it runs any Python code.
     pub(crate) fn may_run_python(&self) -> Owner<'_> {
         self.owner.store(this_thread(), Ordering::Relaxed);
         Owner(&self.owner)
@@ -141,9 +140,9 @@ impl Drop for Owner<'_> {
     }
 }
 
-/// Returns a number that is unique to this thread. The number is never reused, not even after the
-/// thread has ended. An address would not do: in a forked process, a new thread may have the same
-/// address as a thread that was not copied.
+/// Returns a number unique to this thread, which is never reused, even after the thread has ended.
+/// An address would not do: in a forked process, a new thread can have the same address as a thread
+/// that was not copied.
 fn this_thread() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: usize = COUNT.fetch_add(1, Ordering::Relaxed) + 1);

@@ -23,14 +23,14 @@ use crate::values::options::{compression_of, dialect_name, dialect_of, named};
 use crate::values::position::{Position, Start, read_options};
 use crate::values::shown::handle_repr;
 
-/// Reads the records of logs by index. `cordwood.index` creates an index.
+/// Reads the records of logs by index. Created by `cordwood.index`.
 ///
 /// `index[i]` is a record. Indices start at 0, and negative indices count from the end.
 /// `index[i:j]` is a list of records. Any number of threads can use an index at the same time, and
-/// a forked process can use it too. An index can be pickled. An unpickled index opens the files
-/// again by their absolute paths. A log may grow after it was indexed. Reading raises
-/// `LogChangedError` if a path names another log when its file is opened again, or if a record no
-/// longer starts at its old offset.
+/// so can a forked process. An index can be pickled; once unpickled, it opens the files again by
+/// their absolute paths. A log may grow after it was indexed. Reading raises `LogChangedError` if a
+/// path names another log when its file is opened again, or if a record no longer starts at its old
+/// offset.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
     index: cordwood::RecordIndex,
@@ -38,11 +38,11 @@ pub(crate) struct RecordIndex {
     is_closed: AtomicBool,
 }
 
-/// Records that have been read but not yet converted to `bytes`.
+/// Records already read but not yet converted to `bytes`.
 #[derive(Default)]
 struct Gathered {
     data: Vec<u8>,
-    /// For each record, its place in the list and the position in `data` where it ends.
+    /// Each record's place in the list and the position in `data` where it ends.
     ends: Vec<(usize, usize)>,
 }
 
@@ -54,7 +54,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Checks whether enough records have been gathered to be converted to `bytes`.
+    /// Checks whether enough records have been gathered to convert them to `bytes`.
     fn is_full(&self) -> bool {
         self.data.len() >= 1 << 20 || self.ends.len() >= 1 << 14
     }
@@ -83,7 +83,7 @@ impl RecordIndex {
         })
     }
 
-    /// Returns the path of the log if the index has exactly one log.
+    /// Returns the path of the log if the index has exactly one.
     fn path(&self) -> Option<&Path> {
         match self.index.logs() {
             [log] => Some(&log.path),
@@ -112,7 +112,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Converts an index, which may be negative, to an index that counts from 0.
+    /// Converts an index, which may be negative, to one that counts from 0.
     fn place_of(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         let len = self.index.len();
         place_of(index, len)?.ok_or_else(|| {
@@ -159,13 +159,13 @@ impl RecordIndex {
         Ok(try_bytes(py, &record.unwrap_or_default())?.into_any())
     }
 
-    /// Returns many records, which is faster than one call for each record.
+    /// Returns many records, faster than one call per record.
     ///
-    /// Records that are near each other are read together.
+    /// Records near each other are read together.
     ///
     /// Args:
-    ///     indices: The indices of the records, in any order. Indices may be negative, and the same
-    ///         index may occur more than once.
+    ///     indices: The indices of the records, in any order. They may be negative, and an index
+    ///         may be repeated.
     ///
     /// Returns:
     ///     The records, in the order of `indices`.
@@ -174,7 +174,7 @@ impl RecordIndex {
     ///     ClosedError: The index is closed.
     ///     CorruptionError: A record has been damaged since it was indexed, and `on_corruption` is
     ///         `"raise"`.
-    ///     IndexError: One of the indices is out of range.
+    ///     IndexError: An index is out of range.
     ///     LogChangedError: A log has changed since it was indexed.
     ///     OSError: A file cannot be opened or read.
     ///
@@ -192,18 +192,18 @@ impl RecordIndex {
         self.list(py, &places)
     }
 
-    /// Does the same as `read`. PyTorch and other data loaders call this method to get a batch.
+    /// Does the same as `read`. PyTorch and other data loaders call this to get a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         self.read(py, indices)
     }
 
-    /// Returns the log and the offset of a record. This call reads the record.
+    /// Returns the log and the offset of a record. This reads the record.
     ///
     /// Args:
     ///     index: The index of the record, which may be negative.
     ///
     /// Returns:
-    ///     The path of the log, and the offset of the record in that log, in bytes.
+    ///     The path of the log, and the offset of the record in it, in bytes.
     ///
     /// Raises:
     ///     IndexError: There is no record with this index.
@@ -222,7 +222,7 @@ impl RecordIndex {
 
     /// Closes the files.
     ///
-    /// Calls that are running in other threads still return their records. Later calls raise
+    /// Calls already running in other threads still return their records; later calls raise
     /// `ClosedError`. Closing the index again has no effect.
     fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
@@ -266,8 +266,8 @@ impl RecordIndex {
     }
 }
 
-/// The pickled form of a log: its path, the position after its last record, its number of records,
-/// and three lists of numbers.
+/// A pickled log: its path, the position after its last record, its number of records, and three
+/// lists of numbers.
 type PickledLog<'py> = (
     PathBuf,
     String,
@@ -277,14 +277,14 @@ type PickledLog<'py> = (
     Bound<'py, PyBytes>,
 );
 
-/// Pickles a list of numbers as 8 bytes each, in little-endian order.
+/// Pickles a list of numbers, as 8 little-endian bytes each.
 fn pickled<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyBytes>> {
     let mut bytes: Vec<u8> = vec_for(numbers.len().saturating_mul(8))?;
     bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     try_bytes(py, &bytes)
 }
 
-/// Restores the numbers from their [pickled] form.
+/// Restores numbers from their [pickled] form.
 fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
     match bytes.as_bytes().as_chunks() {
         (numbers, []) => Ok(numbers.iter().copied().map(u64::from_le_bytes).collect()),
@@ -295,7 +295,7 @@ fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
 /// Restores a pickled index.
 ///
 /// Args:
-///     logs: For each log, the path, the position after the last record, the number of records, and
+///     logs: For each log: the path, the position after the last record, the number of records, and
 ///         the offsets.
 ///     dialect: As for `index`.
 ///     log_number: As for `index`.
@@ -335,15 +335,14 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// Indexes the records of one or more logs, so that you can read each record by its number.
 ///
 /// Creating the index reads each log once. The index takes 8 bytes of memory for every 16 records,
-/// plus 8 bytes for each record near damage. Files are opened when they are needed. At most 64
-/// files stay open, and each takes 264 KiB of memory. To return a record, the index reads and
-/// checks the group of 16 records that contains the record. In a packed log, the index reads and
-/// checks a block of 32 KiB or more.
+/// plus 8 bytes for each record near damage. Files are opened as needed; at most 64 stay open,
+/// taking 264 KiB of memory each. To return a record, the index reads and checks the group of 16
+/// records that contains it or, in a packed log, a block of 32 KiB or more.
 ///
-/// If you read all records in order, a `Reader` is faster.
+/// To read all records in order, a `Reader` is faster.
 ///
 /// Args:
-///     sources: The path of a log or of a segmented log; a directory, for all logs in it and in its
+///     sources: The path of a log or a segmented log; a directory, for all logs in it and its
 ///         subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
 ///         numbered in the order of the sources. URLs, bytes and objects with `read` are not
 ///         accepted.
@@ -354,7 +353,7 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 ///         counted. Default: `"raise"`.
 ///
 /// Returns:
-///     A `RecordIndex`. Any number of threads can use the index, and it can be pickled.
+///     A `RecordIndex`, which any number of threads can use and which can be pickled.
 ///
 /// Raises:
 ///     CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.

@@ -1,8 +1,8 @@
-//! The Python module `cordwood._native`, which wraps the crate `cordwood`. Each class has its own
+//! The Python module `cordwood._native`, which wraps the `cordwood` crate. Each class has its own
 //! file.
 //!
-//! `help` in Python shows the `///` text of a class, method, attribute or function, so that text is
-//! written as a Python docstring. `tools/stub.py` copies this text into the stub,
+//! Python's `help` shows the `///` text of a class, method, attribute or function, so that text is
+//! written as a Python docstring. `tools/stub.py` copies it into the stub,
 //! `python/cordwood/_native.pyi`, which has the types.
 
 #![expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -11,9 +11,9 @@
     reason = "of a reader, a writer and its log: there is one for each object, and most are the large variant"
 )]
 
-// These modules contain code that the classes share. All `unsafe` code is in `memory/buffer.rs`,
-// `arrow/c_data.rs`, `arrow/import.rs`, and three files of `interpreter/`: `fast_call`,
-// `kept_exception` and `python_code`.
+// Code shared by the classes. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`,
+// `arrow/import.rs`, and three files in `interpreter/`: `fast_call`, `kept_exception` and
+// `python_code`.
 mod arrow;
 mod exclusive;
 mod interpreter;
@@ -37,7 +37,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-// A panic must become an exception. An abort would kill the interpreter.
+// A panic must become an exception; an abort would kill the interpreter.
 const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\"");
 
 #[pymodule(name = "_native")]
@@ -78,21 +78,21 @@ mod native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // Each class and exception exists only once per process. If a sub-interpreter imported the
-        // module, this crate would raise the main interpreter's exceptions, which code in the
-        // sub-interpreter could not catch.
+        // module, this crate would raise the main interpreter's exceptions, which the
+        // sub-interpreter's code could not catch.
         if !is_main_interpreter(module.py()) {
             return Err(PyImportError::new_err(
                 "cordwood does not support sub-interpreters: import it in the main interpreter \
                  (under mod_wsgi, set WSGIApplicationGroup %{GLOBAL})",
             ));
         }
-        // PyO3 creates a class when it is first used, and panics if there is not enough memory.
-        // Creating these classes here avoids such a panic later.
+        // PyO3 creates a class on first use, and panics if there is not enough memory. Creating
+        // these classes here avoids such a panic later.
         class_with_next::<ReaderIterator>(module.py());
         class_with_next::<RecordBatchIterator>(module.py());
         module.py().get_type::<RecordBatches>();
         module.py().get_type::<Exporter>();
-        // The garbage collector finds `__del__` through a slot of the class. Python fills the slot
+        // The garbage collector finds `__del__` through a slot of the class, which Python fills
         // only when `__del__` is assigned to the class.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;

@@ -1,16 +1,16 @@
-//! The logs that a `Writer` can write to disk: a single file, or a directory of segments.
+//! The logs a `Writer` can write to disk: a single file, or a directory of segments.
 
 use cordwood::damage::SkippedRegion;
 use cordwood::write::LogStatus;
 use cordwood::{Error, LogFile, LogFormat, SegmentedLog};
 
-/// A log on disk. Each log has its own lock. No thread holds the lock while waiting for a sync.
+/// A log on disk. Each log has its own lock, which no thread holds while waiting for a sync.
 pub(crate) enum LogOnDisk {
     File(LogFile),
     Segments(SegmentedLog),
 }
 
-/// Defines methods that forward to the method of the same name of [`LogFile`] or [`SegmentedLog`].
+/// Defines methods that forward to the [`LogFile`] or [`SegmentedLog`] method of the same name.
 macro_rules! same {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         impl LogOnDisk {

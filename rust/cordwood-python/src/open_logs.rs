@@ -1,8 +1,8 @@
-//! The logs of all writers, so that they can be closed at the end of the program.
+//! The logs of all writers, kept so that they can be closed at the end of the program.
 //!
-//! At the end of the program, Python does not drop the variables of a thread that is still running.
-//! Nor does Python drop objects that refer to each other through such a thread. If a writer is
-//! among these objects, the records in its buffer would be lost.
+//! At the end of the program, Python drops neither the variables of a thread that is still running
+//! nor objects that refer to each other through such a thread. If a writer is among them, the
+//! records in its buffer would be lost.
 
 use std::sync::{Arc, Weak};
 
@@ -14,13 +14,13 @@ use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::no_memory;
 
-/// A log that is closed at the end of the program if it is still open.
+/// A log to close at the end of the program if it is still open.
 pub(crate) trait AtEnd: Send + Sync {
     fn close_at_end(&self, py: Python<'_>);
 }
 
-/// Returns the logs in the order in which they were opened. A dropped log stays in the list until
-/// its place is needed for a new log.
+/// Returns the logs in the order they were opened. A dropped log stays in the list until its place
+/// is needed for a new one.
 fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
     static LOGS: PyOnceLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = PyOnceLock::new();
     LOGS.get_or_init(py, || Exclusive::new(Vec::new()))
@@ -57,7 +57,7 @@ fn close_all(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Registers [`close_all`] to be called at the end of the program, before Python finalizes objects.
-/// Functions that are registered later are called first, so they can still append.
+/// Functions registered later are called first, so they can still append.
 pub(crate) fn close_at_end(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let close_all = wrap_pyfunction!(close_all, module)?;
     imported!(module.py(), "atexit", "register")?

@@ -39,19 +39,19 @@ use crate::values::options::{
 };
 use crate::values::shown::handle_repr;
 
-/// A record is appended without a write only if the buffered bytes and the record together are
-/// below this limit. The core's buffer holds 256 KiB. The 1 KiB left over is more than enough for
-/// the headers and trailers of a record.
+/// A record is appended without a write only if it and the buffered bytes together are below this
+/// limit. The core's buffer holds 256 KiB; the remaining 1 KiB is more than enough for the headers
+/// and trailers of a record.
 const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
-/// The number of bytes that `extend` collects before it appends them. A batch of this length fits
+/// The number of bytes that `extend` collects before appending them. A batch of this length fits
 /// into the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
 
 /// The number of records that `extend` collects for a file. Each batch takes one write.
 const FILE_BATCH_COUNT: usize = 1024;
 
-/// The number of records that `extend` collects for an object. A larger batch would not save calls,
+/// The number of records that `extend` collects for an object. Larger batches wouldn't save calls,
 /// because the object's `write` is called only when the writer's buffer is full. The headers of
 /// this many Python objects stay in the first-level cache until the objects are released.
 const OBJECT_BATCH_COUNT: usize = 256;
@@ -69,7 +69,7 @@ struct Object {
     durable_offset: u64,
 }
 
-/// These methods are the same as those of [`LogOnDisk`].
+/// These methods match those of [`LogOnDisk`].
 impl Object {
     fn writer(&mut self) -> Result<&mut cordwood::Writer<ObjectOutput>, Error> {
         self.writer.as_mut().ok_or_else(|| ErrorKind::Closed.into())
@@ -118,73 +118,72 @@ impl Object {
 ///
 /// To create a writer, call `cordwood.open(sink, "w")` or `cordwood.Writer(sink)`.
 ///
-/// By default, a record survives if this process crashes or is killed after `append` has returned.
-/// Synced records also survive a crash of the machine. A `with` statement closes the writer.
+/// By default, a record survives a crash or kill of this process once `append` has returned. Synced
+/// records also survive a crash of the machine. A `with` statement closes the writer.
 ///
-/// Threads may share a writer, and each record is written whole. A file is locked until its writer
-/// is closed. The lock keeps out a second writer in this process and in every process that checks
-/// the lock, which includes every program that uses cordwood. A writer belongs to the process that
-/// opened it. In a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
+/// Threads may share a writer, and each record is written whole. A file stays locked until its
+/// writer is closed. The lock keeps out a second writer in this process and in every process that
+/// checks the lock, as all programs that use cordwood do. A writer belongs to the process that
+/// opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
 /// closing or dropping the writer has no effect.
 ///
-/// If a write to a file fails, the write is undone: the file is truncated to the end of its last
-/// complete record, and the writer stays usable. If the write cannot be undone, or if a sync fails,
-/// every later call fails. After such a failure, it is unknown which bytes after `durable_offset`
-/// are on the disk, and a second sync would not settle the question. To recover, close the log and
-/// reopen it with `"a"` in this process, which rewrites the uncertain part. If a write to an object
-/// fails, the writer does not use the object again.
+/// If a write to a file fails, it is undone: the file is truncated to the end of its last complete
+/// record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
+/// call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a second
+/// sync would not settle the question. To recover, close the log and reopen it with `"a"` in this
+/// process, which rewrites the uncertain part. If a write to an object fails, the writer does not
+/// use the object again.
 ///
 /// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
 /// the garbage collector finds it in a cycle. A failure at that point is reported through
-/// `sys.unraisablehook`, and does not replace an exception that is already being raised. At the end
-/// of the program, each unclosed writer also writes its buffer, warns and is closed, even if a
+/// `sys.unraisablehook` and doesn't replace an exception that is already being raised. When the
+/// program ends, each unclosed writer also writes its buffer, warns and is closed, even if a
 /// running thread is using it.
 ///
 /// Args:
-///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
+///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, in which case the
 ///         log starts at the object's current position. `data` is a read-only `memoryview` that
 ///         never changes, so the object may keep it.
-///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, and replace any
+///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
 ///         existing one. `"a"`: append to the file, or create it if it does not exist. For an
-///         object, pass `"x"` or `"w"`, which have the same meaning for objects. Default: `"x"`.
+///         object, pass `"x"` or `"w"`, which mean the same there. Default: `"x"`.
 ///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-///         end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, the
-///         default is the dialect of the file, as detected by `Reader`.
-///     log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each
-///         fragment carries this number. You cannot append to a log with a number. Default: `None`:
-///         the fragments carry no number and are laid out as in `"leveldb"`, even if the file's
-///         name contains a number.
+///         end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
+///         `"a"`, the dialect of the file as detected by `Reader`.
+///     log_number: The log number, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each fragment
+///         carries it. You cannot append to a log with a number. Default: `None`: the fragments
+///         carry no number and are laid out as in `"leveldb"`, even if the file's name contains a
+///         number.
 ///     compression: How to compress each record, for `"rocksdb"`. The only supported value is
 ///         `"zstd"`. You cannot append to a compressed log. Default: `None`: records are not
 ///         compressed.
-///     flush: For a path: when to pass records to the operating system, which keeps the records
-///         even after this process ends. `"append"`: before each `append` returns, in one write. A
-///         record longer than 256 KiB takes one write for every 256 KiB, and `extend` makes one
-///         write for every 1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are
-///         buffered until `flush`, `sync` or `close`. For an object, records are always buffered as
-///         with `"close"`, and you cannot pass `flush`. Default: `None`, which is `"append"`.
+///     flush: For a path: when to pass records to the operating system, which keeps them even after
+///         this process ends. `"append"`: before each `append` returns, in one write. A record
+///         longer than 256 KiB takes one write per 256 KiB, and `extend` makes one write per 1,024
+///         records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
+///         `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
+///         cannot pass `flush`. Default: `None`, which is `"append"`.
 ///     sync: When to wait until records are on the disk, in addition to `sync()` and
 ///         `append(..., sync=True)`. `"never"`: at no other time, except that a segmented log syncs
-///         each segment before it starts the next one. `"close"`: when the writer is closed.
-///         `"append"`: before each `append` returns, and when the writer is closed. Default:
-///         `"never"`.
+///         each segment before starting the next. `"close"`: when the writer is closed. `"append"`:
+///         before each `append` returns, and when the writer is closed. Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
-///         many seconds ago. Closing the writer also syncs. Without an `append` there is no sync,
-///         because no thread runs in the background. You cannot combine `sync_interval` with
-///         `sync`. Default: `None`.
+///         long ago, and so does closing the writer. Without an `append` there is no sync, because
+///         no thread runs in the background. You cannot combine `sync_interval` with `sync`.
+///         Default: `None`.
 ///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash may have left after the
-///         last complete record. Other damage raises. Damage that a single flipped bit can explain
-///         also raises an error, and so does a file without any valid fragment. `"pad"`: keep every
-///         byte, damaged or not, and continue in the next block. Readers keep reporting the skipped
-///         bytes. A damaged file without any valid fragment raises an error, unless you pass
-///         `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
-///     checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
-///         `durable_offset`. Everything before the checkpoint must be on the disk. To find the end
-///         of the log, the writer reads the file from the checkpoint on. The writer then rewrites
-///         the bytes after the checkpoint, so that the next sync covers them. If the checkpoint is
-///         greater than 0, the file must exist. Default: `None`: the file is read from the start,
-///         and no byte is rewritten unless a sync of this file has failed in this process.
+///         last complete record. Other damage raises, as do damage that a single flipped bit can
+///         explain and a file without any valid fragment. `"pad"`: keep every byte, damaged or not,
+///         and continue in the next block. Readers keep reporting the skipped bytes. A damaged file
+///         without any valid fragment raises, unless you pass `dialect` and a crash may have left
+///         the file in this state. Default: `"refuse"`.
+///     checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
+///         `durable_offset`. Everything before the checkpoint must be on the disk. The writer reads
+///         the file from the checkpoint on to find the end of the log, then rewrites the bytes
+///         after the checkpoint so that the next sync covers them. If the checkpoint is greater
+///         than 0, the file must exist. Default: `None`: the file is read from the start, and no
+///         byte is rewritten unless a sync of this file has failed in this process.
 ///     segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
 ///         write a segmented log, which is a directory of files. A segment exceeds this length only
 ///         if its first record alone exceeds it. `sink` is the directory, which is created if it
@@ -193,17 +192,17 @@ impl Object {
 ///         is read. Default: `None`: the log is one file.
 ///     retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
 ///         time a segment is started, the oldest segments are removed as long as at least this many
-///         bytes remain before the new segment. Only closed and synced segments are removed, even
-///         if no reader has read them. Default: `None`: all segments are kept.
+///         bytes remain before the new segment. Only closed and synced segments are removed,
+///         whether or not a reader has read them. Default: `None`: all segments are kept.
 ///     retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
 ///         segment is started, the oldest segments are removed as long as their files were last
-///         changed longer ago than this. If the time of a file's last change is in the future, that
-///         segment and all later ones are kept. Default: `None`: all segments are kept.
+///         changed longer ago than this. If a file's last change is in the future, that segment and
+///         all later ones are kept. Default: `None`: all segments are kept.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
 ///         decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
-///         for `Reader`. To read records longer than the default, pass the `Reader` a
-///         `record_len_max` that allows them.
+///         for `Reader`. To read longer records than that, pass the `Reader` a `record_len_max`
+///         that allows them.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
@@ -215,12 +214,12 @@ impl Object {
 ///         `on_torn_tail` is `"refuse"`.
 ///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
 ///         damage.
-///     DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log
-///         that you cannot append to, because it has a log number or is compressed.
+///     DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log you
+///         cannot append to, because it has a log number or is compressed.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `sink` is not a path and has no `write`, or is a text file.
-///     ValueError: An option has an invalid value, or does not apply here, such as a log number or
-///         a compression for a dialect that has none.
+///     ValueError: An option has an invalid value or is not allowed here, such as a log number or a
+///         compression for a dialect without one.
 ///
 /// >>> with cordwood.Writer("example.log", "w") as writer:
 /// ...     writer.append(b"one")
@@ -241,8 +240,8 @@ impl Deref for Writer {
     }
 }
 
-/// The log of a writer. The log is shared, because [`close_all`] closes it at the end of the
-/// program if it is still open.
+/// The log of a writer, shared because [`close_all`] closes it at the end of the program if it is
+/// still open.
 pub(crate) struct Log {
     sink: Sink,
     path: Option<PathBuf>,
@@ -250,8 +249,7 @@ pub(crate) struct Log {
     format: LogFormat,
     /// The process that opened the log.
     owner: u64,
-    /// Whether the program is ending. Once the program is ending, a writer to an object accepts no
-    /// more records.
+    /// Whether the program is ending. A writer to an object then accepts no more records.
     is_ending: AtomicBool,
 }
 
@@ -355,9 +353,9 @@ impl Writer {
     ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
     ///         the log.
-    ///     MemoryError: There is not enough memory for the record, and the record is not in the
-    ///         log. If only the returned offset cannot be allocated, the record is in the log, and
-    ///         `tell()` returns the offset after the record.
+    ///     MemoryError: There is not enough memory for the record, which is not in the log. If only
+    ///         the returned offset cannot be allocated, the record is in the log, and `tell()`
+    ///         returns the offset after it.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -374,9 +372,9 @@ impl Writer {
     /// For a column of pyarrow, polars or another library, no Python object is created for each
     /// record.
     ///
-    /// If this raises, the records before the error have already been appended to the log. After a
-    /// failed write, however, the log lacks the records that had not reached the file, which may be
-    /// all of them. `tell` returns the offset where the log ends.
+    /// If this raises, the records before the error are already in the log. After a failed write,
+    /// however, the log lacks the records that had not reached the file, which may be all of them.
+    /// `tell` returns the offset where the log ends.
     ///
     /// Args:
     ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -387,10 +385,10 @@ impl Writer {
     ///     The number of records appended.
     ///
     /// Raises:
-    ///     OSError: As for `append`, or the stream of a column failed.
+    ///     OSError: As for `append`, or the column's stream failed.
     ///     TypeError: A record is not bytes-like, or `records` is a single record, a string, a
     ///         table or a column of another type.
-    ///     ValueError: A record of a column is null. The message contains the index of that record.
+    ///     ValueError: A record in a column is null. The message contains the record's index.
     ///     ClosedError: The writer is closed.
     ///     MemoryError: As for `append`.
     ///
@@ -406,12 +404,12 @@ impl Writer {
                 "records must be an iterable of records, not {class}: append(record) takes one record"
             )));
         }
-        // The length of a list can be determined without a Python call. Such a call would cost as
-        // much as appending a short record.
+        // The length of a list can be determined without a Python call, which would cost as much as
+        // appending a short record.
         if let Ok(list) = records.cast_exact::<PyList>() {
             return self.extend_from(py, list.iter().map(Ok));
         }
-        // A `RecordBatch` would be imported as a table. Iterating over the batch instead yields its
+        // A `RecordBatch` would be imported as a table. Iterating over it instead yields its
         // records.
         if !records.is_instance_of::<RecordBatch>()
             && let Some(column) = Column::of(records)?
@@ -421,10 +419,10 @@ impl Writer {
         self.extend_from(py, records.items()?)
     }
 
-    /// Returns the length of the log with all records so far, including those not yet written out.
+    /// Returns the length of the log including all records so far, even those not yet written out.
     ///
     /// Returns:
-    ///     The length in bytes, which is the file offset after the last record.
+    ///     The length in bytes, which is also the file offset after the last record.
     ///
     /// Raises:
     ///     ClosedError: The writer is closed.
@@ -461,7 +459,7 @@ impl Writer {
     /// For a new file, this also makes its directory entry durable.
     ///
     /// Raises:
-    ///     OSError: The records may not have reached the disk. A failed sync cannot be repeated, so
+    ///     OSError: The records may not have reached the disk. A failed sync can't be repeated, so
     ///         the writer stays unusable.
     ///     io.UnsupportedOperation: The sink has no file descriptor.
     ///     ClosedError: The writer is closed.
@@ -477,18 +475,17 @@ impl Writer {
 
     /// Waits until every byte before an offset is on the disk, without appending a record.
     ///
-    /// For example, one thread can append, and another thread can wait for the offset that `tell()`
-    /// returns after the append. If a running sync of another thread covers the offset, this call
-    /// waits for that sync. Otherwise, this call syncs. Ctrl-C raises `KeyboardInterrupt` only
-    /// after the sync.
+    /// For example, one thread can append while another waits for the offset that `tell()` returns
+    /// after the append. If another thread's running sync covers the offset, this call waits for
+    /// that sync. Otherwise, it syncs. Ctrl-C raises `KeyboardInterrupt` only after the sync.
     ///
     /// Args:
     ///     offset: A file offset, in bytes. To wait for a record, pass the offset that `tell()`
-    ///         returns after its `append`. The offset that `append` returns is the start of the
+    ///         returns after its `append`. The offset returned by `append` is the start of the
     ///         record.
     ///
     /// Raises:
-    ///     OSError: `offset` is after the end of the log (`errno.EINVAL`), or a write or a sync
+    ///     OSError: `offset` is past the end of the log (`errno.EINVAL`), or a write or a sync
     ///         failed, as for `sync`.
     ///     OverflowError: `offset` is negative.
     ///     io.UnsupportedOperation: The sink has no file descriptor.
@@ -510,7 +507,7 @@ impl Writer {
     /// than `segment_len`.
     ///
     /// Returns:
-    ///     The log offset at which the last segment starts, in bytes.
+    ///     The log offset where the last segment starts, in bytes.
     ///
     /// Raises:
     ///     OSError: The segment cannot be created, in which case the writer stays usable, or a
@@ -532,7 +529,7 @@ impl Writer {
     /// The last segment is never removed.
     ///
     /// Other threads can append during this call. After a crash, some of these segments may still
-    /// exist, but there is no gap between the remaining segments.
+    /// exist, but there is never a gap between the remaining ones.
     ///
     /// Args:
     ///     offset: A log offset, in bytes. Records at or after this offset are kept.
@@ -568,10 +565,10 @@ impl Writer {
         }
     }
 
-    /// The file offset before which everything is on the disk and survives a crash of the machine.
+    /// The file offset before which everything is on the disk and survives a machine crash.
     ///
-    /// Before the first sync of this writer, this offset is 0, or the start of the last segment of
-    /// a segmented log. You can still read this attribute after the writer is closed.
+    /// Until this writer's first sync, this offset is 0, or the start of the last segment of a
+    /// segmented log. You can still read this attribute after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.status(py)?.durable_offset)
@@ -579,19 +576,19 @@ impl Writer {
 
     /// The region after the last complete record when the log was opened with `"a"`, or `None`.
     ///
-    /// `on_torn_tail` determines whether the region was cut off or kept.
+    /// `on_torn_tail` decides whether the region was cut off or kept.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail.map(|region| SkippedRegion(Finding::new(region)))
     }
 
-    /// The dialect in which records are written, such as `"leveldb"`.
+    /// The dialect that records are written in, such as `"leveldb"`.
     #[getter]
     fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dialect_name(py, self.format.dialect)
     }
 
-    /// The log number that each fragment carries, or `None` if there is none.
+    /// The log number carried by each fragment, or `None` if there is none.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
@@ -617,11 +614,11 @@ impl Writer {
 
     /// Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
     ///
-    /// If other threads are waiting for a sync, this call waits until the sync is done. After this
-    /// call, another writer can open the file. In a forked child, this only closes the child's copy
-    /// of the descriptor.
+    /// If other threads are waiting for a sync, this call waits until it is done. Afterwards,
+    /// another writer can open the file. In a forked child, this only closes the child's copy of
+    /// the descriptor.
     ///
-    /// If the sink is an object, it is flushed but not closed.
+    /// A sink that is an object is flushed but not closed.
     ///
     /// Raises:
     ///     OSError: A write or a sync failed. The writer is closed even if this raises.
@@ -641,9 +638,9 @@ impl Writer {
         Ok(slf)
     }
 
-    // The garbage collector calls this for the objects of a cycle while all of them are intact. The
-    // writer can therefore still write to a sink that refers to the writer. A writer outside a
-    // cycle is [dropped](Drop) instead.
+    // The garbage collector calls this for the objects of a cycle while they are all intact, so the
+    // writer can still write to a sink that refers to it. A writer outside a cycle is
+    // [dropped](Drop) instead.
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
             self.finalize(py, self.close(py));
@@ -653,8 +650,8 @@ impl Writer {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.sink {
             Sink::Disk(_) => Ok(()),
-            // If the lock is held, a thread is using the writer. That thread keeps the writer
-            // alive, and all objects that the writer refers to.
+            // If the lock is held, a thread is using the writer. That thread keeps alive the writer
+            // and all objects the writer refers to.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
                     writer: Some(writer), ..
@@ -669,7 +666,7 @@ impl Writer {
         // In a forked child, closing has no effect and cannot fail.
         let had_failed = !self.is_forked() && self.status(py)?.has_failed;
         match self.close(py) {
-            // The writer had already failed, and an exception about that failure is being
+            // The writer had already failed, and the exception about that failure is being
             // propagated.
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
@@ -683,7 +680,7 @@ impl Writer {
 
 impl Log {
     fn open(py: Python<'_>, path: PathBuf, mode: &str, is_segmented: bool, options: LogFileOptions) -> PyResult<Self> {
-        // Reading the file may take a long time.
+        // Reading the file can take a long time.
         let log = py
             .detach(|| match mode {
                 _ if is_segmented => {
@@ -748,7 +745,7 @@ impl Log {
     ) -> PyResult<u64> {
         let mut count = 0;
         loop {
-            // Taking records from the iterable runs Python code, so the lock is not held here. A
+            // Taking records from the iterable runs Python code, so the lock isn't held here. The
             // whole batch is then appended at once.
             let (batch, is_last) = next_batch(&mut records, self.batch_count());
             // Extending a closed writer is an error even without records, but this error must not
@@ -761,7 +758,7 @@ impl Log {
             if is_last? {
                 return Ok(count);
             }
-            // Taking records from a long list runs no Python code, so signals must be checked here.
+            // Taking records from a long list runs no Python code, so check for signals here.
             check_signals(py)?;
         }
     }
@@ -811,8 +808,8 @@ impl Log {
         }
     }
 
-    /// Appends a record if this is possible without waiting and without running Python code.
-    /// Otherwise, or if the append fails, returns `None` and appends nothing.
+    /// Appends a record if that needs no waiting and no Python code. Otherwise, or if the append
+    /// fails, returns `None` and appends nothing.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -821,7 +818,7 @@ impl Log {
         }
     }
 
-    /// Appends a record to the buffer of a writer to an object, if the buffer has room for it.
+    /// Appends a record to the buffer of a writer to an object, if there is room for it.
     #[inline(never)]
     fn append_buffered(&self, object: &Exclusive<Object>, record: &[u8]) -> Option<u64> {
         let mut state = object.try_lock().filter(|_| !self.is_forked())?;
@@ -868,10 +865,10 @@ impl Log {
 
     /// Returns the state. If another thread is writing and therefore holds the lock, this call
     /// waits with the interpreter released. If the lock is free, the interpreter is not released,
-    /// because getting it back may take a long time.
+    /// because getting it back can take a long time.
     ///
     /// The state is also available in a forked child, with one exception: if another thread of the
-    /// parent held the lock of a writer to an object at the fork, this call fails, because no
+    /// parent held the lock of a writer to an object during the fork, this call fails, because no
     /// thread of the child would ever release that lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
@@ -901,13 +898,13 @@ impl Log {
     }
 
     fn shown(&self) -> String {
-        // A writer that another thread is using is not closed.
+        // A writer in use by another thread is not closed.
         let is_closed = self.try_status().is_some_and(|status| status.is_closed);
         handle_repr("Writer", self.path.as_deref(), is_closed)
     }
 
     /// Checks whether the writer still has to be closed. Returns `false` while another thread is
-    /// using the writer, and in a forked child.
+    /// using it, and in a forked child.
     fn is_unclosed(&self) -> bool {
         !self.is_forked() && self.try_status().is_some_and(|status| !status.is_closed)
     }
@@ -925,8 +922,7 @@ impl Log {
         }
     }
 
-    /// Warns about an unclosed writer. If closing the writer failed, the error is reported as
-    /// unraisable.
+    /// Warns about an unclosed writer. If closing it failed, the error is reported as unraisable.
     fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
         // A path contains no zero byte, so this cannot fail.
         let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
@@ -970,16 +966,16 @@ impl AtEnd for Log {
 /// Closes the writer to an object.
 fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
     let writer = object.writer.take();
-    // Writing to an object runs Python code, so the lock is released first. The interpreter is not
-    // released: at the end of the program, when the garbage collector finds unclosed objects, a
-    // thread that released the interpreter would never get it back.
+    // Writing to an object runs Python code, so the lock is released first. The interpreter is not:
+    // at the end of the program, when the garbage collector finds unclosed objects, a thread that
+    // released the interpreter would never get it back.
     drop(object);
     let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
     finished.map_err(|error| to_python(py, error, None))
 }
 
-/// Locks the writer to an object. Returns `None` if another thread holds the lock for a second.
-/// Such a thread may wait forever, for example for the reader of a pipe.
+/// Locks the writer to an object. Returns `None` if another thread holds the lock for a second: it
+/// may be waiting forever, for example for the reader of a pipe.
 fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<MutexGuard<'a, Object>> {
     for _ in 0..100 {
         if let Some(locked) = object.try_lock() {
@@ -993,8 +989,8 @@ fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<Mute
 const NEEDS_A_PATH: &str = "flush, sync, sync_interval and segment_len require a path; \
      for an object, call flush() or sync()";
 
-/// Checks whether `records` is a single record or a string. Iterating over such an object would
-/// yield numbers or characters.
+/// Checks whether `records` is a single record or a string. Iterating over it would yield numbers
+/// or characters.
 fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<PyBytes>()
         || records.is_instance_of::<PyByteArray>()
@@ -1002,9 +998,8 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyString>()
 }
 
-/// Returns the next records for `extend` to append together, at most `count_max`, and whether the
-/// iterable has ended. The second value is an error if the iterable raised an exception after these
-/// records.
+/// Returns the next records that `extend` should append together, at most `count_max`, and whether
+/// the iterable has ended. The second value is an error if the iterable raised after these records.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,
@@ -1050,10 +1045,10 @@ impl Drop for Writer {
         if !self.is_unclosed() {
             return;
         }
-        // During interpreter shutdown, attaching fails, and no warning is issued.
+        // During interpreter shutdown, attaching fails and no warning is issued.
         let _ = Python::try_attach(|py| {
-            // A writer may be dropped because of an exception. Python allows no calls while an
-            // exception is set, so the exception is set aside.
+            // An exception may be the reason why a writer is dropped. Python allows no calls while
+            // an exception is set, so it is set aside.
             let _kept = KeptException::new(py);
             self.finalize(py, self.close(py));
         });

@@ -1,24 +1,23 @@
 //! The Arrow C Data Interface and its capsules, which pass batches to other libraries without
-//! copying them. The rest of the crate describes arrays with [`Array`] and [`Field`], which are
-//! safe. `import.rs` imports the arrays of other libraries.
+//! copying. The rest of the crate describes arrays with the safe [`Array`] and [`Field`]. Arrays
+//! from other libraries are imported in `import.rs`.
 //!
-//! The interface has the following requirements for a producer, which are met as described:
+//! The interface requires the following of a producer, and each requirement is met as described:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
-//!   [`Memory`] of its buffers. Moving a [`Memory`] value does not change the address of the
-//!   buffer, and the bytes are never changed.
-//! - *The content matches the schema*: an [`Array`] has the buffers and the children of its
-//!   [`Field`], in order, and all of them are as long as the type requires. Each child of a
-//!   structure is as long as the structure. A list has as many items as its last offset says. The
-//!   code that creates an array together with its field ensures this. All types are handled in two
-//!   files: `columns.rs`, and `table/column.rs` in `cordwood-payload`.
+//!   [`Memory`] of its buffers. Moving a [`Memory`] value does not move the buffer, and the bytes
+//!   never change.
+//! - *The content matches the schema*: an [`Array`] has the buffers and children of its [`Field`],
+//!   in order, each as long as the type requires. Each child of a structure is as long as the
+//!   structure, and a list has as many items as its last offset says. The code that creates an
+//!   array together with its field ensures this. All types are handled in two files: `columns.rs`,
+//!   and `table/column.rs` in `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
-//!   sent between threads, and dropping it does not need the interpreter. `release` sets itself to
-//!   null.
-//! - *A consumer may move a structure out*, including a child, and then sets `release` of the
-//!   original to null: each structure owns everything that it refers to, in `private_data`. When a
-//!   structure is dropped, it is released only if `release` is not null.
-//! - *Callbacks do not unwind*: every callback that calls other code of the crate catches panics.
+//!   sent between threads and dropped without the interpreter. `release` sets itself to null.
+//! - *A consumer may move a structure out*, including a child, and then sets the original's
+//!   `release` to null: each structure owns everything it refers to, in `private_data`. Dropping a
+//!   structure releases it only if `release` is not null.
+//! - *Callbacks do not unwind*: every callback that calls other code in the crate catches panics.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
@@ -51,7 +50,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Returns a field without a name, as needed for a table or for a dictionary's values.
+    /// Returns a field without a name, for a table or a dictionary's values.
     fn unnamed(data_type: DataType, children: Vec<Field>) -> Self {
         Field {
             name: c"".into(),
@@ -62,7 +61,7 @@ impl Field {
     }
 }
 
-/// The type of a column, as a format string of the C Data Interface.
+/// A column's type, as a format string of the C Data Interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DataType(&'static CStr);
 
@@ -86,8 +85,7 @@ impl DataType {
     pub(crate) const STRUCT: Self = DataType(c"+s");
 }
 
-/// Memory that an array refers to. The address of the memory does not change when this value is
-/// moved.
+/// Memory that an array refers to. Its address does not change when this value is moved.
 pub(crate) enum Memory {
     /// No memory, for the validity buffer of a column without nulls.
     Absent,
@@ -113,7 +111,7 @@ impl Memory {
     }
 }
 
-/// An array to export. The buffers must match the layout of the array's type and hold `len` values.
+/// An array to export. Its buffers must match the layout of its type and hold `len` values.
 pub(crate) struct Array {
     pub(crate) len: usize,
     pub(crate) null_count: usize,
@@ -165,8 +163,7 @@ impl Array {
     }
 }
 
-/// The memory that an exported structure owns. `dictionary` is null if the structure has no
-/// dictionary.
+/// The memory owned by an exported structure. `dictionary` is null if there is none.
 struct Kept<T, M> {
     children: Vec<*mut T>,
     dictionary: *mut T,
@@ -189,7 +186,7 @@ impl<T, M> Drop for Kept<T, M> {
         let dictionary = (!self.dictionary.is_null()).then_some(self.dictionary);
         for structure in self.children.drain(..).chain(dictionary) {
             // SAFETY: each structure is a box from `new`, and is freed only here. A structure that
-            // was moved out has a null `release`, so that dropping the structure has no effect.
+            // was moved out has a null `release`, so dropping it has no effect.
             drop(unsafe { Box::from_raw(structure) });
         }
     }
@@ -197,20 +194,20 @@ impl<T, M> Drop for Kept<T, M> {
 
 /// A structure of the C Data Interface.
 pub(super) trait Structure {
-    /// Returns a structure that has been released and owns no memory. A stream returns a released
-    /// array at its end.
+    /// Returns a released structure, which owns no memory. A stream returns a released array at its
+    /// end.
     fn released() -> Self;
 
     fn is_released(&self) -> bool;
 }
 
-/// Defines the callback `release` of a structure, and a `Drop` implementation that calls it.
+/// Defines a structure's `release` callback, and a `Drop` implementation that calls it.
 macro_rules! released {
     ($structure:ty, $release:ident, $kept:ty) => {
         /// # Safety
         ///
-        /// The structure was created by this module. The structure may have been moved, was not
-        /// released, and has no other user.
+        /// This module created the structure. It may have been moved, has not been released, and
+        /// has no other user.
         unsafe extern "C" fn $release(structure: *mut $structure) {
             // SAFETY: upheld by the caller. `private_data` was set to a box of this type when the
             // structure was created, and is taken only once: `release` is null from here on.
@@ -245,8 +242,8 @@ macro_rules! released {
         }
 
         // SAFETY: the structure refers to static text and to memory that the structure owns, which
-        // can be sent: no part of the structure is bound to a thread. The interface allows any
-        // thread to release it.
+        // can be sent: none of it is bound to a thread. The interface allows any thread to release
+        // it.
         unsafe impl Send for $structure {}
     };
 }
@@ -305,8 +302,8 @@ impl ArrowSchema {
         let mut kept = Kept::new(children, values, field.name.clone());
         ArrowSchema {
             format: field.data_type.0.as_ptr(),
-            // The address does not change when the box is moved, because the text is static or on
-            // the heap.
+            // Moving the box does not change the address, because the text is static or on the
+            // heap.
             name: kept.memory.as_ptr(),
             metadata: ptr::null(),
             flags: if field.is_nullable { NULLABLE } else { 0 },
@@ -324,20 +321,20 @@ impl ArrowSchema {
 pub(crate) trait Batches: Send {
     fn fields(&self) -> Vec<Field>;
 
-    /// Returns the next batch as a table with the fields of the stream, or `None` at the end. After
-    /// a failure, `next` is not called again.
+    /// Returns the next batch as a table with the stream's fields, or `None` at the end. `next` is
+    /// not called again after a failure.
     fn next(&mut self) -> Result<Option<Array>, Failure>;
 }
 
 /// An error for the consumer of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// A number from `errno.h`, from which the consumer chooses the class of its exception.
+    /// A number from `errno.h`, from which the consumer chooses its exception's class.
     pub(crate) errno: c_int,
     pub(crate) message: String,
 }
 
-/// A callback of a stream that writes a structure to the given pointer.
+/// A stream callback that writes a structure to the given pointer.
 pub(super) type Get<T> = unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut T) -> c_int;
 
 /// `struct ArrowArrayStream` of the C Data Interface.
@@ -352,14 +349,14 @@ pub(super) struct ArrowArrayStream {
 
 struct KeptStream {
     batches: Box<dyn Batches>,
-    /// The error that `next` returned. Each later call fails with the same error.
+    /// The error that `next` returned. Every later call fails with it too.
     failed: Option<Failure>,
     last_error: Option<CString>,
 }
 
 impl KeptStream {
     /// Writes the result of `call` to `out`, and returns 0. If `call` fails or panics, keeps the
-    /// error for `get_last_error` and returns the number of the error.
+    /// error for `get_last_error` and returns its number.
     ///
     /// # Safety
     ///
@@ -379,7 +376,7 @@ impl KeptStream {
                 message: "this is a bug in cordwood: please report it".to_owned(),
             },
         };
-        // A path may contain any character except NUL.
+        // A path can contain any character except NUL.
         self.last_error = CString::new(failure.message.replace('\0', "")).ok(); // phrase-ok: for C
         failure.errno
     }
@@ -414,7 +411,7 @@ impl ArrowArrayStream {
 /// # Safety
 ///
 /// `stream` was created by [`ArrowArrayStream::new`], may have been moved, has not been released,
-/// and is used by no other thread; `out` may be written to, and its old value need not be dropped.
+/// and no other thread is using it; `out` may be written to, and its old value need not be dropped.
 unsafe extern "C-unwind" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
     // SAFETY: upheld by the caller; `new` has set `private_data`.
     unsafe {
@@ -443,12 +440,12 @@ unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_c
     kept.last_error.as_ref().map_or(ptr::null(), |text| text.as_ptr())
 }
 
-/// Returns the capsule of a schema.
+/// Returns a schema's capsule.
 pub(crate) fn schema_capsule<'py>(py: Python<'py>, fields: &[Field]) -> PyResult<Bound<'py, PyCapsule>> {
     PyCapsule::new_with_value(py, ArrowSchema::of(fields), SCHEMA)
 }
 
-/// Returns the capsules of a table: one for its schema and one for its contents.
+/// Returns a table's capsules: one for its schema and one for its contents.
 pub(crate) fn array_capsules<'py>(
     py: Python<'py>,
     fields: &[Field],
@@ -460,12 +457,12 @@ pub(crate) fn array_capsules<'py>(
     ))
 }
 
-/// Returns the capsule of a stream.
+/// Returns a stream's capsule.
 pub(crate) fn stream_capsule(py: Python<'_>, batches: impl Batches + 'static) -> PyResult<Bound<'_, PyCapsule>> {
     PyCapsule::new_with_value(py, ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// Checks at compile time that the exported structures are `Send`, because any thread may release
+/// Checks at compile time that the exported structures are `Send`, since any thread may release
 /// them.
 const fn is_send<T: Send>() {}
 const _: () = is_send::<Memory>();

@@ -1,5 +1,4 @@
-//! The columns of records. This file defines the names and types of the columns, and how each
-//! column is created from a batch.
+//! The columns of records: their names and types, and how each one is created from a batch.
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -23,7 +22,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// Each column with its name, in the order of the variants.
+    /// Each column's name, in the order of the variants.
     const NAMES: [(Column, &CStr); 6] = [
         (Column::Offset, c"offset"),
         (Column::Record, c"record"),
@@ -58,7 +57,7 @@ impl Column {
                 Column::Path => DataType::DICTIONARY,
                 Column::Salvaged => DataType::BOOL,
             },
-            // If a source has no path, the path column is null.
+            // The path column is null if the source has no path.
             is_nullable: self == Column::Path,
             children: Vec::new(),
         }
@@ -78,9 +77,9 @@ pub(crate) fn offset_column(batch: &Arc<PooledBatch>) -> Array {
     Array::plain(batch.records().len(), vec![Memory::Absent, offsets])
 }
 
-/// Returns a column with the path of the log that contains these records. The dictionary of the
-/// column contains only this path. A dictionary with the paths of all logs could be longer than the
-/// records of the batch.
+/// Returns a column with the path of the log that contains these records. Its dictionary holds only
+/// this path, because a dictionary with the paths of all logs could be longer than the batch's
+/// records.
 pub(crate) fn path_column(path: Option<&Path>, len: usize) -> Array {
     let text = path.map_or_else(Vec::new, |path| path.to_string_lossy().into_owned().into_bytes());
     let validity = match path {

@@ -16,7 +16,7 @@ pub(crate) fn io_failure(message: impl Into<String>) -> Failure {
     }
 }
 
-/// Converts an error of the core for an Arrow consumer.
+/// Converts a core error for an Arrow consumer.
 pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failure {
     let errno = match &error.kind {
         ErrorKind::Io { source, .. } => {
@@ -41,8 +41,8 @@ pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failur
 }
 
 /// Converts an exception for an Arrow consumer. After Ctrl-C, the consumer gets only the name of
-/// the exception. If the signal were raised again, it would interrupt Python while Python prints
-/// the consumer's error.
+/// the exception: raising the signal again would interrupt Python while it prints the consumer's
+/// error.
 pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     let mut text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
     let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract());

@@ -1,21 +1,20 @@
 //! Reads records from memory that other libraries pass through the Arrow C Data Interface.
 //!
-//! The interface has the following requirements for a consumer. Each requirement is met as
+//! The interface has the following requirements for a consumer, each of which is met as
 //! described:
 //!
-//! - *A structure that is taken over is released once*: [`taken`] sets `release` of the original to
-//!   null. The copy is released when it is dropped (`released!` in `c_data.rs`).
+//! - *A structure that is taken over is released once*: [`taken`] sets the original's `release` to
+//!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
 //! - *Memory is used only until it is released*: a record borrows from the [`RecordArray`] that
 //!   owns its array.
-//! - *A stream is used by one thread at a time, and not after its release*: the [`Column`] owns the
-//!   stream.
+//! - *A stream is used by one thread at a time, and never after its release*: the [`Column`] owns
+//!   the stream.
 //!
-//! The values in an array are checked before they are used. The counts must be valid, each record
-//! must be within its buffer, and the offsets must not decrease. Other conditions cannot be
-//! checked, and the interface requires the producer to ensure them. The pointers must be valid. A
-//! buffer must be as long as the array's `offset` and `length` require, and the data buffer must be
-//! as long as the last offset says. The bytes of a buffer must not change before the array is
-//! released.
+//! Arrays are checked before they are used: the counts must be valid, each record must be within
+//! its buffer, and the offsets must not decrease. The rest cannot be checked, and the interface
+//! requires the producer to ensure it. The pointers must be valid. A buffer must be as long as the
+//! array's `offset` and `length` require, and the data buffer as long as the last offset says. The
+//! bytes of a buffer must not change before the array is released.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
@@ -33,7 +32,7 @@ use crate::interpreter::interned;
 use crate::interpreter::python_code::{PythonCode, guarded};
 use crate::values::error::{ENOMEM, check_signals};
 
-/// A column of records, which consists of one or more arrays.
+/// A column of records, in one or more arrays.
 pub(crate) struct Column {
     layout: Layout,
     arrays: Arrays,
@@ -45,12 +44,12 @@ enum Arrays {
 }
 
 impl Column {
-    /// Returns the column that `object` exports, or `None` if it does not export a column.
+    /// Returns the column that `object` exports, or `None` if it exports none.
     ///
     /// # Errors
     ///
-    /// Returns a `TypeError` if the column contains neither bytes nor text. Returns exceptions of
-    /// the object unchanged.
+    /// Returns a `TypeError` if the column contains neither bytes nor text. Exceptions raised by
+    /// the object are returned unchanged.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         if let Some(export) = object.attribute(interned!(py, "__arrow_c_array__")?)? {
@@ -75,7 +74,7 @@ impl Column {
     ///
     /// # Errors
     ///
-    /// Returns the error of a stream, or a `ValueError` if an array contradicts the interface.
+    /// Returns the stream's own error, or a `ValueError` if an array violates the interface.
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<RecordArray>> {
         let array = match &mut self.arrays {
             Arrays::One(array) => array.take(),
@@ -85,15 +84,15 @@ impl Column {
     }
 }
 
-/// How the records of an array are stored.
+/// How an array stores its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// The records are consecutive in one buffer, with 32-bit offsets.
+    /// The records follow one another in one buffer, with 32-bit offsets.
     Offsets32,
-    /// The records are consecutive in one buffer, with 64-bit offsets.
+    /// The records follow one another in one buffer, with 64-bit offsets.
     Offsets64,
-    /// Each record has a view of 16 bytes. A short record is stored in its view. A longer record is
-    /// stored in one of several buffers.
+    /// Each record has a view of 16 bytes, which contains the record itself if it is short. A
+    /// longer record is stored in one of several buffers.
     Views,
 }
 
@@ -125,10 +124,10 @@ impl Layout {
 pub(crate) struct RecordArray {
     array: ArrowArray,
     layout: Layout,
-    /// The range of buffer indices at which this array's records are stored.
+    /// The buffer indices of this array's records.
     range: Range<usize>,
     /// The length of the data buffer. With views, each data buffer has its own length, which is
-    /// read when it is needed.
+    /// read as needed.
     data_len: usize,
 }
 
@@ -137,10 +136,10 @@ impl RecordArray {
         let count = |count: i64| usize::try_from(count).ok();
         let (start, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
         // Memory cannot hold more offsets or views than this, because a view has 16 bytes and an
-        // offset has fewer. Therefore, no address computed below can overflow.
+        // offset fewer. So no address computed below can overflow.
         let end = start.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
-        // The buffers are validity, offsets and data. With views, the buffers are validity, views,
-        // any number of data buffers, and the lengths of the data buffers.
+        // The buffers are validity, offsets and data; with views: validity, views, any number of
+        // data buffers, and the lengths of the data buffers.
         let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
             return Err(malformed("an array states impossible counts"));
         };
@@ -167,8 +166,8 @@ impl RecordArray {
         self.range.len()
     }
 
-    /// Returns the records from index `start`, at most `count_max`. Stops after the record that
-    /// brings the total length to `len_max` bytes or more, or before a fault.
+    /// Returns at most `count_max` records from index `start`. Stops after the record that brings
+    /// the total length to `len_max` bytes or more, or before a fault.
     pub(crate) fn records(&self, start: usize, count_max: usize, len_max: usize) -> (Vec<&[u8]>, Option<Fault>) {
         let mut records = Vec::with_capacity(count_max.min(self.len() - start));
         let mut len = 0;
@@ -187,7 +186,7 @@ impl RecordArray {
         (records, None)
     }
 
-    /// Returns the record at this buffer index, which must be in the range of the array.
+    /// Returns the record at this buffer index, which must be in the array's range.
     fn record(&self, at: usize) -> Result<&[u8], Fault> {
         if self.is_null(at) {
             return Err("is null");
@@ -206,8 +205,8 @@ impl RecordArray {
         self.array.null_count != 0 && !validity.is_null() && unsafe { *validity.add(at / 8) } >> (at % 8) & 1 == 0
     }
 
-    /// Returns the offset at this index, which is at most the end of the range. Returns `None` if
-    /// the offset is negative.
+    /// Returns the offset at this index, which is at most the end of the range, or `None` if the
+    /// offset is negative.
     fn offset(&self, at: usize) -> Option<usize> {
         let offsets = self.buffer(1);
         // SAFETY: the buffer has an offset for each value before the end of the range, and one
@@ -220,8 +219,8 @@ impl RecordArray {
         }
     }
 
-    /// Returns the record between the offset at this index and the next offset. Returns `None` if
-    /// the second offset is smaller or if the record is not within the data.
+    /// Returns the record between the offset at this index and the next one. Returns `None` if the
+    /// second offset is smaller or the record is not within the data.
     fn between_offsets(&self, at: usize) -> Option<&[u8]> {
         let (start, end) = (self.offset(at)?, self.offset(at + 1)?);
         let len = end.checked_sub(start).filter(|_| end <= self.data_len)?;
@@ -254,8 +253,8 @@ impl RecordArray {
         self.part(2 + index, start, len)
     }
 
-    /// Returns bytes of a data buffer. The caller must have checked that the bytes are within the
-    /// buffer. Returns `None` if the buffer does not exist.
+    /// Returns bytes of a data buffer, or `None` if the buffer does not exist. The caller must have
+    /// checked that the bytes are within the buffer.
     fn part(&self, buffer: usize, start: usize, len: usize) -> Option<&[u8]> {
         let data = self.buffer(buffer);
         if len == 0 {
@@ -266,15 +265,15 @@ impl RecordArray {
         (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(start), len) })
     }
 
-    /// Returns the address of a buffer, or null if the buffer is absent. `index` must be less than
-    /// the number of buffers of the array.
+    /// Returns the address of a buffer, or null if there is none. `index` must be less than the
+    /// array's number of buffers.
     fn buffer(&self, index: usize) -> *const u8 {
         // SAFETY: `n_buffers`, which is more than `index`, is the number of pointers.
         unsafe { *self.array.buffers.add(index) }.cast()
     }
 }
 
-/// The reason why a record cannot be read, worded as the end of a sentence about the record.
+/// Why a record cannot be read, worded as the end of a sentence about the record.
 pub(crate) type Fault = &'static str;
 
 #[cold]
@@ -292,7 +291,7 @@ impl ArrowArrayStream {
         Ok((!array.is_released()).then_some(array))
     }
 
-    /// Calls a function of the stream, and returns the structure that the function writes.
+    /// Calls a stream function, and returns the structure it writes.
     fn call<T: Structure + Send>(&mut self, py: Python<'_>, get: Option<Get<T>>, name: &str) -> PyResult<T> {
         let get = get.ok_or_else(|| malformed(&format!("a stream has no function {name}")))?;
         let mut structure = T::released();
@@ -323,7 +322,7 @@ impl ArrowArrayStream {
     }
 }
 
-/// Moves a structure out of its capsule. The capsule must have this name.
+/// Moves a structure out of its capsule, which must have this name.
 fn taken<T: Structure>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<T> {
     let structure = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
     // SAFETY: a capsule with this name contains this structure, by the protocol, and `capsule`

@@ -1,5 +1,5 @@
-//! Exports batches of records and of entities to libraries that read Arrow data, and imports
-//! records from libraries that export Arrow data.
+//! Exports batches of records and entities to libraries that read Arrow data, and imports records
+//! from libraries that export it.
 
 mod c_data;
 pub(crate) mod columns;

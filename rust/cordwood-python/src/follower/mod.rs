@@ -1,4 +1,4 @@
-//! The class `Follower` and its iterators. The steps of a poll are in `state.rs`.
+//! The class `Follower` and its iterators. For the steps of a poll, see `state.rs`.
 
 mod state;
 
@@ -29,55 +29,53 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{NotYet, Outcome};
 
-/// The longest time to sleep before checking for Ctrl-C and for a closed follower.
+/// The longest time to sleep between checks for Ctrl-C and a closed follower.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Follows a log that is being written. `cordwood.follow` creates a follower.
 ///
-/// Iterating yields each record as `bytes` once the record is complete, and then waits for the next
-/// record. The iteration also waits when it reaches an incomplete record or the zeros of a
-/// preallocated file. A `for` loop waits in the current thread. Ctrl-C works during the wait, and
-/// other threads keep running. An `async for` loop waits in the `asyncio` event loop, and reads the
-/// file in the event loop's thread. The iteration ends after `timeout` seconds without a record,
-/// and a new iteration continues from the same position. `next(follower)` performs one step of the
-/// iteration. A `with` or `async with` statement closes the follower, but a loop does not close it
-/// when it ends.
+/// Iterating yields each record as `bytes` once it is complete, and then waits for the next one. It
+/// also waits at an incomplete record and at the zeros of a preallocated file. A `for` loop waits
+/// in the current thread; Ctrl-C works during the wait, and other threads keep running. An
+/// `async for` loop waits in the `asyncio` event loop, and reads the file in the event loop's
+/// thread. The iteration ends after `timeout` seconds without a record, and a new iteration
+/// continues from the same position. `next(follower)` performs one step of the iteration. A `with`
+/// or `async with` statement closes the follower; the end of a loop doesn't.
 ///
 /// Threads may share a follower, even while one of them waits. If another thread closes the
-/// follower, the waiting thread gets a `ClosedError`. After a fork, both processes may continue
+/// follower, the waiting thread gets a `ClosedError`. After a fork, both processes can continue
 /// following independently. If another thread was polling the file at the fork, the child cannot
 /// use its copy of the follower: `close` has no effect, and all other calls raise `OSError`.
 ///
 /// Args:
-///     path: The file, which must exist but may be empty, or the directory of a segmented log. In a
-///         segmented log, a rotation never raises an exception, and no record is missed.
-///     start: Return only the records that start at or after this file offset, in bytes, or at or
-///         after the `position` of an earlier run. A position also identifies the log. If a record
-///         starts before this offset, the rest of that record is skipped and not reported, even if
-///         it is damaged. Default: 0.
-///     timeout: The longest time that a step of the iteration waits for a record, in seconds. With
-///         0, the iteration returns the records in the file and never waits. Default: `None`, which
-///         waits forever.
+///     path: The file, which must exist but may be empty, or the directory of a segmented log. With
+///         a segmented log, rotations never raise an exception and no record is missed.
+///     start: Return only the records that start at or after this file offset, in bytes, or the
+///         `position` of an earlier run. A position also identifies the log. If a record starts
+///         before this offset, the rest of it is skipped and not reported, even if it is damaged.
+///         Default: 0.
+///     timeout: The longest time to wait for a record in each step of the iteration, in seconds.
+///         With 0, the iteration returns the records in the file and never waits. Default: `None`,
+///         which waits forever.
 ///     dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
-///         complete fragment. `"wandb_old"` is never detected, so you must pass this dialect
-///         explicitly. Default: `None`.
+///         complete fragment. `"wandb_old"` is never detected, so you must pass it explicitly.
+///         Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: As for `Reader`, but `"salvage"` is not supported. Default: `"raise"`.
 ///     on_rotation: How to react to a rotation, that is, when the path names another file or no
 ///         file, and everything in the old file has been returned. `"raise"`: raise
-///         `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at the
-///         start of that file. `tell`, `skipped` and `outcome` then describe the new file. A file
-///         that appears at the path and is replaced between two polls is missed without an error,
-///         so use `"reopen"` only if the time between rotations is much longer than
-///         `poll_interval`. `"stop"`: end the iteration for good, and report the end in `outcome`.
-///         With `"reopen"` and `"stop"`, the logger `cordwood` gets a warning if the old file ended
-///         in an incomplete record. Default: `"raise"`.
+///         `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at its
+///         start. `tell`, `skipped` and `outcome` then describe the new file. A file that appears
+///         at the path and is replaced between two polls is missed without an error, so use
+///         `"reopen"` only if the time between rotations is much longer than `poll_interval`.
+///         `"stop"`: end the iteration for good, and report the end in `outcome`. With `"reopen"`
+///         and `"stop"`, the logger `cordwood` gets a warning if the old file ended in an
+///         incomplete record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-///     retry_time: Apparent damage with no valid block after it may be a write that is still in
-///         progress. Before the follower reports such damage, it rereads the bytes at least three
-///         times, and for at least this many seconds. With 0, the follower reports such damage at
-///         once. Default: 0.1.
+///     retry_time: Apparent damage with no valid block after it may be a write still in progress.
+///         Before reporting it, the follower rereads the bytes at least three times, over at least
+///         this many seconds. With 0, it reports such damage at once. Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
@@ -87,16 +85,16 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     TypeError: `path` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
-/// Each step of the iteration, and `poll`, may raise:
+/// Each step of the iteration, and `poll`, can raise:
 ///
 /// * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, under
 ///   the policy `"raise"`. The next step continues after the damage or the record.
 /// * `DialectError`: the file is not a log.
-/// * `LogChangedError`: another log has replaced this one. Every further step raises this again.
-/// * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
+/// * `LogChangedError`: another log has replaced this one. Every later step raises this again.
+/// * `LogTruncatedError`: the file has become shorter than the part already read. Every later step
 ///   raises this again.
 /// * `LogRotatedError`: the path names another file or none, and everything in the old file has
-///   been returned. This error is raised only with `on_rotation="raise"`.
+///   been returned. Raised only with `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.
 /// * `ClosedError`: the follower is closed.
 ///
@@ -114,8 +112,8 @@ pub(crate) struct Follower {
     timeout: Option<Duration>,
 }
 
-/// The minimum number of polls before damage is reported. Even if `retry_time` is very short, a
-/// write that is only partly visible then has time to become fully visible.
+/// The minimum number of polls before damage is reported. Even with a very short `retry_time`, this
+/// gives a partly visible write time to become fully visible.
 const RETRY_POLLS: u32 = 3;
 
 #[pymethods]
@@ -171,7 +169,7 @@ impl Follower {
         let follower = py
             .detach(|| cordwood::Follower::open_with(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
-        // A relative path is resolved now, so a later change of the working directory does not
+        // A relative path is resolved now, so that changing the working directory later does not
         // affect which file is opened next.
         let absolute = std::path::absolute(&path).map_err(|error| os_error(py, error, Some(&path)))?;
         Ok(Follower {
@@ -226,7 +224,7 @@ impl Follower {
     ///
     /// Returns:
     ///     The record, or `None`. After `None`, `waiting` says why there is no record, and
-    ///     `outcome` says whether more records can follow.
+    ///     `outcome` says whether more can follow.
     ///
     /// Raises:
     ///     CordwoodError: The log is damaged or the file has changed, as in a step of the
@@ -245,9 +243,9 @@ impl Follower {
 
     /// Returns the file offset after everything returned or skipped so far.
     ///
-    /// A new follower with this offset as its `start` continues from there. The new follower
-    /// returns the same records. However, if the start of a record before this offset was damaged,
-    /// the new follower does not report the rest of that record.
+    /// A new follower with this offset as its `start` continues from there and returns the same
+    /// records. However, if the start of a record before this offset was damaged, the new follower
+    /// does not report the rest of that record.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -267,12 +265,11 @@ impl Follower {
     /// Returns the position after everything returned or skipped so far.
     ///
     /// A position also identifies the log. A new follower with this position as its `start`
-    /// continues from there, as it would from the offset that `tell` returns. If the path names
-    /// another log by then, the new follower raises `LogChangedError`. To store a position, convert
-    /// it with `str`.
+    /// continues as it would from the offset that `tell` returns, but raises `LogChangedError` if
+    /// the path names another log by then. To store a position, convert it with `str`.
     ///
     /// Returns:
-    ///     A `Position`. To determine the position, at most two blocks of the file are read.
+    ///     A `Position`. Determining it reads at most two blocks of the file.
     ///
     /// Raises:
     ///     ClosedError: The follower is closed.
@@ -299,19 +296,19 @@ impl Follower {
 
     /// The time to wait before the next `poll` in your own loop, in seconds.
     ///
-    /// The time is `poll_interval`, or less while bytes that look damaged are being reread.
+    /// This is `poll_interval`, or less while bytes that look damaged are being reread.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
         self.with_state(py, |state| in_seconds(state.follower.delay()))
     }
 
-    /// The longest time that a step waits, in seconds, or `None` for no limit.
+    /// The longest time each step waits, in seconds, or `None` for no limit.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(in_seconds)
     }
 
-    /// The first 100,000 regions that have not been returned so far, ordered by offset.
+    /// The first 100,000 regions not returned so far, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]
@@ -321,7 +318,7 @@ impl Follower {
 
     /// Whether no damage has been found so far.
     ///
-    /// Only regions of severity `"corruption"` count as damage, so a torn tail does not.
+    /// Only regions of severity `"corruption"` are damage, so a torn tail is not.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.seen(py)?.skipped.is_ok())
@@ -337,20 +334,20 @@ impl Follower {
     ///
     /// The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
     /// `"clean"` after the trailer of a closed Pebble log. After a rotation with
-    /// `on_rotation="stop"`, the outcome is `"clean"`, or `"torn_tail"` if the old file ends with
-    /// bytes that are not a complete record.
+    /// `on_rotation="stop"`, it is `"clean"`, or `"torn_tail"` if the old file ends with bytes that
+    /// are not a complete record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(self.seen(py)?.outcome)
     }
 
-    /// The dialect of the log, which is `"leveldb"` until another dialect is detected.
+    /// The dialect of the log: `"leveldb"` until another dialect is detected.
     #[getter]
     fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dialect_name(py, self.seen(py)?.format.dialect)
     }
 
-    /// The number of the log, or `None` if the log has no number or the number is not known yet.
+    /// The number of the log, or `None` if it has none or its number is not known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.seen(py)?.format.log_number)
@@ -379,7 +376,7 @@ impl Follower {
     /// You can still read `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and
     /// `compression`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // In a forked child, a copy of the follower that can never be used is left as it is.
+        // In a forked child, a copy of the follower that can never be used is left alone.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -443,8 +440,8 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Returns the next record, converted by `make`. If there is no record yet, returns how long to
-    /// wait, or `None` if the end has been reached.
+    /// Returns the next record, converted by `make`. If there is none yet, returns how long to
+    /// wait, or `None` at the end.
     fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
             let taken = self.with_state(py, |state| {
@@ -481,8 +478,8 @@ impl Follower {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(None);
             }
-            // No lock is held during the sleep, so other threads may use the follower. If another
-            // thread closes the follower, the wait ends.
+            // No lock is held during the sleep, so other threads can use the follower. The wait
+            // ends if one of them closes it.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
                 check_signals(py)?;
@@ -497,7 +494,7 @@ impl Follower {
     }
 }
 
-/// An iterator of `Record` that also works with `async for`. `Follower.records` returns it.
+/// An iterator of `Record` that also works with `async for`. Returned by `Follower.records`.
 // `iter(follower)` also returns an object of this class, which yields `bytes` without offsets.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {

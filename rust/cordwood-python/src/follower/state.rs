@@ -22,7 +22,7 @@ pub(crate) enum State {
     Closed(Seen),
 }
 
-/// The findings and the position of a follower, which can be read after `close`.
+/// A follower's findings and position, readable even after `close`.
 #[derive(Clone)]
 pub(crate) struct Seen {
     pub(crate) skipped: Skipped,
@@ -53,19 +53,19 @@ pub(crate) struct Open {
     pub(crate) options: FollowOptions,
     pub(crate) on_rotation: OnRotation,
     pub(crate) path: PathBuf,
-    /// The file that the path currently names. The old file is still polled, because it may have
-    /// grown before the new file was created.
+    /// The file that the path names now. The old file is still polled, because it may have grown
+    /// before the new one was created.
     pub(crate) next: Option<Follower>,
     pub(crate) logged: Logged,
 }
 
-/// The result of a poll. The result is created while no other thread can use the follower.
+/// The result of a poll, created while no other thread can use the follower.
 pub(crate) enum Taken<T> {
     Record(T),
-    /// There is no record yet, but the next poll may find one immediately. Before that poll, the
-    /// caller checks for signals without the lock, because a handler may close the follower.
+    /// There is no record yet, but the next poll may find one immediately. The caller first checks
+    /// for signals, without holding the lock, because a handler may close the follower.
     Again(Messages),
-    /// There is no record. The value is the time to wait before the next poll.
+    /// There is no record. The value is how long to wait before the next poll.
     Wait(Duration),
     End(Messages),
 }
@@ -79,9 +79,9 @@ pub(crate) enum OnRotation {
 }
 
 impl Open {
-    /// Returns the result of the next poll. If the result is a record, `make` converts it. If the
-    /// conversion fails, the next poll finds the same record. `make` must not run Python code.
-    /// Errors report `path` as the file's path.
+    /// Returns the result of the next poll. A record is converted by `make`, which must not run
+    /// Python code. If the conversion fails, the next poll finds the same record. Errors report
+    /// `path` as the file's path.
     pub(crate) fn take<T>(
         &mut self,
         py: Python<'_>,
@@ -101,7 +101,7 @@ impl Open {
             py.detach(|| follower.peek())
         };
         match polled {
-            // Records may keep coming, and C code that consumes them does not check for signals.
+            // Records may keep coming, and C code consuming them does not check for signals.
             Ok(Poll::Record(_)) if !was_found => Ok(Taken::Again(Messages::default())),
             Ok(Poll::Record(record)) => {
                 let made = make(Record {
@@ -116,7 +116,7 @@ impl Open {
             Ok(Poll::Skipped(region)) => {
                 self.skipped.add(region);
                 // Under the policy `"raise"`, the damage itself has already been raised. This
-                // region is the data that a writer wrote after the damage, in the same block.
+                // region holds data written after the damage, in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
                 let is_logged = region.reason.severity() == Severity::Corruption && !raises;
                 Ok(Taken::Again(match is_logged {
@@ -126,7 +126,7 @@ impl Open {
             }
             Ok(Poll::NotYet(not_yet)) => {
                 if self.follower.is_probing() {
-                    // The follower is still searching the rest of a file that has been replaced.
+                    // The follower is still searching the rest of a replaced file.
                     return Ok(Taken::Again(Messages::default()));
                 }
                 // If the path names the file again, the file was not rotated.
@@ -161,8 +161,7 @@ impl Open {
         Taken::Wait(self.follower.delay())
     }
 
-    /// Returns the result of a poll that finds no event while the path names another file or no
-    /// file.
+    /// Returns the result of a poll that found no event while the path names another file or none.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,
@@ -181,8 +180,8 @@ impl Open {
                     self.follower = next;
                     self.skipped.clear();
                 }
-                // A writer finishes the old file before it creates the next one. Once the next file
-                // has been opened, the old file is therefore polled again.
+                // A writer finishes the old file before it creates the next one, so once the next
+                // file has been opened, the old file is polled again.
                 None => match py.detach(|| Follower::open_with(&self.path, self.options.clone())) {
                     Ok(next) => {
                         self.next = Some(next);

@@ -1,16 +1,16 @@
-//! Fast paths for the functions that are called once per record: `Writer.append`, and `__next__` of
-//! the iterators that `iter(reader)`, `Reader.records` and `iter(batch)` return.
+//! Fast paths for the functions called once per record: `Writer.append`, and `__next__` of the
+//! iterators that `iter(reader)`, `Reader.records` and `iter(batch)` return.
 //!
-//! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
-//! through memory. For short records, this overhead accounts for a considerable part of the time.
-//! The module therefore exports a final subclass of each of these PyO3 classes, created with
-//! `PyType_FromSpecWithBases`. The subclass adds one function, which handles calls that neither
-//! wait nor raise, and passes all other calls on to the function of the base class. The function
-//! uses only the stable ABI.
+//! PyO3's functions parse the arguments, count the thread's nested calls and pass the result
+//! through memory. For short records, this takes a considerable part of the time. The module
+//! therefore exports a final subclass of each of these PyO3 classes, created with
+//! `PyType_FromSpecWithBases`. The subclass adds one function, which handles the calls that neither
+//! wait nor raise, and passes all others on to the base class's function. It uses only the stable
+//! ABI.
 //!
-//! The subclass has the name, the documentation, the constructor and the attributes of its base
-//! class. To create an object of the subclass, call the class as Python code would: `Py::new` would
-//! create an object of the base class.
+//! The subclass has the name, documentation, constructor and attributes of its base class. To
+//! create an object of the subclass, call the class as Python code would: `Py::new` would create an
+//! object of the base class.
 
 #![expect(
     unsafe_code,
@@ -33,29 +33,29 @@ use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 use crate::interpreter::interned;
 use crate::interpreter::python_code::PythonCode;
 
-/// A cache for the final subclass of a class. Each class keeps its own cache in a static.
+/// A cache for a class's final subclass. Each class keeps its own in a static.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
 
-/// A class of iterators that have a fast `__next__`.
+/// An iterator class with a fast `__next__`.
 pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
-    /// Returns the final subclass of this class.
+    /// Returns the cache of the final subclass.
     fn fast_class() -> &'static FastClass;
 
-    /// Returns the next item, if this is possible without waiting and without an exception.
-    /// Otherwise, `__next__` tries again, and raises the exception if there is one.
+    /// Returns the next item, if that neither waits nor raises. Otherwise, `__next__` tries again,
+    /// and raises the exception if there is one.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
-/// A class of writers that have a fast `append`.
+/// A writer class with a fast `append`.
 pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
-    /// Returns the final subclass of this class.
+    /// Returns the cache of the final subclass.
     fn fast_class() -> &'static FastClass;
 
-    /// Appends a record and returns its offset, if this is possible without waiting and without an
-    /// exception. Otherwise, appends nothing.
+    /// Appends a record and returns its offset, if that neither waits nor raises. Otherwise,
+    /// appends nothing.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
-    /// Appends a record. This is the regular `append` method of the class.
+    /// Appends a record: the class's regular `append` method.
     fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 }
 
@@ -76,8 +76,8 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
         let signature: String = append.getattr("__text_signature__")?.extract()?;
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
         let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
-        // Python keeps pointers to the method table and its text for as long as the class exists,
-        // which is forever.
+        // Python keeps pointers to the method table and its text for as long as the class exists:
+        // forever.
         let methods = Box::leak(Box::new([
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
@@ -96,9 +96,9 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
     })
 }
 
-/// Returns the final subclass of `T` with the slot that `fast` creates. The subclass is created
-/// once per process and stays the same if the module is imported again. If the subclass cannot be
-/// created, returns `T` itself. All calls then still work, but more slowly, and
+/// Returns the final subclass of `T` with the slot that `fast` creates. It is created once per
+/// process, and stays the same if the module is imported again. Returns `T` itself if the subclass
+/// cannot be created. All calls then still work, but more slowly, and
 /// `tests/api/test_fast_calls.py` fails.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
@@ -113,8 +113,8 @@ fn class<'py, T: PyTypeInfo>(
     class.bind(py)
 }
 
-/// Creates a final subclass with the name, the documentation and the attributes of `base`, and with
-/// one additional slot.
+/// Creates a final subclass with the name, documentation and attributes of `base`, and one
+/// additional slot.
 fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResult<Bound<'py, PyType>> {
     let name = CString::new(base.fully_qualified_name()?.to_str()?)?;
     let inherited = |slot: c_int| ffi::PyType_Slot {
@@ -126,8 +126,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
         inherited(ffi::Py_tp_doc),
         inherited(ffi::Py_tp_new),
         // The base class's function can free an object of any subclass, and also releases the
-        // object's class. Python's own function for subclasses would call `__del__` first. Only the
-        // garbage collector should call `__del__`.
+        // object's class. Python's own function for subclasses would first call `__del__`, which
+        // only the garbage collector should do.
         inherited(ffi::Py_tp_dealloc),
         fast,
         ffi::PyType_Slot {
@@ -145,15 +145,15 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
         // Zero means the same size as the base class.
         basicsize: 0,
         itemsize: 0,
-        // Without `Py_TPFLAGS_BASETYPE`, the class is final. The class inherits the functions that
-        // the garbage collector calls.
+        // Without `Py_TPFLAGS_BASETYPE`, the class is final. It inherits the functions that the
+        // garbage collector calls.
         flags: ffi::Py_TPFLAGS_DEFAULT as _,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY:
-    // - `spec` and `slots` are complete, end with a zero slot, and live as long as the call. From
-    //   Python 3.11 on, the name and the documentation are copied. The table of methods is not
-    //   copied, but it is never freed.
+    // - `spec` and `slots` are complete, end with a zero slot, and outlive the call. Since Python
+    //   3.11, the name and documentation are copied. The method table is not, but it is never
+    //   freed.
     // - `base` is a class that allows subclasses.
     // - The result is a new reference to a class, or null with an exception set.
     let class = unsafe {
@@ -178,12 +178,12 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 
 /// # Safety
 ///
-/// Only Python calls this function, with the thread attached and with an object of the final class.
-/// Python checks the class of the object first.
+/// Only Python calls this function, with the thread attached and with an object of the final class,
+/// which Python checks first.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
         // SAFETY: As the caller promises, the object lives as long as the call, and is an object of
-        // the final subclass of `T`. That subclass has the same layout as `T`.
+        // the final subclass of `T`, which has the same layout as `T`.
         let iterator = unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<T>() };
         iterator.get().next_now(iterator.py()).map(Py::into_ptr)
     };
@@ -207,7 +207,7 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
 ///
 /// Only Python calls this function, with the thread attached. `writer` is an object of the final
 /// class, as the method descriptor guarantees. `args` points to `arg_count` objects, followed by
-/// one more object for each keyword if `names` is a tuple of keywords.
+/// one more for each keyword if `names` is a tuple of keywords.
 unsafe extern "C" fn fast_append<T: FastAppend>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -219,7 +219,7 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             return None;
         }
         // SAFETY: As the caller promises, the objects live as long as the call, and the first is an
-        // object of the final subclass of `T`. That subclass has the same layout as `T`.
+        // object of the final subclass of `T`, which has the same layout as `T`.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
@@ -231,8 +231,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             && let Some(offset) = writer.get().append_now(bytes.as_bytes())
         {
             // SAFETY: the thread is attached. If there is not enough memory for the number, the
-            // result is null with an exception set, and that exception is raised. As documented,
-            // the record is still in the log.
+            // result is null with an exception set, which is raised. As documented, the record is
+            // still in the log.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
         // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
@@ -257,9 +257,9 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
     }
 }
 
-/// Calls the base class's function, to handle keywords and wrong arguments. The arguments are
-/// passed in a tuple and a dictionary because the stable ABI has no vectorcall before Python 3.12.
-/// Returns `None` with an exception set if the call could not be made.
+/// Calls the base class's function, for keywords and wrong arguments. The arguments are passed in a
+/// tuple and a dictionary because the stable ABI has no vectorcall before Python 3.12. Returns
+/// `None` with an exception set if the call could not be made.
 ///
 /// # Safety
 ///
@@ -272,11 +272,11 @@ unsafe fn base_append<'py, T: FastAppend>(
     names: *mut ffi::PyObject,
 ) -> Option<Bound<'py, PyAny>> {
     // SAFETY:
-    // - As the caller promises, the thread is attached, and the objects live as long as the call.
+    // - As the caller promises, the thread is attached, and the objects outlive the call.
     // - Each function returns a new reference, or null or -1 with an exception set, which is
-    //   checked; `PyTuple_GetItem` returns a borrowed one, as each index is within the tuple.
-    // - There is no other reference to the tuple, which has room at each index; the references that
-    //   it takes over are new.
+    //   checked; `PyTuple_GetItem` returns a borrowed one, since each index is within the tuple.
+    // - There is no other reference to the tuple, which has room at each index; the references it
+    //   takes over are new.
     unsafe {
         let py = Python::assume_attached();
         let positional = Bound::from_owned_ptr_or_opt(py, ffi::PyTuple_New(arg_count + 1))?;
@@ -300,7 +300,7 @@ unsafe fn base_append<'py, T: FastAppend>(
     }
 }
 
-/// Checks whether this is the main interpreter of the process and not a sub-interpreter.
+/// Checks whether this is the main interpreter of the process, not a sub-interpreter.
 pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
     // SAFETY: The thread is attached, so it has an interpreter. The main interpreter has the number
     // 0.

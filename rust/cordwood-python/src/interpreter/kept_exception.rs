@@ -5,9 +5,9 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Sets aside the current exception, if there is one, and restores it when this value is dropped.
-/// While this value lives, Python can be called. PyO3's own `PyErr::take` would panic if the
-/// exception was created from a panic.
+/// Sets aside the current exception, if any, and restores it when this value is dropped. Until
+/// then, Python can be called. PyO3's own `PyErr::take` would panic if the exception was created
+/// from a panic.
 pub(crate) struct KeptException<'py> {
     exception: [*mut ffi::PyObject; 3],
     _py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Calls from this crate to Python, and from Python to this crate.
+//! Calls from this crate to Python and back.
 
 pub(crate) mod fast_call;
 pub(crate) mod kept_exception;
@@ -6,7 +6,7 @@ pub(crate) mod python_code;
 
 use pyo3::Python;
 
-/// Returns the object with this name from a Python module. The object is imported only once.
+/// Returns the object with this name from a Python module, importing it only once.
 macro_rules! imported {
     ($py:expr, $module:literal, $name:literal) => {{
         static OBJECT: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> = pyo3::sync::PyOnceLock::new();
@@ -15,8 +15,8 @@ macro_rules! imported {
     }};
 }
 
-/// Returns a name as an interned `str`, which is created only once. PyO3's own macro would panic if
-/// there were not enough memory.
+/// Returns a name as an interned `str`, created only once. PyO3's own macro would panic if memory
+/// ran out.
 macro_rules! interned {
     ($py:expr, $name:literal) => {{
         static NAME: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::types::PyString>> = pyo3::sync::PyOnceLock::new();

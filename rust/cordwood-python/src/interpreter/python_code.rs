@@ -1,16 +1,16 @@
 //! Calls Python code safely, even if the program ends during the call.
 //!
 //! While the interpreter shuts down, Python before 3.14 terminates any other thread that asks for
-//! the interpreter, such as a thread that returns from `time.sleep` or `file.read`. To terminate
-//! the thread, Python calls `pthread_exit`, which unwinds the thread's stack. The functions of this
-//! crate must not be unwound in this way: either the function itself or PyO3's `catch_unwind` would
-//! abort the process, and data that other objects have not written yet would be lost. To prevent
-//! this, a guard surrounds each call in this module and blocks the thread until the process has
-//! ended. Python 3.14 also blocks such threads, and so does PyO3 when Rust code asks for the
-//! interpreter.
+//! the interpreter, such as one returning from `time.sleep` or `file.read`. It does so by calling
+//! `pthread_exit`, which unwinds the thread's stack. This crate's functions must not be unwound
+//! like that: either the function itself or PyO3's `catch_unwind` would abort the process, and data
+//! that other objects have not written yet would be lost. So each call in this module is surrounded
+//! by a guard that blocks the thread until the process has ended. Python 3.14 blocks such threads
+//! too, and so does PyO3 when Rust code asks for the interpreter.
 //!
-//! Python code is called through [`PythonCode`] and imported by [`module`]. Clippy rejects PyO3's
-//! own methods for this (`clippy.toml`). A [`Held`] keeps a user's object for longer than one call.
+//! Call Python code through [`PythonCode`] and import it with [`module`]; Clippy rejects PyO3's own
+//! methods for this (`clippy.toml`). To keep a user's object for longer than one call, use a
+//! [`Held`].
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
@@ -62,9 +62,8 @@ impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, O
 
 type Object = *mut ffi::PyObject;
 
-/// Declares that a C function may unwind. The function is hidden from the compiler, because its
-/// original declaration says that it never unwinds, and the compiler would therefore leave out the
-/// guard.
+/// Declares that a C function may unwind. Its original declaration says that it never does, so the
+/// function is hidden from the compiler, which would otherwise leave out the guard.
 macro_rules! may_unwind {
     ($function:path; $($object:ty),+ => $result:ty) => {
         black_box(transmute::<
@@ -148,7 +147,7 @@ pub(crate) fn object(py: Python<'_>, of_module: &str, name: &str) -> PyResult<Py
     Ok(module(py, of_module)?.getattr(new_interned(py, name)?)?.unbind())
 }
 
-/// An iterator over the items of a Python iterable.
+/// An iterator over a Python iterable.
 pub(crate) struct Items<'py>(Bound<'py, PyAny>);
 
 impl<'py> Iterator for Items<'py> {
@@ -167,7 +166,7 @@ impl<'py> Iterator for Items<'py> {
 
 /// A reference to a user's object. When the last reference is dropped, the object is released at
 /// once, even by a thread that does not hold the interpreter. Releasing an object can run Python
-/// code, such as the `close` of a file.
+/// code, such as a file's `close`.
 pub(crate) struct Held(Py<PyAny>);
 
 impl Held {
@@ -198,7 +197,7 @@ impl Drop for Held {
     }
 }
 
-/// Runs `call`, which must do no more than call a function that may unwind.
+/// Runs `call`, which must only call a function that may unwind.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
     let guard = Guard;
     let result = call();
@@ -206,8 +205,8 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A guard that is dropped only if the stack is unwound. A panic never drops it, because no Rust
-/// code runs while it exists.
+/// A guard that is dropped only if the stack is unwound, never by a panic, because no Rust code
+/// runs while it exists.
 struct Guard;
 
 impl Drop for Guard {

@@ -1,4 +1,4 @@
-//! Sources and sinks, which make Python objects usable as [`Read`](std::io::Read) and
+//! Sources and sinks: adapters that let Python objects be used as [`Read`](std::io::Read) and
 //! [`Write`](std::io::Write).
 
 pub(crate) mod sink;

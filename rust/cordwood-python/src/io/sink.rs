@@ -28,7 +28,7 @@ impl ObjectOutput {
         call_python(|py| self.fileno(py).map(drop))
     }
 
-    /// Waits until all written bytes are on the disk.
+    /// Waits until everything written is on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         call_python(|py| {
             let fsync = imported!(py, "os", "fsync")?;
@@ -38,8 +38,8 @@ impl ObjectOutput {
 }
 
 /// The object gets a view of the writer's memory, because a copy would cost more than all other
-/// steps. If the object keeps the view, the memory now belongs to the object, and the writer
-/// allocates new memory.
+/// steps. If the object keeps the view, it now owns that memory, and the writer allocates new
+/// memory.
 impl Sink for ObjectOutput {
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let bytes = Arc::new(std::mem::take(buffer));
@@ -56,15 +56,15 @@ impl Sink for ObjectOutput {
     }
 }
 
-/// An object with a `write` method, and the bytes to write. Only suffixes of these bytes are passed
-/// to `write`.
+/// An object with a `write` method, and the bytes to write. Only suffixes of these are passed to
+/// `write`.
 struct Showing<'a>(&'a Py<PyAny>, &'a Arc<Vec<u8>>);
 
 impl Write for Showing<'_> {
     fn write(&mut self, rest: &[u8]) -> io::Result<usize> {
         let Showing(object, bytes) = self;
         if rest.len() < bytes.len() {
-            // An object that writes only part of the bytes in each call may take a long time.
+            // This may take long if the object writes only part of the bytes in each call.
             check_signals_anywhere()?;
         }
         call_python(|py| {
@@ -73,8 +73,8 @@ impl Write for Showing<'_> {
             let write = interned!(py, "write")?;
             let answer = object.bind(py).run_method(write, new_tuple(py, [view.into_any()])?)?;
             if answer.is_none() {
-                // If `write` returns `None`, the object has written all bytes. For Python's raw
-                // files and sockets, however, `None` means that no byte was written.
+                // A `write` that returns `None` has written all bytes, except in Python's raw files
+                // and sockets, where `None` means that no byte was written.
                 if object.bind(py).is_a(imported!(py, "io", "RawIOBase")?)? {
                     return Err(PyBlockingIOError::new_err(
                         "write() returned None: the sink must be in blocking mode",

@@ -1,4 +1,4 @@
-//! Makes the sources that Python users pass usable as [`Read`] and [`Seek`].
+//! Makes the sources passed by Python users usable as [`Read`] and [`Seek`].
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -26,13 +26,13 @@ use crate::values::position::Position;
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
     /// Returns a second input for the same source, with its own position. Returns `None` for a
-    /// pipe, a device or an object, because all readers would share its position.
+    /// pipe, a device or an object, whose readers would all share one position.
     fn another(&self) -> Option<Box<dyn Input>> {
         None
     }
 
-    /// Checks whether the input can seek. An input that can seek may still have no second input,
-    /// because other users of the same object would move its position.
+    /// Checks whether the input can seek. Even then, it may have no second input, because other
+    /// users of the same object would move its position.
     fn can_seek(&self) -> bool {
         self.another().is_some()
     }
@@ -44,16 +44,16 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
 }
 
 /// The Python object that an [`Input`] reads, unless it reads a file. All inputs of the object
-/// share this reference, so the owner of an input can report the object to the garbage collector.
+/// share this reference, so that an input's owner can report the object to the garbage collector.
 pub(crate) type Referent = Arc<Held>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
-/// An open source, its path if it has one, and the object that the source reads.
+/// An open source, its path if it has one, and the object it reads.
 pub(crate) type Opened = (InputSource, Option<Referent>);
 
-/// Returns a source that reads `input` from the offset `start` of the log, or from the log's end if
-/// the log is shorter.
+/// Returns a source that reads `input` from the log offset `start`, or from the log's end if the
+/// log is shorter.
 pub(crate) fn source_at(mut input: Box<dyn Input>, start: u64) -> io::Result<InputSource> {
     let Some(len) = input.len()? else {
         return Ok(StreamSource::new(input, 0));
@@ -67,15 +67,14 @@ pub(crate) type SourceReader = cordwood::Reader<InputSource>;
 /// An open reader.
 pub(crate) struct OpenedReader {
     pub(crate) reader: SourceReader,
-    /// The given options. If the format had to be detected, the options include the detected
-    /// format.
+    /// The given options, including the detected format if it had to be detected.
     pub(crate) options: ReadOptions,
-    /// A second input for the same source, if the source allows one.
+    /// A second input for the same source, if there can be one.
     pub(crate) another: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
 }
 
-/// Opens the source passed to `Reader`, at the block in which the range of `options` starts.
+/// Opens the source passed to `Reader`, at the block where the range of `options` starts.
 pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -> PyResult<OpenedReader> {
     let py = source.py();
     options.check().map_err(|error| to_python(py, error, None))?;
@@ -102,7 +101,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         return Err(noted.err().unwrap_or(error));
     }
     if options.must_look() && options.start > 0 && can_seek {
-        // The format is detected at the start of the file. All other bytes before the range are not
+        // The format is detected at the start of the file. No other bytes before the range are
         // read.
         let started = py.detach(|| {
             options = options.clone().with_format(reader.format()?);
@@ -121,15 +120,14 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
 /// Does the work of [`open_reader`] for a path, without the interpreter.
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
-    // A pipe is read by `FileInput` instead. Reading a pipe may wait, and with `FileInput` a signal
-    // can interrupt the wait.
+    // A pipe is read by `FileInput` instead, because reading a pipe may wait, and `FileInput` lets
+    // a signal interrupt the wait.
     if options.must_look() && options.start > 0 && reader.file_len().is_some() {
-        // The reader will start in the middle of the file, so the format has to be determined
-        // first.
+        // The reader will start in the middle of the file, so the format must be known first.
         options = options.with_format(reader.format()?);
     }
     let source = reader.into_inner().map(FileInput::boxed);
-    // Several threads can read only a log in a single file, not a segmented log.
+    // Several threads can read a log only if it is a single file, not a segmented log.
     let is_one_file = !source.is_segmented();
     Ok(OpenedReader {
         another: source.get_ref().another().filter(|_| is_one_file),
@@ -139,8 +137,8 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
     })
 }
 
-/// Opens the user's source to read the range in `options`. A path is opened at its start. All other
-/// sources are opened at the offset `start` of the log.
+/// Opens the user's source to read the range in `options`. A path is opened at its start, any other
+/// source at the log offset `start`.
 pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, start, options).map_err(|error| of_call(source.py(), error))
 }
@@ -175,7 +173,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
             let len = view.getattr(interned!(py, "nbytes")?)?.extract()?;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
-                // PyO3 refuses a buffer without dimensions, such as the buffer of a NumPy scalar.
+                // PyO3 refuses a buffer without dimensions, such as that of a NumPy scalar.
                 view = view.run_method(interned!(py, "cast")?, ("B",))?;
             }
             let view = Arc::new(Held::new(&view));
@@ -198,7 +196,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
     Err(refused)
 }
 
-/// Returns the source, or the list of sources, with the file system's arguments added to each URL.
+/// Returns the source or list of sources, with the file system's arguments added to each URL.
 pub(crate) fn with_options<'py>(
     source: &Bound<'py, PyAny>,
     storage_options: Option<&Bound<'py, PyAny>>,
@@ -209,8 +207,8 @@ pub(crate) fn with_options<'py>(
     }
 }
 
-/// Returns the source as a file object that reads ahead in the range of `options`, or `None` if the
-/// source is not read in ranges.
+/// Returns the source as a file object that reads ahead in the range of `options`, or `None` if it
+/// is not read in ranges.
 pub(crate) fn range_file<'py>(
     source: &Bound<'py, PyAny>,
     options: &ReadOptions,
@@ -219,14 +217,14 @@ pub(crate) fn range_file<'py>(
     remote(source, "file_of", (source, options.start, options.end, position))
 }
 
-/// Returns the source as an object with `read_range`, which can be opened any number of times.
-/// Returns `None` if the source is not read in ranges.
+/// Returns the source as an object with `read_range`, which can be opened any number of times, or
+/// `None` if it is not read in ranges.
 pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     remote(source, "source_of", (source,))
 }
 
-/// Calls a function of `_remote.py` for a source. Returns `None` if the function returns `None`, or
-/// if the source is read without Python's help.
+/// Calls a function of `_remote.py` for a source. Returns `None` if the function does, or if the
+/// source is read without Python's help.
 fn remote<'py>(
     source: &Bound<'py, PyAny>,
     function: &str,
@@ -279,13 +277,13 @@ impl Input for FileInput {
 
 impl Read for FileInput {
     /// A signal interrupts a read that waits for a pipe or a device. The core then repeats the
-    /// read, which may wait forever, unless the signal's handler raises an exception, as the
-    /// handler of Ctrl-C does.
+    /// read, which may wait forever, unless the signal's handler raises an exception, as it does
+    /// for Ctrl-C.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
-        // A thread that reads ahead in a regular file must not wait for the interpreter, because
-        // the consumer of an Arrow stream may hold the interpreter while it waits for this thread.
+        // A thread reading ahead in a regular file must not wait for the interpreter, because the
+        // consumer of an Arrow stream may hold the interpreter while waiting for this thread.
         if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
             check_signals_anywhere()?;
         }
@@ -299,7 +297,7 @@ impl Seek for FileInput {
     }
 }
 
-/// Checks whether an object with `read` can seek, by asking the object.
+/// Asks an object with `read` whether it can seek.
 pub(crate) fn is_seekable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.attribute(interned!(object.py(), "seekable")?)? {
         Some(seekable) => seekable.run(())?.is_truthy(),
@@ -329,8 +327,8 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         is_lost: false,
     };
     // A source that cannot seek is read from its start, and the bytes before the range are
-    // discarded. The length of the source is not queried, because the query may cost as much as
-    // reading the whole source, for example if the source is a compressed file.
+    // discarded. Its length is not queried, because that may cost as much as reading all of it, for
+    // example if it is a compressed file.
     let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0).with_path(path);
     if start > 0 && is_seekable {
         source.seek(start)?;
@@ -350,9 +348,9 @@ struct BufferInput {
 enum Content {
     /// A `bytes` object, which never changes and is therefore read without the interpreter.
     Bytes(Arc<PyBackedBytes>),
-    /// Any other buffer. Other threads may write to the buffer during a read, so each piece is
-    /// copied before it is used. The object is a `memoryview` that we created. The `memoryview`
-    /// keeps the buffer in place, and the garbage collector can traverse it.
+    /// Any other buffer. Other threads may write to it during a read, so each piece is copied
+    /// before it is used. The object is a `memoryview` created here, which keeps the buffer in
+    /// place and can be traversed by the garbage collector.
     View(Referent),
 }
 
@@ -397,17 +395,16 @@ impl Seek for BufferInput {
 /// An object with `read`.
 struct ObjectInput {
     object: Referent,
-    /// The position of the object when it was passed in, which corresponds to file offset 0.
+    /// The object's position when it was passed in, which corresponds to file offset 0.
     base: u64,
     is_seekable: bool,
-    /// The length of a file object created by [`range_file`]. Such an object is closed when this
-    /// input is dropped.
+    /// The length of a file object created by [`range_file`], which is closed when this input is
+    /// dropped.
     len: Option<u64>,
     /// The file offset of the next byte to read.
     position: u64,
-    /// Whether the position of the object is unknown because its `read` or `seek` has raised an
-    /// exception. For example, the object may have read bytes and then run out of memory to return
-    /// them.
+    /// Whether the object's position is unknown because its `read` or `seek` has raised an
+    /// exception. For example, it may have read bytes and then run out of memory to return them.
     is_lost: bool,
 }
 
@@ -425,10 +422,10 @@ impl Drop for ObjectInput {
     fn drop(&mut self) {
         if self.len.is_some() {
             Python::try_attach(|py| {
-                // This input may be dropped because of an exception, which must be preserved.
+                // An exception may be the reason for this drop, and must be preserved.
                 let _kept = KeptException::new(py);
-                // An object that the garbage collector has cleared is already closed and cannot be
-                // closed again.
+                // An object cleared by the garbage collector is already closed and cannot be closed
+                // again.
                 let close = interned!(py, "close");
                 let _ = close.and_then(|close| self.object.bind(py).run_method(close, ()));
             });
@@ -480,8 +477,8 @@ impl ObjectInput {
         self.checked(py, len)
     }
 
-    /// Checks the length of a read's result, and returns the length. If a response from a remote
-    /// file is cut short, the file may seem to end there, although its `size` is larger.
+    /// Checks the length of a read's result, and returns it. If a remote file's response is cut
+    /// short, the file may seem to end there, although its `size` is larger.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
         if len > 0 || !self.is_seekable {
             return Ok(len);
@@ -518,7 +515,7 @@ impl Seek for ObjectInput {
         }
         self.is_lost = true;
         call_python(|py| {
-            // If the sum saturates, the object cannot have this position and raises the error
+            // If the sum saturates, the object cannot have this position, and raises the error
             // itself.
             let position = new_int(py, self.base.saturating_add(offset))?;
             let seek = interned!(py, "seek")?;
@@ -531,7 +528,7 @@ impl Seek for ObjectInput {
 }
 
 /// Checks whether a source that is a Python object raised an exception that is not an error, such
-/// as `KeyboardInterrupt`. Such an exception must be raised immediately.
+/// as `KeyboardInterrupt`, which must be raised immediately.
 pub(crate) fn is_interrupt(py: Python<'_>, error: &cordwood::Error) -> bool {
     let ErrorKind::Io { source: error, .. } = &error.kind else {
         return false;

@@ -4,28 +4,28 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::read::RecordBatch;
 
-/// The memory of batches whose pools are no longer used. The next pool reuses this memory, because
-/// many logs have only one or two batches.
+/// The memory of batches whose pools are no longer used. The next pool reuses it, because many logs
+/// have only one or two batches.
 static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
-/// The memory of record batches that Python has released. Allocating new memory costs more than
-/// reading records into it, because the system zeroes each page first.
+/// The memory of record batches released by Python. Allocating new memory costs more than reading
+/// records into it, because the system zeroes each page first.
 ///
-/// None of the pool's methods wait. If another thread is using the pool, memory is allocated or
-/// freed instead. After a fork, the child may have a pool that was locked by a thread that does not
-/// exist in the child.
+/// None of the pool's methods wait. If another thread is using the pool, they allocate or free
+/// memory instead. After a fork, the child may have a pool locked by a thread that does not exist
+/// there.
 pub(crate) struct Pool {
     batches: Mutex<Vec<RecordBatch>>,
     count_max: usize,
 }
 
 impl Pool {
-    /// The largest record batch that is kept, in bytes. A batch can be larger than this if it
-    /// contains a huge record.
+    /// The largest record batch kept, in bytes. A batch can be larger than this if it contains a
+    /// huge record.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// The maximum amount of memory that the process keeps between pools, in bytes. Each batch that
-    /// is read ahead of a conversion is shorter than this.
+    /// The maximum amount of memory that the process keeps between pools, in bytes. Each batch read
+    /// ahead of a conversion is shorter than this.
     const SPARE_CAPACITY_MAX: usize = 32 << 20;
 
     /// Creates a pool for at most `count_max` record batches in use at the same time.
@@ -77,7 +77,7 @@ impl PooledBatch {
         PooledBatch { records, pool }
     }
 
-    /// Takes the records out of the batch, so that their memory is not returned to the pool.
+    /// Takes the records out of the batch, so that their memory does not return to the pool.
     pub(crate) fn take(&mut self) -> RecordBatch {
         std::mem::take(&mut self.records)
     }

@@ -19,9 +19,9 @@ use super::batch_pool::PooledBatch;
 /// Copies bytes from `source`, starting at `position`, to `target`, up to the end of either buffer.
 /// Returns the number of bytes copied.
 ///
-/// As with every use of a mutable buffer in Python, other threads may write to the buffer during
-/// the copy, which then mixes old and new bytes. Only the copy is ever used, so a checksum always
-/// matches the data it was computed from.
+/// As whenever a mutable buffer is used in Python, other threads may write to it during the copy,
+/// which then mixes old and new bytes. Only the copy is ever used, so a checksum always matches the
+/// data it was computed from.
 pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, position: u64, target: &mut [u8]) -> usize {
     let source_len = source.len_bytes();
     let position = usize::try_from(position).unwrap_or(usize::MAX).min(source_len);
@@ -33,13 +33,12 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
     // - The buffer is contiguous and `source_len` bytes long, and stays so while `source` holds its
     //   view (the exporter must not move or resize it meanwhile); `position + len <= source_len`,
     //   so the read is within bounds.
-    // - `target` is an exclusive reference to at least `len` bytes; it is Rust memory that Python
-    //   does not access, so the two do not overlap.
+    // - `target` is an exclusive reference to at least `len` bytes; Python does not access this
+    //   Rust memory, so the two do not overlap.
     // - `u8` has no invalid values and no alignment requirement.
-    // - A raw copy creates no reference to the source, so the source may change. A write by another
-    //   thread at the same moment is still a data race, about which neither Rust nor C makes any
-    //   promise. There is no portable way to exclude such a race, and CPython reads buffers in the
-    //   same way.
+    // - A raw copy creates no reference to the source, so the source may change. A simultaneous
+    //   write by another thread is still a data race, for which neither Rust nor C makes any
+    //   promise. There is no portable way to exclude it, and CPython reads buffers in the same way.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }
@@ -50,8 +49,8 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
 /// than about 2 KiB (see the core's `copy.rs`).
 const PIECE_LEN: usize = 2048;
 
-/// Returns a `bytes` object with a copy of `data`. If there is not enough memory, returns `None`
-/// with an exception set. Copying in pieces halves the time to read records of 100 KiB.
+/// Returns a `bytes` object with a copy of `data`, or `None` with an exception set if there is not
+/// enough memory. Copying in pieces halves the time to read records of 100 KiB.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
     if data.len() <= PIECE_LEN {
@@ -70,18 +69,18 @@ pub(crate) fn try_bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py
     new_bytes(py, data).ok_or_else(|| PyErr::fetch(py))
 }
 
-/// Like [`new_bytes`], but for data in several pieces. The lengths of the pieces must not change.
+/// Like [`new_bytes`], but for data in several pieces, whose lengths must not change.
 pub(crate) fn bytes_of_pieces<'a, 'py>(
     py: Python<'py>,
     pieces: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> Option<Bound<'py, PyBytes>> {
     let len: usize = pieces.clone().map(<[u8]>::len).sum();
     // SAFETY:
-    // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `len` of them,
-    //   to which there is no other reference yet, so it may be written to; or null with an
+    // - Without bytes, `PyBytes_FromStringAndSize` returns a new object with room for `len` of
+    //   them, which may be written to because there is no other reference yet; or null with an
     //   exception set, and then no byte is written.
-    // - All of the room is written, and no byte after it, for any iterator: a piece is never longer
-    //   than the room left, and the room left at the end is filled with zeros.
+    // - All of the room is written, and no byte after it, for any iterator: no piece is longer than
+    //   the room left, and the room left at the end is filled with zeros.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
@@ -109,7 +108,7 @@ pub(crate) fn bytes_of_buffer<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound
     }
 }
 
-/// Returns a `MemoryError`. Creating this error allocates no memory.
+/// Returns a `MemoryError`, without allocating memory.
 pub(crate) fn no_memory() -> PyErr {
     PyMemoryError::new_err(())
 }
@@ -129,8 +128,7 @@ pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic in that
-/// case.
+/// Returns a `MemoryError` if there is not enough memory, where PyO3's own conversion would panic.
 pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     // SAFETY: there are `text.len()` bytes of UTF-8 at the pointer. The result is a new reference
     // to a `str`, or null with an exception set.
@@ -159,8 +157,7 @@ pub(crate) fn new_interned<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic in that
-/// case.
+/// Returns a `MemoryError` if there is not enough memory, where PyO3's own conversion would panic.
 pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the thread is attached; the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
@@ -170,8 +167,7 @@ pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>>
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory. PyO3's own conversion would panic in that
-/// case.
+/// Returns a `MemoryError` if there is not enough memory, where PyO3's own conversion would panic.
 pub(crate) fn new_tuple<'py, const N: usize>(
     py: Python<'py>,
     items: [Bound<'py, PyAny>; N],
@@ -187,12 +183,12 @@ pub(crate) fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// Returns a named tuple: an object of `class`, which has the layout of its base `tuple`, with
-/// these items.
+/// Returns a named tuple with these items: an object of `class`, which has the layout of its base
+/// `tuple`.
 ///
 /// The object is created by calling the slot of `tuple` directly. Looking up `tuple.__new__` would
-/// check the class again. The class's own `__new__` does the same work, but is written in Python,
-/// so it takes several times as long and a signal handler may run during the call.
+/// check the class again. The class's own `__new__` does the same work, but in Python, so it takes
+/// several times as long, and a signal handler may run during the call.
 ///
 /// # Errors
 ///
@@ -208,7 +204,7 @@ pub(crate) fn new_named_tuple<'py>(
     // SAFETY:
     // - The thread is attached, and both are types. `PyType_GetSlot` returns null or the contents
     //   of a slot, which have the type given here.
-    // - `tuple` makes objects of any class whose layout is that of its base `tuple`, which is
+    // - `tuple` creates objects of any class that has the layout of its base `tuple`, which is
     //   checked first. The function gets a tuple of arguments and no keywords.
     // - The result is a new reference, or null with an exception set.
     unsafe {
@@ -223,14 +219,14 @@ pub(crate) fn new_named_tuple<'py>(
     }
 }
 
-/// Memory that Python reads without a copy.
+/// Memory that Python reads without copying it.
 pub(crate) enum Shared {
-    /// Bytes that are about to be written. The view starts at this index.
+    /// Bytes not yet written. The view starts at this index.
     Unwritten(Arc<Vec<u8>>, usize),
     Batch(Arc<PooledBatch>, BatchBuffer),
 }
 
-/// A part of a record batch.
+/// Part of a record batch.
 #[derive(Clone, Copy)]
 pub(crate) enum BatchBuffer {
     Data,
@@ -252,8 +248,7 @@ impl BatchBuffer {
     }
 }
 
-/// Returns a view of the memory as bytes. The memory does not change, and lives at least as long as
-/// the view.
+/// Returns a view of the memory as bytes. The memory does not change, and outlives the view.
 pub(crate) fn view_of_shared(py: Python<'_>, memory: Shared) -> PyResult<Bound<'_, PyMemoryView>> {
     PyMemoryView::from(Bound::new(py, Exporter(memory))?.as_any())
 }
@@ -275,10 +270,10 @@ impl Exporter {
         };
         // SAFETY:
         // - `view` may be filled, as the caller promises; it holds a reference to this object.
-        // - There are `len` initialised bytes at `start`: those of a slice of integers.
-        // - They stay there, unchanged, as long as this object lives, which shares them: no code
-        //   takes a `Vec` out of an `Arc` that is shared, or changes it, and a `PooledBatch` does
-        //   not change before it is dropped.
+        // - There are `len` initialised bytes at `start`, those of a slice of integers.
+        // - They stay there, unchanged, as long as this object, which shares them, lives: no code
+        //   takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` does not change
+        //   before it is dropped.
         // - The view is read-only: Python refuses a request for a writable one, so the pointer is
         //   never written through.
         let filled = unsafe {

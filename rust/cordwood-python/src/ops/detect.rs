@@ -18,14 +18,14 @@ use crate::values::options::{compression_name, dialect_name};
 ///
 /// Args:
 ///     source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
-///         Otherwise, the end of a longer file and the starts of its blocks are read as well.
+///         Otherwise, the end of a longer file and the starts of its blocks are read too.
 ///
 /// Returns:
 ///     A `LogFormat` with the dialect, the log number and the compression. For dialects with log
-///     numbers, the log number is the number in the file's name, or else the number in the first
+///     numbers, the log number is the one in the file's name, or else the one in the first
 ///     fragment. The result is `None` if the format cannot be detected, because the file is empty
-///     or its start contains no complete fragment with a valid checksum. `Reader` then reads the
-///     file as `"leveldb"`.
+///     or its start contains no complete fragment with a valid checksum. `Reader` reads such a file
+///     as `"leveldb"`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -42,7 +42,7 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let py = source.py();
     let options = ReadOptions::default().with_range(..DETECT_LEN as u64);
     let OpenedReader { reader, options, .. } = open_reader(source, options)?;
-    // Without this limit, the reader would read more bytes at a time.
+    // Without this limit, the reader would read more at a time.
     let source = reader.into_inner().map(|input| input.take(DETECT_LEN as u64));
     let mut reader = cordwood::Reader::with_source(source, options);
     let detected = py.detach(|| reader.detect());
@@ -59,9 +59,9 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     class.run(values).map(Some)
 }
 
-/// Returns the log offset at which the segment with this name starts.
+/// Returns the log offset where the segment with this name starts.
 ///
-/// The result is `None` if `name` is not the name of a segment.
+/// Returns `None` if `name` does not name a segment.
 #[pyfunction]
 #[pyo3(signature = (name, /))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts names to this type")]
@@ -69,7 +69,7 @@ pub(crate) fn segment_offset(name: OsString) -> Option<u64> {
     cordwood::segments::offset_of(&name)
 }
 
-/// Checks whether a file is named like a log or a copy of a log.
+/// Checks whether a file is named like a log or a copy of one.
 #[pyfunction]
 #[pyo3(signature = (path, /))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts paths to this type")]

@@ -1,5 +1,4 @@
-//! The function `fragments` and its iterator. The iterator's method `next_run` is for drawing
-//! pictures of long logs.
+//! The function `fragments` and its iterator, whose method `next_run` is for drawing long logs.
 
 use std::io::{self, Read, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -21,19 +20,18 @@ use crate::values::position::{Start, read_options};
 /// The maximum number of fragments to find each time the interpreter is released.
 const BATCH_MAX: usize = 512;
 
-/// Lists every fragment and every gap of a log.
+/// Lists every fragment and gap of a log.
 ///
-/// Each fragment or gap that a reader skips has the reason why.
+/// Each one that a reader skips has the reason why.
 ///
-/// The fragments and gaps together cover the file. Each fragment or gap starts where the previous
-/// one ends, and never crosses the end of a block. This function does not treat damage as an error.
-/// The list matches the records and regions of `Reader` under the policy `"salvage"`: each fragment
-/// in a skipped region has that region's reason. Memory use does not grow with the log.
+/// Together, the fragments and gaps cover the file: each one starts where the previous one ends,
+/// and none crosses the end of a block. Damage is not treated as an error. The list matches the
+/// records and regions of `Reader` under the policy `"salvage"`: each fragment in a skipped region
+/// has that region's reason. Memory use does not grow with the log.
 ///
 /// Args:
-///     source: As for `Reader`, but it must be possible to read the source twice. Pass the path of
-///         a file, a URL or another source that is read in ranges, a buffer, or an object with
-///         `read` and `seek`.
+///     source: As for `Reader`, but the source must be readable twice: the path of a file, a URL or
+///         another source that is read in ranges, a buffer, or an object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -85,7 +83,7 @@ impl Fragments {
                 return Ok(None);
             };
             // Creating the first fragment imports its Python class, and a signal handler may run
-            // during the import.
+            // during that import.
             let fragment = Fragment(found)
                 .into_pyobject(py)
                 .map_err(|raised| of_call(py, raised))?;
@@ -96,9 +94,9 @@ impl Fragments {
 
     /// Returns the findings so far.
     ///
-    /// The result is a tuple: the dialect, the log number, the compression, the number of the other
-    /// log if the whole file belongs to another log, and the number of records that start after
-    /// damage in the same block.
+    /// This is a tuple: the dialect, the log number, the compression, the number of the other log
+    /// if the whole file belongs to another log, and the number of records that start after damage
+    /// in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
         self.with_reader(py, |found| {
@@ -110,13 +108,13 @@ impl Fragments {
         })
     }
 
-    /// Merges the next fragments that have the same kind and reason and are in the same block.
+    /// Merges the next fragments in the same block that have the same kind and reason.
     ///
-    /// This method is for drawing pictures of long logs.
+    /// This method is for drawing long logs.
     ///
     /// Returns:
     ///     A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
-    ///     and the number of fragments. The result is `None` at the end of the log.
+    ///     and the number of fragments. `None` at the end of the log.
     fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         self.with_reader(py, |fragments| {
             let kind = |fragment: ops::Fragment| {
@@ -140,8 +138,8 @@ impl Fragments {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // If the lock is held, a thread is using the reader. That thread keeps the reader alive,
-        // and all objects that the reader refers to.
+        // If the lock is held, a thread is using the reader, and so keeps it alive along with all
+        // objects it refers to.
         match self.0.try_lock().as_deref() {
             Some(fragments) => {
                 let mut referents = fragments.referents.iter().flatten();
@@ -160,8 +158,8 @@ impl Fragments {
     }
 }
 
-/// The result of `next_run`: the offset, the end offset, the kind, the reason, the severity of the
-/// reason, and the number of fragments.
+/// The result of `next_run`: the offset, the end offset, the kind, the reason, the reason's
+/// severity, and the number of fragments.
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
 /// The result of `found`: the dialect, the log number, the compression, the number of the other log
@@ -172,8 +170,7 @@ type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64)
 /// One of two readers that read the same source independently.
 struct Half {
     input: Box<dyn Input>,
-    /// The position of this reader. The position is tracked only if both readers read the same
-    /// Python object.
+    /// The position of this reader, tracked only if both readers read the same Python object.
     position: Option<u64>,
 }
 
@@ -195,12 +192,12 @@ struct FragmentReader {
     path: Option<PathBuf>,
     referents: [Option<Referent>; 2],
     found: vec::IntoIter<ops::Fragment>,
-    /// The error that occurred after the fragments in `found`.
+    /// The error hit after the fragments in `found`.
     failed: Option<cordwood::Error>,
-    /// The number of records that start after damage in the same block. `found` returns it.
+    /// The number of records that start after damage in the same block, returned by `found`.
     salvaged_count: u64,
-    /// A run that has not been returned yet: its first fragment, its current end offset, and its
-    /// number of fragments.
+    /// A run not returned yet: its first fragment, its end offset so far, and its number of
+    /// fragments.
     started: Option<(ops::Fragment, u64, u64)>,
 }
 
@@ -212,7 +209,7 @@ impl FragmentReader {
         let (ahead, referent) = open(source, 0, options)?;
         let path = ahead.path().map(Path::to_owned);
         // Buffers, and files other than pipes, can be read at two independent positions. A Python
-        // object has only one position, so the two readers share the object.
+        // object has only one, so both readers share it.
         let another = ahead.get_ref().another();
         let is_shared = another.is_none();
         if is_shared && path.is_some() && !ahead.get_ref().can_seek() {
@@ -248,8 +245,8 @@ impl FragmentReader {
         Ok(self.found.as_slice().first().copied())
     }
 
-    /// Finds the next fragments. An error is raised only after all fragments before the error have
-    /// been returned, but a `KeyboardInterrupt` is raised at once.
+    /// Finds the next fragments. An error is raised only after all fragments before it have been
+    /// returned, but a `KeyboardInterrupt` is raised at once.
     fn find(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.failed.is_none() {
             check_signals(py)?;

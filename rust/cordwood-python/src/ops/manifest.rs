@@ -6,12 +6,12 @@ use cordwood::ReadOptions;
 use cordwood_payload::VersionEdit;
 
 /// Checks whether the new log at `path` is a MANIFEST that no engine can open. Engines need certain
-/// numbers to open a database. The new log was salvaged from a damaged log, so the edits that set
-/// these numbers may be missing. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`;
+/// numbers to open a database, and the edits that set them may be missing because the new log was
+/// salvaged from a damaged one. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`;
 /// RocksDB `db/version_edit_handler.cc`, `CheckIterationResult`.
 ///
-/// A log is a MANIFEST if all its records are version edits. If the log has no records, the file
-/// name of the `old` log determines whether the log is a MANIFEST.
+/// A log is a MANIFEST if all its records are version edits. If it has no records, this depends on
+/// the file name of the `old` log.
 ///
 /// # Errors
 ///

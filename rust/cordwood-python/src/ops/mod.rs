@@ -1,4 +1,4 @@
-//! Functions that process whole logs. This file defines `verify`, `salvage`, `pack` and `stat`.
+//! Functions that process whole logs. Defines `verify`, `salvage`, `pack` and `stat`.
 
 pub(crate) mod detect;
 pub(crate) mod fragments;
@@ -25,23 +25,23 @@ use crate::values::{Report, Stat};
 
 /// Reads a log to its end, and reports on its contents and its damage.
 ///
-/// This function does not treat damage as an error. The log is read under the policy `"salvage"`,
-/// so the report covers only the damage itself, not the rest of the block. `Report.salvaged_count`
-/// is the number of records that LevelDB and the policy `"skip"` would drop.
+/// Damage is not treated as an error. The log is read under the policy `"salvage"`, so the report
+/// covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
+/// of records that LevelDB and the policy `"skip"` would drop.
 ///
-/// If damage is found in a log with a log number, the log is read a second time, provided that the
-/// source can seek. The report then describes the second reading. This matters while RocksDB or
-/// Pebble overwrites an older log with a new one: the first reading may see bytes of the older log
-/// in a place where a record is written a moment later.
+/// If damage is found in a log with a log number, the log is read a second time if the source can
+/// seek, and the report describes the second reading. This matters while RocksDB or Pebble
+/// overwrites an older log with a new one: the first reading may see bytes of the older log where a
+/// record is written a moment later.
 ///
 /// Args:
-///     source: As for `Reader`, or a `Split`. To pass many logs, use a directory, which means all
-///         logs in it and in its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
-///         URLs, directories, patterns and splits.
-///     threads: The number of threads to read with, 1 to 256. The report does not depend on this
-///         number. Only one thread is used for an object with `read`, for a log with log numbers,
-///         and for a file with less than about 2 MiB per thread. If there are many logs, several
-///         are read at a time. Default: 1.
+///     source: As for `Reader`, or a `Split`. To pass many logs, use a directory, for all logs in
+///         it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
+///         directories, patterns and splits.
+///     threads: How many threads to read with, 1 to 256. The report is the same for any number.
+///         Only one thread is used for an object with `read`, a log with log numbers, or a file
+///         with less than about 2 MiB per thread. If there are many logs, several are read at a
+///         time. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -50,14 +50,14 @@ use crate::values::{Report, Stat};
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     storage_options: As for `Reader`. Default: `None`.
-///     progress: A function to call after each read. The thread that did the read calls the
-///         function with the number of bytes by which reading has advanced: at most a few MiB, or 0
-///         if the bytes had been read before. If the length of the source is known, the numbers add
-///         up to at most that length. If `progress` raises, so does this function. Default: `None`.
+///     progress: A function to call after each read, in the thread that did the read. It gets the
+///         number of bytes by which reading has advanced: at most a few MiB, or 0 if the bytes had
+///         been read before. If the length of the source is known, the numbers add up to at most
+///         that length. If `progress` raises, so does this function. Default: `None`.
 ///
 /// Returns:
-///     The report. `ok` is true if there is no damage. For many logs, the result is a `Results`,
-///     which maps the name of each log to its report.
+///     The report, whose `ok` is true if there is no damage. For many logs, a `Results`, which maps
+///     the name of each log to its report.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -102,9 +102,9 @@ pub(crate) fn verify(
     })
 }
 
-/// Calls `work` with readers of `source` and the parts that they read. There is one reader for each
-/// of `threads` threads, or a single reader if more readers would not be faster. Returns the result
-/// of `work`, and the path of the source if it has one.
+/// Calls `work` with readers of `source` and the parts they read. There is one reader for each of
+/// `threads` threads, or a single one if more would not be faster. Returns the result of `work`,
+/// and the path of the source if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
@@ -126,8 +126,8 @@ fn read_parts<T: Send>(
         let detected = py.detach(|| whole.detect());
         match detected.map_err(|error| to_python(py, error, path.as_deref()))? {
             Some(format) => options = options.with_format(format),
-            // Several readers would need options that contain a dialect, but the dialect is
-            // unknown, so only one reader is used.
+            // Several readers would need options with a dialect, but the dialect is unknown, so
+            // only one reader is used.
             None => another = None,
         }
     }
@@ -154,38 +154,38 @@ fn read_parts<T: Send>(
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
 /// The source is not changed. The new log is written under a temporary name in the directory of
-/// `destination`, then synced, and finally renamed. A file that has the final name is therefore
-/// complete. If the source is a path, the new log has the permissions of the source, as with `cp`.
-/// After a failure, the unfinished log is removed.
+/// `destination`, synced, and then renamed, so a file with the final name is complete. If the
+/// source is a path, the new log has the same permissions, as with `cp`. After a failure, the
+/// unfinished log is removed.
 ///
 /// Args:
-///     source: As for `Reader`. You can also pass many logs, as for `verify`, but not splits.
+///     source: As for `Reader`, or many logs as for `verify`, except splits.
 ///     destination: The path of the new log, which must not exist. For many logs, `destination` is
-///         a directory, which is created if it does not exist. Each new log then keeps the path
-///         that the old log has relative to the directory or pattern in `source`. The new log has
-///         the dialect, the log number and the engine metadata of the source. RocksDB and Pebble
-///         take the log number from the name of the file.
+///         a directory, which is created if it does not exist, and each new log keeps the old log's
+///         path relative to the directory or pattern in `source`. The new log has the dialect, log
+///         number and engine metadata of the source. RocksDB and Pebble take the log number from
+///         the name of the file.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     repair_bit_flips: Also write each record whose damage a single flipped bit can explain, with
-///         this bit flipped back. The report's `repaired_count` is the number of these records, and
-///         its `repaired` lists the repaired fragments. If only one bit was flipped, the checksum
-///         of a repaired record confirms its contents. Default: `False`.
+///         that bit flipped back. The report has the number of these records as `repaired_count`,
+///         and lists the repaired fragments in `repaired`. If only one bit was flipped, the
+///         checksum of a repaired record confirms its contents. Default: `False`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The report on `source`. For many logs, the result is a `Results`, as for `verify`.
+///     The report on `source`, or a `Results` for many logs, as for `verify`.
 ///
 /// Raises:
 ///     DialectError: `source` is not a log.
-///     FileExistsError: A file already exists at `destination`. The existing file is not changed.
+///     FileExistsError: A file already exists at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, `destination`
 ///         has the name of a segment, or the number in its name differs from the number in the
 ///         records.
-///     OtherLogError: All of `source` belongs to another log, whose number is not the number in the
+///     OtherLogError: All of `source` belongs to another log, whose number is not the one in the
 ///         file's name or in `log_number`. No new log is written.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
@@ -229,8 +229,7 @@ pub(crate) fn salvage(
         .with_repair_bit_flips(repair_bit_flips);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let (report, path) = read_once(source, progress, |source| ops::salvage(source, &destination, &options))?;
-    // At this point, the new log exists. A failure to read the new log is not an error of this
-    // call.
+    // The new log exists by now, so failing to read it is not an error of this call.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {
             let options = ReadOptions::default()
@@ -245,31 +244,31 @@ pub(crate) fn salvage(
     })
 }
 
-/// Copies all records of a closed log to a new log, for example to a packed log or back.
+/// Copies all records of a closed log to a new log, for example to pack or unpack it.
 ///
 /// The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
-/// record at the end, and zeros are errors, because a record may have been lost in these places.
-/// There is one exception: if the file consists of whole blocks, zeros that fill up the block of
-/// the last record are treated as padding and left out.
+/// record at the end, and zeros are errors, because a record may have been lost there. There is one
+/// exception: if the file consists of whole blocks, zeros that fill up the block of the last record
+/// are treated as padding and left out.
 ///
 /// This function also unpacks a log. To get the same records back, copy a packed log to the dialect
-/// of the original log. If the original consisted only of whole records, the unpacked log also has
-/// the same bytes as the original. Logs that could not be restored are refused: logs with a log
-/// number, with compression of each record or with engine metadata, `"wandb_old"` logs, and
-/// versions 0 and 1 of `"swanlab"`.
+/// of the original log. If the original consisted only of whole records, the unpacked log is also
+/// identical to it byte for byte. Logs that could not be restored are refused: those with a log
+/// number, compression of each record or engine metadata, `"wandb_old"` logs, and versions 0 and 1
+/// of `"swanlab"`.
 ///
-/// The source is not changed. The new log is written in the same way as by `salvage`: a file with
-/// the final name is complete and on the disk. Only cordwood can read a packed log, so never pack a
-/// log that a database has to read.
+/// The source is not changed. The new log is written as by `salvage`: a file with the final name is
+/// complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
+/// database has to read.
 ///
 /// Args:
-///     source: As for `Reader`. The log should be closed. Records that are appended during the copy
-///         may be missing from the new log.
+///     source: As for `Reader`. The log should be closed: records appended during the copy may be
+///         missing from the new log.
 ///     destination: The path of the new log, which must not exist.
 ///     dialect: The dialect of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`.
 ///         Default: `"packed"`.
 ///     compression: The compression of the new log: `"zstd"`, or `None` for no compression.
-///         Default: `"zstd"` for a packed log, and `None` for other dialects, which have no
+///         Default: `"zstd"` for a packed log, and `None` for the other dialects, which have no
 ///         compression.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     progress: As for `verify`. Default: `None`.
@@ -280,9 +279,8 @@ pub(crate) fn salvage(
 /// Raises:
 ///     CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
 ///         than padding. No new log is written.
-///     DialectError: `source` is not a log, or is a log that could not be restored from the new
-///         log.
-///     FileExistsError: A file already exists at `destination`. The existing file is not changed.
+///     DialectError: `source` is not a log, or is one that could not be restored from the new log.
+///     FileExistsError: A file already exists at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or
 ///         `destination` has the name of a segment.
 ///     RecordTooLargeError: A record is longer than `record_len_max`. No new log is written.
@@ -329,8 +327,8 @@ pub(crate) fn pack(
     })
 }
 
-/// Runs `work`, which reads a source once and writes a new log. Returns the result of `work`, and
-/// the path of the source if it has one.
+/// Runs `work`, which reads a source once and writes a new log. Returns its result, and the path of
+/// the source if it has one.
 fn read_once<T: Send>(
     source: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -342,7 +340,7 @@ fn read_once<T: Send>(
     let watch = Watch::new(progress, source.file_len());
     let source = watched(source, &watch);
     let done = watch.run(py, 1, || work(source))?;
-    // An error that already has a path may be about the destination, so no path is passed.
+    // An error that already has a path may concern the destination, so no path is passed.
     Ok((done.map_err(|error| to_python(py, error, None))?, path))
 }
 
@@ -351,7 +349,7 @@ fn given_compression(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Compres
     compression_of(value).map(Some)
 }
 
-/// The value of an omitted argument, which gives the new log the default compression of its
+/// The value if the argument is omitted, which gives the new log the default compression of its
 /// dialect.
 const OF_DIALECT: Option<Option<Compression>> = None;
 
@@ -366,7 +364,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 
 /// Reads a log to its end, and counts its contents.
 ///
-/// This function does not treat damage as an error. Damage is handled as in `verify`.
+/// Damage is not treated as an error, but handled as in `verify`.
 ///
 /// Args:
 ///     source: As for `verify`.
@@ -382,7 +380,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 ///     progress: As for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The counts. For many logs, the result is a `Results`, as for `verify`.
+///     The counts, or a `Results` for many logs, as for `verify`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.

@@ -1,5 +1,5 @@
-//! Sources that one or several threads read with the interpreter released. The sources report
-//! progress, and Ctrl-C stops the reading.
+//! Sources read by one or more threads with the interpreter released. They report progress, and
+//! Ctrl-C stops the reading.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,9 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::source::{Input, InputSource};
 use crate::values::error::{call_python, check_signals_anywhere};
 
-/// A source that checks for Ctrl-C before each read and reports progress after each read. The check
-/// is needed because the interpreter is released during the work. Only Python's main thread can
-/// detect Ctrl-C. The other threads stop once the main thread has detected Ctrl-C.
+/// A source that checks for Ctrl-C before each read and reports progress after it. The check is
+/// needed because the interpreter is released during the work. Only Python's main thread can detect
+/// Ctrl-C; the other threads stop once it has.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
@@ -27,18 +27,16 @@ pub(crate) struct Watched {
 pub(crate) struct Watch {
     /// A Python function to call after each read, with the number of bytes read.
     progress: Option<Py<PyAny>>,
-    /// The length of the source, and the number of bytes read. More bytes may be read than the
-    /// source contains, because threads read past the ends of their parts and some logs are read
-    /// twice.
+    /// The length of the source, and the number of bytes read. This can exceed the length, because
+    /// threads read past the ends of their parts and some logs are read twice.
     len: u64,
     read_len: AtomicU64,
-    /// The first exception raised by `progress` or by a signal handler. This exception stops all
-    /// threads.
+    /// The first exception raised by `progress` or a signal handler. It stops all threads.
     raised: OnceLock<PyErr>,
 }
 
 impl Watch {
-    /// Creates the state for a source of `len` bytes. `None` means that the length is unknown.
+    /// Creates the state for a source of `len` bytes, or of unknown length if `None`.
     pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>, len: Option<u64>) -> Arc<Self> {
         Arc::new(Watch {
             progress: progress.map(|progress| progress.clone().unbind()),
@@ -48,8 +46,8 @@ impl Watch {
         })
     }
 
-    /// Fails if `result` is an exception, or if any thread has already had an exception. All other
-    /// threads then fail at their next read.
+    /// Fails if `result` is an exception, or if any thread has had one already. All other threads
+    /// then fail at their next read.
     fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {
             let _ = self.raised.set(error.into());
@@ -96,7 +94,7 @@ impl Watch {
     }
 }
 
-/// The time between checks for Ctrl-C while this thread waits for the others.
+/// How often to check for Ctrl-C while this thread waits for the others.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Read for Watched {

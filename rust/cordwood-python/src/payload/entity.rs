@@ -1,4 +1,4 @@
-//! The function `decode_entity`. The classes of the decoded values are written in Python, in
+//! The function `decode_entity`. The decoded values have Python classes, in
 //! `cordwood.payload.entity`.
 
 use cordwood_payload::table::View;
@@ -15,7 +15,7 @@ use crate::values::error::payload_error;
 
 /// Decodes the entity in a record of a Datastore or Firestore export.
 ///
-/// `cordwood.payload.entity.decode` calls this function.
+/// Called by `cordwood.payload.entity.decode`.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
@@ -69,8 +69,8 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
     named!(py, "Entity")?.run((key, properties, meanings, unindexed, other_fields.to_tuple()))
 }
 
-/// Converts a value of an entity. The fields of keys, places and users are passed in the order in
-/// which their classes declare them.
+/// Converts a value of an entity. The fields of keys, places and users are passed in the order
+/// their classes declare them.
 fn value_object<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
     let class = match value {
         View::Entity(entity) => return entity_object(py, entity),

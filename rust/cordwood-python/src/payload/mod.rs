@@ -1,4 +1,4 @@
-//! Decoders for the kinds of data that programs keep in records.
+//! Decoders for the kinds of data that programs store in records.
 
 pub(crate) mod entity;
 pub(crate) mod objects;

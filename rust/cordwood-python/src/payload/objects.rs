@@ -21,7 +21,7 @@ use crate::values::error::payload_fault;
 ///     dialect: The dialect of the log, if it is known.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct RecordDecoder {
-    /// How bytes are converted to JSON. The bytes in entities are never converted to text.
+    /// How to convert bytes to JSON. The bytes in entities are never converted to text.
     bytes: BytesAs,
     decoder: Exclusive<Decoder>,
 }
@@ -46,8 +46,8 @@ impl RecordDecoder {
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
-    ///     errors: The list to which the errors of unreadable values are appended. The row then
-    ///         omits the unreadable values. If `errors` is `None`, the first error is raised.
+    ///     errors: A list to append the errors of unreadable values to; the row then omits these
+    ///         values. If `errors` is `None`, the first error is raised.
     ///
     /// Returns:
     ///     The values by name, or `None` if the record has no row.
@@ -68,7 +68,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Returns the row that is only complete after the last record.
+    /// Returns the row that is complete only after the last record.
     ///
     /// Returns:
     ///     The values by name, or `None` if there is no such row.
@@ -137,7 +137,7 @@ impl RecordDecoder {
 }
 
 impl RecordDecoder {
-    /// Calls `take`, and returns the row that `take` passes to the sink.
+    /// Calls `take`, and returns the row it passes to the sink.
     fn taken<'py>(
         &self,
         py: Python<'py>,
@@ -193,7 +193,7 @@ pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound
     })
 }
 
-/// Converts a list. A given function converts each item.
+/// Converts a list, using the given function for each item.
 pub(super) fn list_of<'py>(
     py: Python<'py>,
     list: View<'_>,
@@ -207,7 +207,7 @@ pub(super) fn list_of<'py>(
     result.map(|()| items)
 }
 
-/// Converts an integer with many digits. Returns text if Python does not accept so many digits.
+/// Converts an integer with many digits. Returns text if Python does not accept that many.
 fn huge_object<'py>(py: Python<'py>, digits: &str) -> PyResult<Bound<'py, PyAny>> {
     let text = new_text(py, digits)?.into_any();
     match py.get_type::<PyInt>().run((&text,)) {

@@ -10,7 +10,7 @@ use crate::values::arguments::bytes_of;
 use crate::values::enums::OPERATION_KIND;
 use crate::values::{IntoField, named_tuple};
 
-/// An operation that was read from a batch. If the operation is counted, it has a sequence number.
+/// An operation read from a batch. It has a sequence number if it is counted.
 pub(crate) struct Operation<'a> {
     pub(crate) operation: payload::Operation<'a>,
     pub(crate) sequence: Option<u64>,
@@ -35,8 +35,8 @@ named_tuple!(
     }
 );
 
-/// Returns the names of the parts that an operation has. The column family is not listed, because a
-/// caller may always omit it.
+/// Returns the names of the parts that an operation has, except the column family, which callers
+/// may always omit.
 fn names(parts: &Parts<'_>) -> Vec<&'static str> {
     let strings = parts.strings().into_iter();
     let strings = strings.filter_map(|(name, bytes)| bytes.map(|_| name));
@@ -45,8 +45,8 @@ fn names(parts: &Parts<'_>) -> Vec<&'static str> {
         .collect()
 }
 
-/// Returns the number in a field. If the number has too many bits, the error gets a note with the
-/// field's name.
+/// Returns the number in a field. If it has too many bits, the error gets a note with the field's
+/// name.
 fn number_of<T>(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<T>>
 where
     T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
@@ -90,8 +90,8 @@ impl<'py> NewOperation<'py> {
         })
     }
 
-    /// Converts the values to an operation in a batch. Fails unless the operation has exactly the
-    /// parts of its kind.
+    /// Converts the values to an operation in a batch. Fails unless they are exactly the parts of
+    /// its kind.
     pub(crate) fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
         let strings = self.strings.each_ref();

@@ -1,4 +1,4 @@
-//! Passes records to the decoders of payloads, and detects the kinds of data in records.
+//! Passes records to the payload decoders, and detects the kinds of data in records.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
     decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
 }
 
-/// Returns the facts that follow from the dialect of a log.
+/// Returns the facts implied by a log's dialect.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();
     facts.engine = engine_of_log(dialect);
     facts
 }
 
-/// The records of a batch or of a list.
+/// The records of a batch or list.
 pub(super) enum Records {
     Batch(Arc<PooledBatch>),
     List(Vec<(u64, u64, Option<bool>, PyBackedBytes)>),
@@ -78,9 +78,8 @@ impl Records {
 ///     source: A `RecordBatch`, or a list of `Record`.
 ///
 /// Returns:
-///     A pair. The first item lists each kind of entity with the indices of its records. The second
-///     item lists the indices of the unreadable records. The kind of an entity without a key is
-///     `None`.
+///     A pair: a list of each kind of entity with the indices of its records, and a list of the
+///     indices of the unreadable records. The kind of an entity without a key is `None`.
 #[pyfunction]
 #[pyo3(signature = (source, /))]
 #[expect(clippy::type_complexity, reason = "a tuple of Python")]

@@ -34,8 +34,8 @@ const PARTS: [(Part, &str); 4] = [
     (Part::Rest, "rest"),
 ];
 
-/// The result of one call to a table, followed by the output, the faults, and the number of further
-/// faults. Each fault has the index of the record, the missing part, and the error.
+/// The result of one call to a table, the output, the faults, and the number of further faults.
+/// Each fault has the index of the record, the missing part, and the error.
 type Taken<'py, T> = (
     T,
     Vec<Bound<'py, PyAny>>,
@@ -46,31 +46,31 @@ type Taken<'py, T> = (
 /// Turns the records of logs into a table.
 ///
 /// The columns are either known or learned. A table that learns its columns is opened once the
-/// first records have revealed some columns. From then on, the table also writes its rows. If a
-/// later row needs another column, the table stops writing. The table then only learns from this
-/// row and all later rows. In that case, you must create another table with all columns.
+/// first records have revealed some of them, and from then on also writes its rows. If a later row
+/// needs another column, the table stops writing, and only learns from this row and all later ones.
+/// You must then create another table with all columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
 ///     form: `"arrow"`, `"ndjson"` or `"csv"`.
 ///     columns: Pairs of a name and a type from `cordwood._tables.schema`, if the columns are
 ///         known.
-///     always: The columns that a table has even if no row has a value in them.
+///     always: The columns that the table has even if no row has a value in them.
 ///     wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
 ///         `b` of the column `a`.
 ///     limit: The maximum number of rows.
-///     opens_early: Whether a table that learns its columns is opened with the columns of the first
+///     opens_early: Whether a table that learns its columns is opened with those of the first
 ///         records.
 ///     bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
-///         `"utf-8"`, a row whose bytes are not UTF-8 counts as a fault.
-///     escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would read it as a
-///         formula.
+///         `"utf-8"`, a row whose bytes are not UTF-8 is a fault.
+///     escapes_formulas: Whether CSV text that a spreadsheet would read as a formula gets an
+///         apostrophe.
 ///     column_count_max: The maximum number of columns, including fields inside columns.
 ///     field_count_max: The maximum number of fields in a column.
 ///     level_count_max: The maximum nesting depth of lists and structures in a column.
 ///     row_count_max: The maximum number of rows in an Arrow batch.
-///     cell_count_max: The maximum number of cells in an Arrow batch. A single row may have more
-///         cells.
+///     cell_count_max: The maximum number of cells in an Arrow batch, which a single row may
+///         exceed.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
@@ -80,8 +80,7 @@ pub(crate) struct Table {
 struct Parts {
     table: table::Table,
     decoder: Decoder,
-    /// Whether rows that contain the offset of their record also say whether the record is
-    /// salvaged.
+    /// Whether rows with their record's offset also say whether the record is salvaged.
     has_salvaged: bool,
     /// The columns, if they are known.
     known: Option<Vec<(String, Type)>>,
@@ -175,13 +174,12 @@ impl Table {
     /// Starts a log.
     ///
     /// Args:
-    ///     first: The names and texts of the cells that each row of the log starts with.
+    ///     first: The names and texts of the cells at the start of each row of the log.
     ///     dialect: The dialect of the log, if it is known.
     ///     families: The names of the log's column families, by number.
-    ///     is_run: Whether to treat the log as a Weights & Biases run even if the log has no
-    ///         records.
-    ///     has_salvaged: Whether rows that contain the offset of their record also say whether the
-    ///         record is salvaged.
+    ///     is_run: Whether to treat the log as a Weights & Biases run even if it has no records.
+    ///     has_salvaged: Whether rows with their record's offset also say whether the record is
+    ///         salvaged.
     #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
     fn start_log(
         &self,
@@ -208,15 +206,14 @@ impl Table {
     ///     source: A `RecordBatch`, or a list of `Record`.
     ///     start: The index of the first record to take.
     ///     only: The indices of the records to take, in ascending order, or `None` for all records.
-    ///         If indices are given, `start` is a position in the list of indices.
+    ///         If given, `start` is a position in this list.
     ///
     /// Returns:
-    ///     A tuple of four items. The first item is the index of the record to continue with. The
-    ///     second item is the output, which is `bytes`. For Arrow, the output consists of the
-    ///     indices of the columns that have values, the number of rows, and capsules of the Arrow C
-    ///     data interface. The third item is the list of faults. Each fault has the index of a
-    ///     record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`), and a
-    ///     `PayloadError`. The fourth item is the number of faults that are not in the list.
+    ///     A tuple of four items: the index of the record to continue with; the output; the list of
+    ///     faults; and the number of faults that are not in the list. The output is `bytes`, or for
+    ///     Arrow, the indices of the columns that have values, the number of rows, and capsules of
+    ///     the Arrow C data interface. Each fault has the index of a record, the missing part
+    ///     (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory.
@@ -243,11 +240,11 @@ impl Table {
         )
     }
 
-    /// Takes the rows that are only complete at the end of a log.
+    /// Takes the rows that are complete only at the end of a log.
     ///
     /// Returns:
-    ///     A tuple of four items. The first item says whether all such rows have been taken. The
-    ///     other items are as for `take`. If rows are left, call this method again.
+    ///     A tuple of four items. The first says whether all these rows have been taken; if not,
+    ///     call this method again. The others are as for `take`.
     fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
         self.taken_at_end(py, table::Table::rest)
     }
@@ -260,7 +257,7 @@ impl Table {
         self.taken_at_end(py, |table, _| table.end())
     }
 
-    /// Returns the known or learned columns in order, each with its type.
+    /// Returns the known or learned columns, in order, each with its type.
     #[getter]
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = self.parts.lock(py)?.columns();
@@ -281,8 +278,8 @@ impl Table {
 
     /// Returns the columns that were converted to JSON.
     ///
-    /// The first value maps each column that has values of several types to those types. The second
-    /// value lists the columns that are too wide.
+    /// The first item maps each column with values of several types to those types. The second
+    /// lists the columns that are too wide.
     ///
     /// `a.b` is a field of `a`, and `a[]` are the items of `a`.
     #[getter]
@@ -314,7 +311,7 @@ impl Table {
 
     /// Stops writing rows.
     ///
-    /// The table then only learns from later rows, as if a row had needed another column.
+    /// From then on, the table only learns, as if a row had needed another column.
     fn only_learn(&self, py: Python<'_>) -> PyResult<()> {
         self.parts.lock(py)?.table.only_learn();
         Ok(())
@@ -332,7 +329,7 @@ impl Table {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// Returns the wanted columns that no row contained, and the columns that rows contained.
+    /// Returns the wanted columns that were in no row, and the columns that were in rows.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;
@@ -355,8 +352,8 @@ impl Table {
         self.taken(py, is_all, |at| at, |_| None)
     }
 
-    /// Calls `step` on the table. `index_of` converts the index of each record with a fault.
-    /// `offset_of` returns the offset of the record at which the table has stopped.
+    /// Calls `step` on the table. `index_of` converts the record index of each fault. `offset_of`
+    /// returns the offset of the record where the table has stopped.
     fn taken<'py, T: Send>(
         &self,
         py: Python<'py>,
@@ -395,7 +392,7 @@ impl Table {
     }
 }
 
-/// Returns the exception for the reason why a table takes no more records.
+/// Returns the exception that says why a table takes no more records.
 fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
     let (class, message) = match stop {
         Stop::TooManyColumns => ("TooManyColumnsError", "there are too many columns".to_owned()),
@@ -413,8 +410,8 @@ fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, T
     types.collect()
 }
 
-/// The types that contain no other types, each with its name in `cordwood._tables.schema` and its
-/// Arrow type.
+/// The types that contain no others, with their names in `cordwood._tables.schema` and their Arrow
+/// types.
 const TYPES: [(&str, Type, DataType); 8] = [
     ("bool", Type::Bool, DataType::BOOL),
     ("int", Type::Int, DataType::INT64),
@@ -459,8 +456,8 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.into_iter().collect())))
 }
 
-/// Returns the `ColumnType` of `cordwood._tables.schema` for a type. If columns of the type are
-/// built as another type, returns that other type.
+/// Returns the `ColumnType` of `cordwood._tables.schema` for a type, or for the type its columns
+/// are built as, if different.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     let schema = || module(py, "cordwood._tables.schema");
     match kind.made_as() {
@@ -494,7 +491,7 @@ fn field_of(name: &str, kind: &Type) -> Field {
         }
     };
     Field {
-        // A name in the Arrow interface ends at a NUL, so each NUL is escaped.
+        // Names in the Arrow interface end at a NUL, so each NUL is escaped.
         name: CString::new(name.replace('\0', "\\x00")).unwrap_or_default().into(),
         data_type,
         is_nullable: true,

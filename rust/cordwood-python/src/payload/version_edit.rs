@@ -1,5 +1,4 @@
-//! The functions of `cordwood.payload.VersionEdit`. That class converts the results of these
-//! functions to named tuples.
+//! The functions of `cordwood.payload.VersionEdit`, which converts their results to named tuples.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use crate::memory::buffer::try_bytes;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
-/// Checks a version edit by decoding the whole edit, and returns its record.
+/// Checks a version edit by decoding all of it, and returns its record.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
@@ -36,16 +35,16 @@ pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<
 
 /// Decodes one field of a version edit.
 ///
-/// Fields are decoded one at a time, because a decoded field takes up much more memory than its
-/// bytes in the record.
+/// Fields are decoded one at a time, because a decoded field takes much more memory than its bytes
+/// in the record.
 ///
 /// Args:
 ///     record: The record.
 ///     offset: The offset of the field in the record, in bytes.
 ///
 /// Returns:
-///     The name of the field's kind, its tag, its value, and the offset after the field. The result
-///     is `None` at the end of the record.
+///     The name of the field's kind, its tag, its value, and the offset after it. `None` at the end
+///     of the record.
 ///
 /// Raises:
 ///     PayloadError: The bytes at the offset are not a field.
@@ -67,7 +66,7 @@ pub(crate) fn version_edit_field<'py>(
 
 /// The state of a database after all edits in its MANIFEST.
 ///
-/// The state consists of the tables of the database and the last value of each numeric field.
+/// The state is the tables of the database and the last value of each numeric field.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct VersionState(Exclusive<payload::VersionState>);
 
@@ -84,8 +83,7 @@ impl VersionState {
     ///     record: `bytes` or any other buffer.
     ///
     /// Raises:
-    ///     PayloadError: The record is not a version edit. After this error, the state is
-    ///         unchanged.
+    ///     PayloadError: The record is not a version edit. The state is then unchanged.
     ///     TypeError: `record` is not bytes-like.
     #[pyo3(signature = (record, /))]
     fn apply(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -98,10 +96,9 @@ impl VersionState {
     /// Returns the numbers that the edits contain.
     ///
     /// Returns:
-    ///     A tuple of four items. The first item is the last value of each numeric field, by field
-    ///     name. The second item is the smallest log number that each column family still needs.
-    ///     The third item is the synced length in bytes of each log that RocksDB tracks. The fourth
-    ///     item says whether LevelDB knows all fields.
+    ///     A tuple of four items: the last value of each numeric field, by field name; the smallest
+    ///     log number that each column family still needs; the synced length in bytes of each log
+    ///     that RocksDB tracks; and whether LevelDB knows all fields.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn numbers(
         &self,
@@ -125,7 +122,7 @@ impl VersionState {
     ///
     /// Returns:
     ///     For each table, the number of its column family, the family's name if the MANIFEST
-    ///     contains the name, and the parts of the table by name.
+    ///     contains it, and the parts of the table by name.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {
         let state = self.0.lock(py)?;

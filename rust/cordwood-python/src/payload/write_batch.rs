@@ -12,7 +12,7 @@ use crate::memory::buffer::{no_memory, try_bytes, vec_for};
 use crate::values::arguments::bytes_of;
 use crate::values::error::{of_call, payload_error};
 
-/// Reads the numbers in the header of a write batch, and returns them with the record.
+/// Reads the numbers in a write batch's header, and returns them with the record.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
@@ -50,8 +50,8 @@ pub(crate) fn write_batch_header<'py>(
 ///
 /// Raises:
 ///     PayloadError: The engine does not know one of the operations, or a part is too large.
-///     TypeError: An item is not an `Operation`, lacks an attribute of its kind, or has an
-///         attribute that its kind does not have.
+///     TypeError: An item is not an `Operation`, or lacks an attribute of its kind or has one that
+///         its kind does not have.
 ///     ValueError: The engine or a kind of operation is unknown.
 ///     OverflowError: A number is negative or has too many bits.
 #[pyfunction]
@@ -78,8 +78,8 @@ pub(crate) fn build_write_batch<'py>(
 /// Checks the write batches of one log, and detects the engine that wrote them.
 ///
 /// Args:
-///     dialect: The dialect of the log, or `None`. If both RocksDB and Pebble use the dialect, the
-///         batches reveal which engine wrote the log.
+///     dialect: The dialect of the log, or `None`. If RocksDB and Pebble both use the dialect, the
+///         batches reveal which of them wrote the log.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct WriteBatchReader(Exclusive<payload::WriteBatchReader>);
 
@@ -116,15 +116,15 @@ impl WriteBatchReader {
 
     /// A message if it is uncertain which engine wrote the log, otherwise `None`.
     ///
-    /// The engine is uncertain if RocksDB and Pebble read a batch differently and no earlier batch
-    /// shows which engine wrote the log.
+    /// It is uncertain if RocksDB and Pebble read a batch differently and no earlier batch shows
+    /// which of them wrote the log.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.0.lock(py)?.note())
     }
 }
 
-/// Returns the engine of a log in this dialect, or `None` if only the batches reveal the engine.
+/// Returns the engine of a log in this dialect, or `None` if only the batches reveal it.
 pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
     match dialect {
         Some("rocksdb") => Some(Engine::RocksDb),
@@ -142,7 +142,7 @@ pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
 pub(crate) struct WriteBatchOperations {
     record: Py<PyBytes>,
     engine: Engine,
-    /// The position of the next operation. `None` after the last operation or after an error.
+    /// The position of the next operation, or `None` after the last one or an error.
     next: Exclusive<Option<payload::Position>>,
 }
 

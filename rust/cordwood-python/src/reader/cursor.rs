@@ -1,6 +1,6 @@
-//! The cursor with which a reader, its iterators and a scan move through a log. The cursor takes
-//! records from the core's reader or from threads that read ahead. The core's reader keeps each
-//! finding until the finding is taken.
+//! The cursor that a reader, its iterators and a scan use to move through a log. It takes records
+//! from the core's reader or from threads that read ahead. The core's reader keeps each finding
+//! until it is taken.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ use crate::values::Outcome;
 use crate::values::error::check_signals;
 use crate::values::record::Record;
 
-/// How many regions may be skipped before the cursor checks for Ctrl-C.
+/// The maximum number of regions to skip before checking for Ctrl-C.
 const REGION_COUNT_MAX: u32 = 1 << 12;
 
-/// The position in a log, and the findings up to that position. A step consumes a record or a batch
-/// only by returning it. If a step fails because of Ctrl-C or because there is no memory for an
-/// object, the next step returns the same record or batch.
+/// The position in a log, and the findings up to there. A step consumes a record or a batch only by
+/// returning it. If a step fails because of Ctrl-C or because there is no memory for an object, the
+/// next step returns the same record or batch.
 ///
-/// Some steps take an optional `py`. This argument is `None` if the calling thread might not hold
-/// the interpreter, for example in the consumer of an Arrow stream.
+/// Some steps take an optional `py`, which is `None` if the calling thread might not hold the
+/// interpreter, for example in the consumer of an Arrow stream.
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
@@ -36,23 +36,22 @@ pub(crate) struct Cursor {
     position: u64,
     pub(crate) skipped: Skipped,
     end: Option<End>,
-    /// The records before `position` that were gathered for a batch. The records from `first` on
-    /// have not been returned yet.
+    /// The records before `position` that were gathered for a batch. Those from `first` on have not
+    /// been returned yet.
     gathered: RecordBatch,
     first: usize,
-    /// Whether threads have read up to `position`. If so, the core's reader has to seek to
-    /// `position` before it continues.
+    /// Whether threads have read up to `position`, so that the core's reader has to seek there
+    /// before it continues.
     is_elsewhere: bool,
-    /// The source for reading in several threads, if the source is a file or memory of known
-    /// length.
+    /// The source to read in several threads, if it is a file or memory of known length.
     source: Option<Box<dyn Input>>,
     ahead: ReadAhead,
     pub(crate) referent: Option<Referent>,
     /// The offset of the last `seek`. No byte after this offset belongs to an earlier range.
     sought: Option<u64>,
     pub(super) logged: Logged,
-    /// The position before the last step for which the interpreter was released. The initial value
-    /// is not near any position, because the first step may have to wait for a read.
+    /// The position before the last step that released the interpreter. Initially, it is not near
+    /// any position, because the first step may have to wait for a read.
     released_at: u64,
 }
 
@@ -76,7 +75,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the file offset after everything that has been returned.
+    /// Returns the file offset after everything returned so far.
     pub(crate) fn position(&self) -> u64 {
         if self.gathered.is_empty() {
             return self.position;
@@ -86,7 +85,7 @@ impl Cursor {
         end.unwrap_or(self.gathered.record_offsets()[0])
     }
 
-    /// Returns how reading ended. If reading has not ended yet, the outcome says so.
+    /// Returns how reading ended, or that it has not ended yet.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
         // The end may have been found after records that could not be returned.
@@ -94,7 +93,7 @@ impl Cursor {
         Outcome::at(self.position(), end, zeros)
     }
 
-    /// Moves to `offset`, and returns the messages about the part of the log before `offset`.
+    /// Moves to `offset`, and returns the messages about the part of the log before it.
     pub(crate) fn seek(&mut self, offset: u64) -> Result<Messages, Error> {
         self.reader.seek(offset)?;
         self.skipped.clear();
@@ -107,19 +106,17 @@ impl Cursor {
         Ok([self.logged.summary(), None])
     }
 
-    /// Stops the threads that are reading ahead for these batches.
+    /// Stops the threads reading ahead for these batches.
     pub(crate) fn stop_threads(&mut self, batches: &Batches) {
         if self.ahead.is_for(batches) {
             self.ahead = ReadAhead::default();
         }
     }
 
-    /// Takes the next record, converted to an object by `make`, if the record has already been
-    /// found. `make` must not run Python code. Returns `None` if no record has been found. If the
-    /// conversion fails, returns `None` with an exception set, and the record remains the next one
-    /// to be taken.
-    // This function is inlined into the functions that are called once per record, because the cost
-    // of a call would matter there.
+    /// Takes the next record if it has already been found, converted to an object by `make`, which
+    /// must not run Python code. Returns `None` if no record has been found. If the conversion
+    /// fails, returns `None` with an exception set, and the record is still the next one to take.
+    // Inlined into the functions called once per record, where the cost of a call would matter.
     #[inline(always)]
     pub(crate) fn take<T>(&mut self, py: Python<'_>, make: impl FnOnce(Record) -> PyResult<T>) -> Option<T> {
         if !self.gathered.is_empty() || self.is_elsewhere {
@@ -179,7 +176,7 @@ impl Cursor {
         Ok(made)
     }
 
-    /// Looks for the next record. The interpreter is released unless the search is short.
+    /// Looks for the next record, releasing the interpreter unless the search is short.
     fn look(&mut self, py: Python<'_>) -> Result<(), Stop> {
         self.come_here(Some(py))?;
         loop {
@@ -195,11 +192,11 @@ impl Cursor {
         }
     }
 
-    /// Looks for the next event without releasing the interpreter, if the interpreter was last
-    /// released less than 4 KiB before this position. If every second record were damaged,
-    /// releasing the interpreter for each of them would take a quarter of the time. Returns `false`
-    /// if the interpreter has to be released: for every read, and for every compressed record,
-    /// because such a record may be as long as the limit allows.
+    /// Looks for the next event without releasing the interpreter, if it was last released less
+    /// than 4 KiB before this position. If every second record were damaged, releasing the
+    /// interpreter for each would take a quarter of the time. Returns `false` if the interpreter
+    /// has to be released: for every read, and for every compressed record, because it may be as
+    /// long as the limit allows.
     fn finds_shortly(&mut self) -> bool {
         const NEAR_LEN: u64 = 1 << 12;
         let is_near = self.position.wrapping_sub(self.released_at) < NEAR_LEN;
@@ -208,9 +205,9 @@ impl Cursor {
 
     /// Looks for an event to report, and gathers the records before it until they fill a batch of
     /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
-    /// not logged are only counted here: each may be as short as a header, so there may be very
-    /// many of them. Returns whether an event or a batch was found. Returns `false` after one read
-    /// or after many regions, so that a long part without a record does not delay Ctrl-C.
+    /// not logged are only counted here, because each may be as short as a header and there may be
+    /// very many. Returns whether an event or a batch was found. Returns `false` after one read or
+    /// many regions, so that a long part without a record does not delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
@@ -236,9 +233,8 @@ impl Cursor {
         Ok(false)
     }
 
-    /// Gathers records that are in memory. Returns `true` if the records fill a batch of
-    /// `target_len` bytes. Also returns `true` if there is no memory for the next record, in which
-    /// case the batch stays shorter.
+    /// Gathers records that are in memory. Returns `true` if they fill a batch of `target_len`
+    /// bytes, or if there is no memory for the next record, which makes the batch shorter.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
         // Regions skipped after the last record have already advanced the position.
@@ -283,8 +279,8 @@ impl Cursor {
         self.skipped.add(region);
     }
 
-    /// Marks the event that ended a step as reported, and returns the messages about the event. The
-    /// caller logs these messages once other threads can use the cursor again.
+    /// Marks the event that ended a step as reported, and returns the messages about it. The caller
+    /// logs them once other threads can use the cursor again.
     pub(crate) fn report<T>(&mut self, step: &mut Result<T, Stop>) -> Messages {
         match step {
             Err(Stop::Skipped(region)) => {
@@ -297,9 +293,8 @@ impl Cursor {
             Err(Stop::Failed(error)) => {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skip(region);
-                    // The core's reader also seeks when it continues after threads. In that case,
-                    // the user did not choose the offset, so the hint to check the offset does not
-                    // apply.
+                    // The core's reader also seeks when it continues after threads. The user did
+                    // not choose that offset, so the hint to check it does not apply.
                     if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.start) {
                         error.hint = Some(Hint::OnCorruption);
                     }
@@ -314,8 +309,7 @@ impl Cursor {
         Messages::default()
     }
 
-    /// Prepares the core's reader to continue, by seeking to the position that threads have
-    /// reached.
+    /// Prepares the core's reader to continue, by seeking to the position reached by threads.
     fn come_here(&mut self, py: Option<Python<'_>>) -> Result<(), Stop> {
         if self.end.is_some() {
             return Err(Stop::End);
@@ -328,8 +322,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Takes the next record batch, converted to an object by `make`. If `make` fails, the next
-    /// step returns the same records. `make` must not run Python code.
+    /// Takes the next record batch, converted to an object by `make`, which must not run Python
+    /// code. If `make` fails, the next step returns the same records.
     pub(crate) fn next_batch<T>(
         &mut self,
         py: Option<Python<'_>>,
@@ -357,7 +351,7 @@ impl Cursor {
     }
 
     /// Gathers the next records, either from threads that have read ahead or until a batch is full.
-    /// An event other than a record ends a batch early. Fails if such an event comes before the
+    /// An event other than a record ends a batch early. Fails if there is such an event before the
     /// first record, or if a signal handler raises an exception.
     fn fill(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<(), Stop> {
         if batches.threads > 1 && self.take_ahead(py, batches)? {
@@ -368,8 +362,7 @@ impl Cursor {
             check_for_interrupt(py)?;
         }
         match self.reader.found() {
-            // An exception from a source can wait until the records before the exception have been
-            // returned.
+            // A source's exception can wait until the records before it have been returned.
             Some(Found::Failed(error))
                 if !self.gathered.is_empty() && !py.is_some_and(|py| is_interrupt(py, error)) =>
             {
@@ -385,8 +378,8 @@ impl Cursor {
         }
     }
 
-    /// Takes the next batch that threads have read ahead. Returns `false` if the core's reader has
-    /// to continue.
+    /// Takes the next batch read ahead by threads. Returns `false` if the core's reader has to
+    /// continue.
     fn take_ahead(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<bool, Stop> {
         if self.options.dialect.is_none() {
             let format = released(py, || self.reader.format()).map_err(Stop::Failed)?;

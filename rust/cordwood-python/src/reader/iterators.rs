@@ -1,4 +1,4 @@
-//! The iterators of a reader. The iterators share the reader's position.
+//! The iterators of a reader, which share its position.
 
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -10,7 +10,7 @@ use crate::interpreter::fast_call::{FastClass, FastNext};
 
 /// The result of `iter(reader)`, which yields the records as `bytes`, or of `Reader.records`, which
 /// yields them with their offsets.
-// The module creates objects of a final subclass, which has a fast path. See `fast_call.rs`.
+// The module creates objects of a final subclass with a fast path. See `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct ReaderIterator {
     reader: Py<Reader>,
@@ -23,7 +23,7 @@ impl FastNext for ReaderIterator {
         &CLASS
     }
 
-    /// Returns a record only if it has already been found and no other thread is using the reader.
+    /// Returns a record only if it was already found and no other thread is using the reader.
     #[inline]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         match &mut *self.reader.get().state.try_lock()? {
@@ -72,14 +72,14 @@ impl RecordBatches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<RecordBatch>>> {
         // Creating a `RecordBatch` runs no Python code, because the garbage collector does not
-        // track this class.
+        // track its class.
         let make = |batch| Py::new(py, RecordBatch::new(batch));
         let reader = self.reader.get();
         reader.find(py, |cursor| cursor.next_batch(Some(py), &self.batches, make))
     }
 }
 
-/// Stops the threads that are reading ahead, unless another thread is using the reader.
+/// Stops the threads reading ahead, unless another thread is using the reader.
 impl Drop for RecordBatches {
     fn drop(&mut self) {
         if let Some(State::Open(cursor)) = self.reader.get().state.try_lock().as_deref_mut() {

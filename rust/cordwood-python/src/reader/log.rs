@@ -1,5 +1,5 @@
-//! The messages to the logger `cordwood`, which report a limited number of skipped regions, and why
-//! a whole file contains no record.
+//! The messages to the logger `cordwood`: a limited number about skipped regions, and the reason
+//! why a whole file contains no record.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use crate::interpreter::python_code::{Arguments, PythonCode, module};
 use crate::values;
 use crate::values::error::of_call;
 
-/// Limits how many messages are sent to the logger while a log is read. A hostile file must not
-/// flood the logger.
+/// Limits the number of messages logged while a log is read, because a hostile file must not flood
+/// the logger.
 #[derive(Default)]
 pub(crate) struct Logged {
     count: u64,
     len: u64,
-    /// Whether the message that the file belongs to another log has been logged.
+    /// Whether it has been logged that the file belongs to another log.
     has_other_log: bool,
 }
 
-/// The messages about one step, at most two. Messages are logged without holding the reader's lock,
+/// The messages about one step, at most two. They are logged without holding the reader's lock,
 /// because a logging handler or filter can run any Python code.
 pub(crate) type Messages = [Option<Message>; 2];
 
@@ -30,15 +30,15 @@ pub(crate) enum Message {
     Skipped(SkippedRegion),
     /// The number of regions that were not logged individually, and the number of bytes in them.
     Summary { count: u64, len: u64 },
-    /// The number of the log, and the number of the log to which the whole file belongs.
+    /// The number of the log, and of the log that the whole file belongs to.
     OtherLog { own: u32, other: u32 },
-    /// The offset and the length of the incomplete record at the end of a file that is no longer
+    /// The offset and length of the incomplete record at the end of a file that is no longer
     /// followed.
     Left { offset: u64, len: u64 },
 }
 
 impl Logged {
-    /// The maximum number of regions that are logged individually.
+    /// The maximum number of regions to log individually.
     const COUNT_MAX: u64 = 10;
 
     /// Counts a region of damage, and returns the messages to log about it.
@@ -51,8 +51,8 @@ impl Logged {
         [is_logged.then_some(Message::Skipped(region)), None]
     }
 
-    /// Counts a region that need not be logged. If the region has to be logged, returns `false` and
-    /// does not count it.
+    /// Counts a region that need not be logged. Returns `false`, without counting it, if the region
+    /// has to be logged.
     pub(crate) fn only_counts(&mut self, region: SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {
@@ -65,16 +65,16 @@ impl Logged {
     }
 
     /// Returns the message about the regions that were only counted, and resets the counters.
-    /// This method is called when reading ends.
+    /// Called when reading ends.
     pub(crate) fn summary(&mut self) -> Option<Message> {
         let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
         let count = count.checked_sub(Self::COUNT_MAX).filter(|&count| count > 0)?;
         Some(Message::Summary { count, len })
     }
 
-    /// Returns the messages at the end of a log. The messages are the [`summary`](Self::summary)
-    /// and, if the file belongs to another log, a message that says so. The second message needs
-    /// `whole`, the reader of a log that was read from its start.
+    /// Returns the messages at the end of a log: the [`summary`](Self::summary) and, if the file
+    /// belongs to another log, a message that says so. That one needs `whole`, the reader of a log
+    /// that was read from its start.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {
             let other = reader.info().other_log_number?;
@@ -96,8 +96,8 @@ pub(crate) fn log(py: Python<'_>, messages: Messages, path: Option<&Path>) -> Py
     })
 }
 
-/// Calls a function of the module that does the logging. The call may raise an exception from a
-/// logging handler or filter.
+/// Calls a function of the logging module. This may raise an exception from a logging handler or
+/// filter.
 fn call<'py>(py: Python<'py>, function: &str, args: impl Arguments<'py>) -> PyResult<()> {
     let called = module(py, "cordwood._log")?.getattr(function)?.run(args);
     called.map(drop).map_err(|raised| of_call(py, raised))

@@ -1,5 +1,5 @@
-//! The class `Reader`. The state of a reader is in `cursor.rs`, and the classes of its iterators
-//! are in `iterators.rs`.
+//! The class `Reader`. For its state, see `cursor.rs`, and for the classes of its iterators,
+//! `iterators.rs`.
 
 pub(crate) mod cursor;
 pub(crate) mod iterators;
@@ -32,27 +32,26 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{Outcome, len_by_reason};
 
-/// Reads the records of a log. To create a reader, call `cordwood.open(source)` or `Reader`.
+/// Reads the records of a log. Created by `cordwood.open(source)` or `Reader`.
 ///
-/// Iterating yields each record as `bytes`. A torn tail, which is the incomplete end that a crash
-/// leaves, ends the iteration without an error and is reported by `outcome`. `skipped` lists the
-/// bytes that were not returned, so every byte of the file is accounted for. A `with` statement
-/// closes the reader, but a loop does not close it when it ends.
+/// Iterating yields each record as `bytes`. A torn tail, the incomplete end left by a crash, ends
+/// the iteration without an error and is reported by `outcome`. `skipped` lists the bytes that were
+/// not returned, so every byte of the file is accounted for. A `with` statement closes the reader;
+/// the end of a loop doesn't.
 ///
-/// A reader has a single position. A second loop continues where the first one ended, and so does
+/// A reader has a single position. A second loop continues where the first one ended, as does
 /// `next(reader)`, which returns the next record.
 ///
 /// Threads may share a reader, and each record goes to exactly one of them. If the source is a path
-/// or memory, both processes may continue reading independently after a fork. If another thread was
+/// or memory, both processes can continue reading independently after a fork. If another thread was
 /// using the reader at the fork, the child cannot use its copy of the reader: `close` has no
 /// effect, and all other calls raise `OSError`.
 ///
 /// A path is opened only once, and that file is read to its end, even with several threads.
 /// Renaming, replacing or removing the file does not affect the reader. If the file is truncated
 /// during reading, the reader returns the records that are left and then raises `OSError`. No
-/// record is lost when a `MemoryError` is raised, or when a signal handler raises an exception,
-/// such as `KeyboardInterrupt` for Ctrl-C. After such an exception, the next step returns the next
-/// record.
+/// record is lost if a `MemoryError` is raised, or if a signal handler raises an exception, such as
+/// `KeyboardInterrupt` for Ctrl-C: the next step returns the next record.
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
@@ -67,50 +66,50 @@ use crate::values::{Outcome, len_by_reason};
 ///         ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
 ///         through fsspec; an obstore store and a path in it, as a tuple; or an object with
 ///         `size()` and `read_range(start, end)`.
-///     dialect: How the bytes of the log are laid out. `"leveldb"`: a LevelDB log, and the logs of
-///         Datastore, Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB
-///         write-ahead log with everything it may contain; `"pebble"`: a Pebble log with everything
-///         it may contain; `"recyclable"`: the part that RocksDB and Pebble have in common;
-///         `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a run file of wandb-core
-///         before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or `"auto"`: the
-///         dialect is detected from the start of the file. RocksDB's metadata in a `"leveldb"` or
-///         `"recyclable"` log is read if the dialect was detected, but counts as damage if you name
-///         the dialect. See `cordwood.types.DetectedDialect`.
-///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. The log
-///         number is the low 32 bits of the number in the file's name. Fragments with another
-///         number are left over from an older log. If the whole file is left over, the logger
-///         `cordwood` gets a warning. Default: `None`: the number in the file's name, or the number
-///         of the first valid fragment if the name has no number.
+///     dialect: How the bytes of the log are laid out. `"leveldb"`: a log of LevelDB, Datastore,
+///         Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
+///         log with everything it can contain; `"pebble"`: a Pebble log with everything it can
+///         contain; `"recyclable"`: the part that RocksDB and Pebble have in common; `"wandb"`: a
+///         Weights & Biases run file; `"wandb_old"`: a run file of wandb-core before 0.17.6;
+///         `"swanlab"`: a SwanLab run file. Default: `None`, or `"auto"`: the dialect is detected
+///         from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
+///         read if the dialect was detected, but treated as damage if you name the dialect. See
+///         `cordwood.types.DetectedDialect`.
+///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
+///         bits of the number in the file's name. Fragments with another number are left over from
+///         an older log. If the whole file is left over, the logger `cordwood` gets a warning.
+///         Default: `None`: the number in the file's name, or if there is none, the number of the
+///         first valid fragment.
 ///     compression: How each record is compressed, in `"rocksdb"`. The only supported value is
 ///         `"zstd"`. Default: `None`: the compression stated at the start of the log.
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
 ///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
-///         logger `cordwood` gets a warning for each of the first ten regions. The number of the
-///         remaining regions is logged at the end of the log, on `seek` or on `close`. `"stop"`:
-///         treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
-///         records after the damage in the same block. `records()` marks them. Default: `"raise"`.
+///         logger `cordwood` gets a warning for each of the first ten regions; the number of the
+///         others is logged at the end of the log, on `seek` or on `close`. `"stop"`: treat the
+///         damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid records after
+///         the damage in the same block. `records()` marks them. Default: `"raise"`.
 ///     start: Return only the records that start at or after this file offset, in bytes. For a path
-///         or a URL, you may pass a `Position` in the same log instead. Default: 0.
+///         or URL, you can pass a `Position` in the same log instead. Default: 0.
 ///     end: Return only the records that start before this file offset, in bytes. The last record
-///         may end after this offset. A record belongs to the range in which its first fragment
+///         can extend past this offset. A record belongs to the range where its first fragment
 ///         starts, so adjacent ranges return each record exactly once. Default: `None`, the end of
 ///         the file.
 ///     verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
 ///         intact. Default: `True`.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
-///         other policies. Compressed data is subject to two more limits. In a compressed log, the
-///         length of all records together is at most 256 MiB + 200 * (bytes read since the reader
-///         started or last sought). In a packed log, the length of all records of one container
-///         together is at most 256 MiB. A record that would exceed one of these two limits raises
+///         other policies. There are two more limits for compressed data. In a compressed log, the
+///         total length of all records is at most 256 MiB + 200 * (bytes read since the reader
+///         started or last sought). In a packed log, the total length of the records in one
+///         container is at most 256 MiB. A record that would exceed one of these two limits raises
 ///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
 ///         above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
 ///     storage_options: For a URL: the arguments for its fsspec file system, such as
-///         `{"endpoint_url": "..."}`. In a list of logs, these arguments apply to each URL.
-///         Default: `None`: the configuration of fsspec applies.
+///         `{"endpoint_url": "..."}`. In a list of logs, they are used for each URL. Default:
+///         `None`: fsspec's own configuration.
 ///
 /// Raises:
-///     OSError: The file cannot be opened. If the file does not exist, the exception is
+///     OSError: The file cannot be opened. If it does not exist, the exception is
 ///         `FileNotFoundError`.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` has an unsupported type, or is a text file.
@@ -119,7 +118,7 @@ use crate::values::{Outcome, len_by_reason};
 ///     ValueError: An option has an invalid value, a log number or a compression is given for a
 ///         dialect that has none, or fsspec does not know the file system of a URL.
 ///
-/// Each step of an iteration over the reader, `records` or `record_batches` may raise:
+/// Each step of an iteration over the reader, `records` or `record_batches` can raise:
 ///
 /// * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step continues
 ///   after the damage.
@@ -127,7 +126,7 @@ use crate::values::{Outcome, len_by_reason};
 /// * `DialectError`: the source is not a log. Only the first step raises this.
 /// * `OSError`: the source cannot be read.
 /// * `ClosedError`: the reader is closed.
-/// * `ValueError`: a log number or a compression was given, and the detected dialect has none.
+/// * `ValueError`: a log number or compression was given, but the detected dialect has none.
 /// * `RuntimeError`: the source's own `read` uses the reader, or raises `StopIteration`.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -211,19 +210,19 @@ impl Reader {
 
     /// Returns an iterator over record batches, which hold many records in a few buffers.
     ///
-    /// This is the fastest way to read, because no Python object is created for each record.
+    /// This is the fastest way to read, because it creates no Python object for each record.
     ///
     /// Args:
-    ///     target_len: A batch is complete once it contains at least this many bytes. A batch is
-    ///         also complete once it contains 65,536 records, or one record for every 16 bytes of
+    ///     target_len: A batch is complete once it contains at least this many bytes. It is also
+    ///         complete once it contains 65,536 records, or one record for every 16 bytes of
     ///         `target_len` if that is more. A batch may be shorter before damage that has to be
     ///         reported, and at the end of the log. Default: 256 KiB.
     ///     threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
     ///         MiB at a time. If `target_len` is greater than 2 MiB, a part has `target_len` bytes,
-    ///         but at most 8 MiB. The number of parts in memory exceeds the number of threads by at
-    ///         most two. The records and their order do not depend on the number of threads. Only
-    ///         one thread reads an object with `read`, a log with log numbers, a file with fewer
-    ///         than two parts per thread, or any source under the policy `"stop"`. Default: 1.
+    ///         but at most 8 MiB. There are at most two more parts in memory than threads. The
+    ///         records and their order are the same for any number of threads. Only one thread
+    ///         reads an object with `read`, a log with log numbers, a file with fewer than two
+    ///         parts per thread, or any source under the policy `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`. No batch is empty.
@@ -250,8 +249,8 @@ impl Reader {
 
     /// Returns the file offset after everything returned or skipped so far.
     ///
-    /// To continue from this offset later, pass it to `seek`. A torn tail does not count as
-    /// skipped. Once the incomplete record has been completed, you can read it from this offset.
+    /// To continue from this offset later, pass it to `seek`. A torn tail is not skipped: once the
+    /// incomplete record has been completed, you can read it from this offset.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -271,8 +270,8 @@ impl Reader {
 
     /// Moves to a file offset taken from `Record.offset`, `Record.end_offset` or `tell`.
     ///
-    /// If you pass any other offset, the bytes there are reported as damage. This call resets
-    /// `skipped` and `outcome`, and the offset becomes the `start` of the range.
+    /// Any other offset makes the reader report the bytes there as damage. Seeking resets `skipped`
+    /// and `outcome`, and the offset becomes the `start` of the range.
     ///
     /// Args:
     ///     offset: The file offset, in bytes.
@@ -296,7 +295,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The first 100,000 regions that have not been returned so far, ordered by offset.
+    /// The first 100,000 regions not returned so far, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
@@ -308,9 +307,8 @@ impl Reader {
 
     /// Whether no damage has been found so far.
     ///
-    /// Only regions of severity `"corruption"` count as damage, so a torn tail does not. An
-    /// `outcome` of `"clean"` does not mean that there is no damage, because `outcome` describes
-    /// only the end of the file.
+    /// Only regions of severity `"corruption"` are damage, so a torn tail is not. There may be
+    /// damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the file.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.skipped_regions(py)?.is_ok())
@@ -333,7 +331,7 @@ impl Reader {
 
     /// The dialect of the log, such as `"leveldb"`.
     ///
-    /// If the dialect has to be detected, the source is read.
+    /// Reads the source if the dialect must be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -346,8 +344,7 @@ impl Reader {
 
     /// Whether the dialect was named or can be detected.
     ///
-    /// If the dialect was not named and cannot be detected, the log is read as `"leveldb"`. If the
-    /// dialect has to be detected, the source is read.
+    /// Otherwise, the log is read as `"leveldb"`. Reads the source if the dialect must be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -360,7 +357,7 @@ impl Reader {
 
     /// The number of the log, or `None` if the dialect has no numbers or the number is not known.
     ///
-    /// If the number has to be detected, the source is read.
+    /// Reads the source if the number must be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -371,9 +368,9 @@ impl Reader {
         Ok(self.format(py)?.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it is not compressed.
+    /// How each record is compressed: `"zstd"`, or `None` if it is not.
     ///
-    /// If the compression has to be detected, the source is read.
+    /// Reads the source if the compression must be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -384,11 +381,11 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// The number of another log to which everything read so far belongs, or `None`.
+    /// The number of another log that everything read so far belongs to, or `None`.
     ///
-    /// If this number is not `None`, it differs from the number in the file's name or in
-    /// `log_number`. Either the file was recycled and no record has been written to the new log
-    /// yet, or the file was renamed or copied.
+    /// This is never the number in the file's name or in `log_number`. If it is not `None`, either
+    /// the file was recycled and no record has been written to the new log yet, or the file was
+    /// renamed or copied.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
@@ -418,7 +415,7 @@ impl Reader {
     /// >>> reader.closed, reader.skipped
     /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // In a forked child, a copy of the reader that can never be used is left as it is.
+        // In a forked child, a copy of the reader that can never be used is left alone.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -437,8 +434,7 @@ impl Reader {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that is using the reader keeps the reader alive, and all objects that the reader
-        // refers to.
+        // A thread using the reader keeps it alive, along with all objects it refers to.
         match self.state.try_lock().as_deref() {
             Some(State::Open(Cursor {
                 referent: Some(referent),
@@ -505,14 +501,14 @@ impl Reader {
         })
     }
 
-    /// Returns the next record, converted by `make`. If the conversion fails, the next call finds
-    /// the same record. `make` must not run Python code.
+    /// Returns the next record, converted by `make`, which must not run Python code. If the
+    /// conversion fails, the next call finds the same record.
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         self.find(py, |state| state.next(py, &make))
     }
 
-    /// Returns the finding of `find_it`, or `None` at the end. Skipped regions and errors that come
-    /// before the finding are logged or raised only once other threads can use the reader again.
+    /// Returns the finding of `find_it`, or `None` at the end. Skipped regions and errors before
+    /// the finding are logged or raised only once other threads can use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let (found, messages) = self.with_state(py, |cursor| {
@@ -535,8 +531,8 @@ impl Reader {
 
 /// Makes a reader with the policy `"salvage"` leave out the records it would mark as salvaged.
 ///
-/// The reader then returns the same records as with the policy `"skip"`. Call this before the first
-/// record is read. Do not combine this with `record_batches` in several threads.
+/// The reader then returns the same records as under the policy `"skip"`. Call this before reading
+/// the first record, and do not combine it with `record_batches` in several threads.
 ///
 /// Args:
 ///     reader: The reader.
@@ -555,7 +551,7 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
 ///     reader: The reader.
 ///
 /// Returns:
-///     The number of records left out so far because of `leave_out_salvaged`, and the number of
+///     How many records were left out so far because of `leave_out_salvaged`, and the number of
 ///     bytes in the skipped regions for each reason.
 #[pyfunction]
 #[pyo3(signature = (reader, /))]

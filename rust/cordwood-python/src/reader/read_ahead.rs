@@ -1,5 +1,5 @@
-//! Reads record batches ahead in several threads. Each thread reads one part of the file at a time.
-//! The batches are returned in the order of the parts.
+//! Reads record batches ahead in several threads. Each thread reads one part of the file at a time,
+//! and the batches are returned in the order of the parts.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,16 +23,15 @@ use crate::memory::batch_pool::Pool;
 use crate::values::error::{check_signals, check_signals_in_main_thread};
 
 /// The minimum and maximum length of a part in bytes, unless a batch is longer. Longer parts are
-/// faster to read, but need more memory, because all batches of several parts are in memory at
-/// once.
+/// faster to read but need more memory, because all batches of several parts are in memory at once.
 const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
 
 /// A batch needs memory for at least one block, so parts are not split into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
-/// Returns the maximum number of record batches of `target_len` bytes that are in use at the same
-/// time. One thread fills a batch while the previous one is in use. Several threads need the
-/// batches of all parts that are being read or are waiting, and of two more parts.
+/// Returns the maximum number of record batches of `target_len` bytes in use at the same time. One
+/// thread fills a batch while the previous one is in use. Several threads need the batches of all
+/// parts that are being read or are waiting, and of two more.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -66,8 +65,7 @@ pub(crate) enum Stop {
     End,
 }
 
-/// Fails if a signal has arrived and its handler raises an exception, as the handler of Ctrl-C
-/// does.
+/// Fails if a signal has arrived and its handler raises an exception, as it does for Ctrl-C.
 pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
     match py {
         Some(py) => check_signals(py).map_err(Stop::Raised),
@@ -78,7 +76,7 @@ pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
 /// How long to wait for a part before checking for Ctrl-C.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A finding from the threads. The findings are returned in order.
+/// A finding from the threads. Findings are returned in order.
 pub(super) enum Ahead {
     Records(cordwood::read::RecordBatch),
     Skipped(SkippedRegion),
@@ -91,27 +89,27 @@ pub(super) enum Ahead {
 #[derive(Default)]
 struct Part {
     found: Vec<Ahead>,
-    /// The file offset up to which the part was read: the part's end, or the start of a torn tail.
-    /// `None` if a read failed or there was not enough memory. In that case, reading continues
+    /// The file offset where reading the part stopped: the part's end, or the start of a torn tail.
+    /// `None` if a read failed or there was not enough memory, in which case reading continues
     /// where the last item of `found` ends.
     end_offset: Option<u64>,
-    /// Whether the core's reader has to continue here. This is the case after a torn tail, because
-    /// the extent of the tail depends on everything that follows, and after a failed read or a lack
-    /// of memory, because the core's reader tries again.
+    /// Whether the core's reader has to continue here: after a torn tail, because its extent
+    /// depends on everything that follows, and after a failed read or a lack of memory, because the
+    /// core's reader tries again.
     is_last: bool,
 }
 
-/// The findings of the threads, starting at the position of a cursor.
+/// The findings of the threads, starting at a cursor's position.
 #[derive(Default)]
 pub(super) struct ReadAhead {
-    /// The remaining findings of the part that was taken last.
+    /// The remaining findings of the last part taken.
     found: VecDeque<Ahead>,
-    /// The greatest file offset up to which a part was read. The trailer of a block may lie between
+    /// The greatest file offset that a part was read up to. The trailer of a block may lie between
     /// the last item of `found` and this offset.
     end_offset: Option<u64>,
-    /// The cursor position from which `found` and `pipeline` continue.
+    /// The cursor position where `found` and `pipeline` continue.
     position: Option<u64>,
-    /// The pool for the batches that are read ahead.
+    /// The pool for the batches read ahead.
     pool: Option<Arc<Pool>>,
     /// `None` if the core's reader reads the rest.
     pipeline: Option<Pipeline<Part>>,
@@ -126,21 +124,21 @@ pub(super) struct Reading<'a> {
     pub(super) options: &'a ReadOptions,
     /// The position of the cursor.
     pub(super) position: u64,
-    /// Whether `position` is the start of the range in the options. Fragments of a record that
-    /// starts before the range are not reported.
+    /// Whether `position` is the start of the range in the options. Fragments of a record starting
+    /// before the range are not reported.
     pub(super) starts_range: bool,
     pub(super) batches: &'a Batches,
 }
 
 impl ReadAhead {
     /// Returns the next finding, or `None` if the core's reader has to look for it. Fails if a
-    /// signal handler raises an exception, or if no thread can be started. Without `py`, the source
+    /// signal handler raises an exception or no thread can be started. Without `py`, the source
     /// must be a file.
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
-            // This is the first call, the cursor has since been used in another way, or this is a
-            // forked process, which has no copy of the threads.
+            // This is the first call, or the cursor has been used in another way since, or this is
+            // a forked process, which has no copy of the threads.
             *self = ReadAhead::default();
             self.pipeline = released(py, || start(reading)).map_err(|error| Stop::Failed(error.into()))?;
             self.position = Some(reading.position);
@@ -169,8 +167,8 @@ impl ReadAhead {
                 Next::Waiting => {}
                 Next::End => self.end(py),
             }
-            // Signals must be checked after a part too, because there may be endless parts of
-            // zeros, which contain no records.
+            // Signals must also be checked after a part, because there may be endless parts of
+            // zeros, without records.
             check_for_interrupt(py)?;
         }
     }
@@ -180,7 +178,7 @@ impl ReadAhead {
         self.pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &batches.pool))
     }
 
-    /// Returns the offset where the core's reader continues, or `None` if this is `position`.
+    /// Returns the offset where the core's reader continues, or `None` if it is `position`.
     fn rest(&mut self, position: u64) -> Option<Ahead> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);
@@ -200,8 +198,7 @@ impl ReadAhead {
     }
 }
 
-/// Starts threads at the position of the cursor. Returns `None` if a single thread is at least
-/// as fast.
+/// Starts threads at the cursor's position. Returns `None` if a single thread is at least as fast.
 fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
     let Batches {
         target_len,
@@ -239,11 +236,11 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
 /// variables.
 fn is_shutting_down(py: Python<'_>) -> bool {
     let asked = imported!(py, "sys", "is_finalizing").and_then(|ask| ask.run(())?.is_truthy());
-    // If the call fails, it may be too late to ask, so a shutdown is assumed.
+    // If the call fails, it may be too late to ask, so assume a shutdown.
     asked.unwrap_or(true)
 }
 
-/// Returns the position of a cursor after it has returned `found`.
+/// Returns a cursor's position after it has returned `found`.
 fn end_of(found: &Ahead) -> Option<u64> {
     match found {
         Ahead::Records(batch) => Some(batch.end_offset()),
@@ -252,14 +249,14 @@ fn end_of(found: &Ahead) -> Option<u64> {
             kind: ErrorKind::Corruption { region, .. },
             ..
         }) => Some(region.end),
-        // The read is tried again from the position of the cursor.
+        // The read is tried again from the cursor's position.
         Ahead::Failed(_) => None,
         Ahead::Rest(offset) => Some(*offset),
     }
 }
 
-/// Stops the threads before the fields are dropped, because a thread may need the interpreter in
-/// order to finish.
+/// Stops the threads before the fields are dropped, because a thread may need the interpreter to
+/// finish.
 impl Drop for ReadAhead {
     fn drop(&mut self) {
         if self.pipeline.is_none() || !self.may_run_python {
@@ -278,7 +275,7 @@ impl Drop for ReadAhead {
 
 /// The state of one thread.
 struct Worker {
-    /// The reader is reused for every part, so that its window is allocated only once.
+    /// Reused for every part, so that the reader's window is allocated only once.
     reader: SourceReader,
     parts: Parts,
     starts_range: bool,
@@ -293,8 +290,8 @@ impl Worker {
         let start = options.start;
         let mut started = self.reader.restart(options);
         if number == 0 && !self.starts_range && started.is_ok() {
-            // At the start of a range, the reader skips the rest of a record that starts before the
-            // range, and does not report it. Here, the rest of such a record must be reported.
+            // At the start of a range, the reader skips the rest of a record that starts before it,
+            // without reporting it. Here, that rest must be reported.
             started = self.reader.seek(start);
         }
         match started {
@@ -309,12 +306,12 @@ impl Worker {
         part
     }
 
-    /// Reads the whole range of the reader, up to a torn tail.
+    /// Reads the reader's whole range, up to a torn tail.
     fn read_all(&mut self, part: &mut Part) {
         let Worker { reader, pool, .. } = self;
         let mut batch = pool.take();
         loop {
-            // Reserves room for a record batch and for the event after it. If there is not enough
+            // Reserves room for a record batch and the event after it. If there is not enough
             // memory, the core's reader continues here.
             if part.found.try_reserve(2).is_err() {
                 part.is_last = true;

@@ -16,16 +16,15 @@ use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
 use crate::values::arguments::place_of;
 
-/// Consecutive records in one buffer, with their positions in a second buffer.
+/// Consecutive records in one buffer, with their positions in another.
 ///
 /// The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` makes no copy.
 ///
-/// `Reader.record_batches` returns record batches. The buffers are read-only and shared, not
-/// copied. The buffers stay unchanged for as long as an object refers to them.
+/// `Reader.record_batches` returns record batches. The buffers are read-only, shared rather than
+/// copied, and unchanged for as long as an object refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
-/// `IndexError` if there is no such record. A slice returns a list, and iterating yields every
-/// record.
+/// `IndexError` if there is none. A slice returns a list, and iterating yields every record.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -71,10 +70,10 @@ impl RecordBatch {
         self.column(py, BatchBuffer::Data)
     }
 
-    /// The position in `data` at which each record starts, followed by the end of the last record.
+    /// The position in `data` where each record starts, followed by the end of the last record.
     ///
-    /// A batch of `n` records has `n + 1` positions, which are 64-bit signed integers in native
-    /// byte order (format `"q"`).
+    /// A batch of `n` records has `n + 1` positions: 64-bit signed integers in native byte order
+    /// (format `"q"`).
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::Offsets)?
@@ -83,7 +82,7 @@ impl RecordBatch {
 
     /// The file offset of each record.
     ///
-    /// The offsets are 64-bit unsigned integers in native byte order (format `"Q"`).
+    /// 64-bit unsigned integers in native byte order (format `"Q"`).
     #[getter]
     fn record_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.column(py, BatchBuffer::RecordOffsets)?
@@ -96,17 +95,17 @@ impl RecordBatch {
         self.records().end_offset()
     }
 
-    /// Returns the batch as an Arrow table, without a copy.
+    /// Returns the batch as an Arrow table, without copying it.
     ///
-    /// The table is passed in two capsules of the Arrow C data interface. The columns are `offset`
+    /// The table is passed in two capsules of the Arrow C data interface, with the columns `offset`
     /// and `record`.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
+    ///     requested_schema: Ignored, as the interface allows: the consumer casts the columns
     ///         instead. Default: `None`.
     ///
     /// Returns:
-    ///     The capsules of the schema and of the table.
+    ///     The capsules of the schema and the table.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -141,7 +140,7 @@ impl RecordBatch {
         imported!(py, "builtins", "map")?.run((slf.getattr("__getitem__")?, reversed))
     }
 
-    /// Returns one record, or a list of the records that a slice selects.
+    /// Returns one record, or a list of the records in a slice.
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
@@ -173,18 +172,18 @@ fn no_record() -> PyErr {
     PyIndexError::new_err("there is no record with this number in the batch")
 }
 
-/// The columns of a batch when it is passed as a table.
+/// The columns of a batch passed as a table.
 const FIELDS: [Column; 2] = [Column::Offset, Column::Record];
 
 /// The result of `iter(batch)`, which yields the records as `bytes`.
-// Records are returned one at a time, so that the memory of one record can be reused for the next.
-// A list of all records would be many times larger than the processor's cache. The module creates
-// objects of a final subclass, which has a fast path. See `fast_call.rs`.
+// Records are returned one at a time, so that one record's memory can be reused for the next. A
+// list of all records would be many times larger than the processor's cache. The module creates
+// objects of a final subclass with a fast path. See `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct RecordBatchIterator {
     batch: Arc<PooledBatch>,
-    /// The index of the next record. After the last record, the index is equal to or greater than
-    /// the number of records.
+    /// The index of the next record. After the last one, it is equal to or greater than the number
+    /// of records.
     index: AtomicUsize,
 }
 

@@ -1,4 +1,4 @@
-//! The regions that were skipped while a log was read, and how reading ended.
+//! The regions skipped while reading a log, and how reading ended.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,21 +8,19 @@ use pyo3::types::PyTuple;
 
 use crate::values::{Outcome, listed};
 
-/// The regions that have been skipped so far, and the outcome of reading once it has ended. While
-/// regions are being added, another thread may use the Python object that exposes the regions. That
-/// object may outlive the reader.
+/// The regions skipped so far, and the outcome once reading has ended. While regions are being
+/// added, another thread may use the Python object that exposes them, which may outlive the reader.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     findings: Findings,
-    /// The tuple of the listed regions. The tuple is built on request, and kept until the findings
-    /// change.
+    /// The tuple of the listed regions, built on request and kept until the findings change.
     tuple: Option<Py<PyTuple>>,
     /// How many times the findings have changed.
     changes: u64,
-    /// The outcome, once reading has ended. Until then, only the cursor knows the outcome.
+    /// The outcome, once reading has ended. Until then, only the cursor knows it.
     outcome: Outcome,
 }
 
@@ -51,8 +49,8 @@ impl Skipped {
         self.lock().findings.clone()
     }
 
-    /// Returns the listed regions. The lock is not held while the tuple is created, because
-    /// creating it can run Python code.
+    /// Returns the listed regions. The lock is not held while the tuple is created, because that
+    /// can run Python code.
     pub(crate) fn tuple(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
         let (findings, changes) = {
             let state = self.lock();

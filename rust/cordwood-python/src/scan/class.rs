@@ -23,7 +23,7 @@ use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, threads_of};
 use crate::values::position::{Position, Start, read_options};
 
-/// The records of logs as a table, for every library that reads Arrow. `cordwood.scan` returns it.
+/// The records of logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
 ///
 /// pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
 /// `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
@@ -31,7 +31,7 @@ use crate::values::position::{Position, Start, read_options};
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Scan {
     plan: Arc<Plan>,
-    /// The sources, shared with the streams.
+    /// The sources, which the streams share.
     sources: Arc<[Log]>,
 }
 
@@ -40,7 +40,7 @@ impl Scan {
     /// Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
+    ///     requested_schema: Ignored, as the interface allows: the consumer casts the columns
     ///         instead. Default: `None`.
     ///
     /// Returns:
@@ -74,8 +74,8 @@ impl Scan {
 
     /// The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// The regions are those that the most recently started read has found so far. The outer tuple
-    /// is empty if no read has started. For each source, the first 100,000 regions are listed.
+    /// These are the regions found so far by the read that started last, up to the first 100,000
+    /// for each source. The outer tuple is empty if no read has started.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -85,17 +85,17 @@ impl Scan {
 
     /// Whether no damage has been found in any source.
     ///
-    /// Only regions of severity `"corruption"` count as damage. If the table has been read several
-    /// times, only the most recently started read counts.
+    /// Only regions of severity `"corruption"` are damage. If the table has been read several
+    /// times, only the read that started last counts.
     #[getter]
     fn ok(&self) -> bool {
         self.plan.latest().iter().all(Skipped::is_ok)
     }
 
-    /// How reading each source ended, as an `Outcome` for each source, in order.
+    /// How reading each source ended: an `Outcome` for each source, in order.
     ///
-    /// The outcomes are those of the most recently started read. If the end of a source has not
-    /// been reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
+    /// These are the outcomes of the read that started last, with `"unfinished"` for a source whose
+    /// end has not been reached. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -127,61 +127,60 @@ impl Scan {
     }
 }
 
-/// Returns the records of one or more logs as a table, for every library that reads Arrow.
+/// Returns the records of one or more logs as a table, for any library that reads Arrow.
 ///
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
-/// DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
-/// KiB. Only one batch is in memory at a time, unless the consumer keeps the batches. Before a
-/// consumer reads the table, only files in directories are opened, to determine which of these
-/// files are logs.
+/// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
+/// one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
+/// the table, only files in directories are opened, to determine which of them are logs.
 ///
-/// If reading fails, the consumer raises its own exception with cordwood's message. After an error,
-/// a stream returns no more batches.
+/// If reading fails, the consumer raises its own exception with cordwood's message. A stream
+/// returns no more batches after an error.
 ///
 /// Args:
 ///     sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
-///         `Split`; a directory, for all logs in it and in its subdirectories; a pattern, such as
-///         `"*.log"`; or an iterable of these, which are read in the order of the iterable. An
-///         object with `read` can be read twice only if it can seek. Files in a directory that are
-///         not logs are left out. If several names lead to the same file, for example through a
-///         link, the file is read once, under the first name. A URL that occurs more than once is
-///         also read once.
+///         `Split`; a directory, for all logs in it and its subdirectories; a pattern, such as
+///         `"*.log"`; or an iterable of these, read in its order. An object with `read` can be read
+///         twice only if it can seek. Files in a directory that are not logs are left out. If
+///         several names lead to the same file, for example through a link, the file is read once,
+///         under the first name. A repeated URL is also read once.
 ///     columns: The names of the columns, in order. `"offset"`: the file offset of the record,
 ///         `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
 ///         offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
-///         path of the log, as a dictionary of text, or null if the log has no path; `"salvaged"`:
+///         path of the log, as a dictionary of text, or null if the log has none; `"salvaged"`:
 ///         whether the record starts after damage in the same block. Without `"record"`, records
 ///         are checked but not copied. Default: `None`: `"offset"` and `"record"`, and `"path"` if
 ///         `sources` is a directory, a pattern or an iterable.
 ///     decode: The kind of content in the records. Pass a name that `cordwood convert --as`
-///         accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`.
-///         `cordwood.typing.DecoderName` lists the names. The rows and columns are the same as in
+///         accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
+///         `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
 ///         `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
 ///         sources are read in one thread. Entities, JSON and W&B histories are decoded in up to
 ///         two threads. If the columns can differ from log to log, all sources are first read once
 ///         to determine the columns. A record with any other content raises an error, which is a
-///         `PayloadError` if it occurs during this first read. Under a policy other than `"raise"`,
-///         such a record is left out, and `DecodedScan.left_out` lists it. Logs in directories are
-///         left out if their first record is of another kind, as in `convert`. Default: `None`: the
-///         records are bytes.
-///     schema: With `decode`: a `pyarrow.Schema`. With a schema, the sources are not read first to
-///         determine the columns. Columns that are not in the schema are left out. Default: `None`.
+///         `PayloadError` during this first read. Under a policy other than `"raise"`, the record
+///         is left out and listed in `DecodedScan.left_out`. Logs in directories are left out if
+///         their first record is of another kind, as in `convert`. Default: `None`: the records are
+///         bytes.
+///     schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
+///         to determine the columns. Columns that are not in the schema are left out. Default:
+///         `None`.
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
 ///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
 ///         other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
 ///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
-///         source that is not a path, or a source that `Reader.record_batches` reads in one thread.
-///         A table without the column `"record"`, or with the column `"salvaged"`, is also read in
-///         one thread. Default: 1.
+///         source that is not a path, or one that `Reader.record_batches` reads in one thread. The
+///         same goes for a table without the column `"record"`, or with the column `"salvaged"`.
+///         Default: 1.
 ///     start: As for `Reader`, in each source that is not a `Split`.
 ///     end: As for `Reader`, in each source that is not a `Split`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///
 /// Returns:
-///     A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
-///     `DecodedScan`, which also has both methods.
+///     A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`; with `decode`, a
+///     `DecodedScan`, which has both methods too.
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
@@ -274,8 +273,8 @@ pub(crate) fn scan<'py>(
     Ok(Bound::new(py, scan)?.into_any())
 }
 
-/// Returns the options for one source. If the source has a `Split`, the options of the `Split` take
-/// precedence over those of the scan.
+/// Returns the options for one source. The options of its `Split`, if it has one, take precedence
+/// over those of the scan.
 fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<ReadOptions> {
     if split.is_none() {
         return Ok(options.clone());
@@ -295,7 +294,7 @@ fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<
     Ok(own)
 }
 
-/// Converts the argument `columns`.
+/// Converts the `columns` argument.
 fn names_of(names: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     if let Ok(name) = names.cast::<PyString>() {
         return Err(PyTypeError::new_err(format!(

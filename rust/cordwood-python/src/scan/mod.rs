@@ -1,4 +1,4 @@
-//! Logs as a table, for every library that reads Arrow.
+//! Logs as a table, for any library that reads Arrow.
 
 mod class;
 mod plan;

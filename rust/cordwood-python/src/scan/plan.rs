@@ -7,16 +7,16 @@ use cordwood::OnCorruption;
 use crate::arrow::columns::Column;
 use crate::reader::skipped::Skipped;
 
-/// The options and the findings, which all streams of a scan share.
+/// The options and findings shared by all streams of a scan.
 pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) on_corruption: OnCorruption,
     pub(super) threads: usize,
-    /// The findings of the read that started last.
+    /// The findings of the most recently started read.
     pub(super) latest: Mutex<Reading>,
 }
 
-/// The findings of one read of all sources, with one item for each source.
+/// The findings of one read of all sources, one item per source.
 pub(super) type Reading = Arc<[Skipped]>;
 
 impl Plan {
@@ -28,7 +28,7 @@ impl Plan {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Starts to read `count` sources.
+    /// Starts reading `count` sources.
     pub(super) fn start(&self, count: usize) -> Reading {
         let reading: Reading = (0..count).map(|_| Skipped::default()).collect();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&reading);

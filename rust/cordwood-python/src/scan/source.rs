@@ -1,4 +1,4 @@
-//! The sources of a scan, each of which can be opened again.
+//! The sources of a scan, which can be reopened.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +16,10 @@ use crate::io::source::{OpenedReader, is_seekable, open_path, open_reader, range
 use crate::values::arguments::{path_of, refuse_text};
 use crate::values::error::of_call;
 
-/// A source that can be opened again.
+/// A source that can be reopened.
 pub(super) struct Source {
     pub(super) object: Held,
-    /// The path of the source, or the name of a source that is read in ranges.
+    /// The path of the source, or the name of a source read in ranges.
     pub(super) path: Option<PathBuf>,
     kind: Kind,
 }
@@ -27,19 +27,18 @@ pub(super) struct Source {
 enum Kind {
     /// A path.
     Path,
-    /// `bytes` or another buffer, or a source that is read in ranges.
+    /// `bytes` or another buffer, or a source read in ranges.
     Content,
-    /// An object with `read`. If the object can seek, the value is its position when it was passed
-    /// in.
+    /// An object with `read`. The value is its position when it was passed in, if it can seek.
     Object(Option<Py<PyAny>>),
 }
 
-/// A source of a scan, with its options.
+/// A source of a scan and its options.
 pub(super) struct Log {
     pub(super) source: Source,
-    /// The options may select a part of the log.
+    /// The options, which may select a part of the log.
     pub(super) options: ReadOptions,
-    /// The number of times the source has been opened.
+    /// How many times the source has been opened.
     pub(super) opening_count: AtomicU64,
 }
 
@@ -58,7 +57,7 @@ impl Log {
     }
 }
 
-/// A source, or an object that may be a source, with its `Split` or `None`.
+/// A source, or an object that may be one, with its `Split` or `None`.
 type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
 
 impl Source {
@@ -95,8 +94,8 @@ impl Source {
     }
 
     /// Returns the sources, each with its `Split` if it has one, and whether `sources` stands for
-    /// more than one source. `decode` and `reading` are the options of the scan. These options
-    /// determine which logs in directories are left out.
+    /// several sources. `decode` and `reading` are the options of the scan, which decide which logs
+    /// in directories are left out.
     pub(super) fn all_of<'py>(
         sources: &Bound<'py, PyAny>,
         decode: Option<&Bound<'py, PyAny>>,
@@ -129,7 +128,7 @@ impl Source {
         )
     }
 
-    /// Opens the source from its start. `is_again` is true if the source has been opened before.
+    /// Opens the source from its start. `is_again` says whether it has been opened before.
     fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
         if let (Kind::Path, Some(path)) = (&self.kind, &self.path) {
             return open_path(path, options.clone()).map_err(|error| failure(error, Some(path)));
@@ -145,8 +144,8 @@ impl Source {
                 }
                 _ => {}
             }
-            // This source is not read in several threads. Such threads read only files, because
-            // they cannot wait for the interpreter, which the consumer may hold.
+            // This source isn't read in several threads. Those threads read only files, because
+            // they can't wait for the interpreter, which the consumer may hold.
             let mut opened = open_reader(object, options.clone())?;
             opened.another = None;
             Ok(opened)

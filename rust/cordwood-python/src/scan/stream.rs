@@ -12,22 +12,22 @@ use crate::reader::cursor::Cursor;
 use crate::reader::log;
 use crate::reader::read_ahead::{Batches, Stop};
 
-/// A batch is complete once it contains this many bytes. On Sapphire Rapids, a batch of 1 MiB does
-/// not stay in the processor's cache and takes 1.05 to 1.15 times as long. A batch of 4 MiB needs
-/// new memory each time, and takes 1.5 times as long.
+/// A batch is complete once it holds this many bytes. On Sapphire Rapids, batches of 1 MiB don't
+/// stay in the processor's cache and take 1.05 to 1.15 times as long. Batches of 4 MiB need new
+/// memory each time and take 1.5 times as long.
 const TARGET_LEN: usize = 1 << 18;
 
-/// The state of reading all sources.
+/// The state of a read of all sources.
 pub(super) struct Stream {
     plan: Arc<Plan>,
     sources: Arc<[Log]>,
     batches: Batches,
     /// The findings, or `None` before the first source is read.
     reading: Option<Reading>,
-    /// The index of the source that is being read or will be read next.
+    /// The index of the source being read or to be read next.
     source: usize,
-    /// The log that is being read, and how many times its source had been opened when this stream
-    /// opened it, including that time.
+    /// The log being read, and how many times its source had been opened when this stream opened
+    /// it, including that time.
     log: Option<(Cursor, u64)>,
 }
 
@@ -59,7 +59,7 @@ impl arrow::Batches for Stream {
             match batch {
                 Ok(mut batch) => {
                     self.log = Some((cursor, opening));
-                    // A table keeps the batches of all logs, and many logs are short, so unused
+                    // A table keeps the batches of all logs, many of which are short, so unused
                     // memory is released.
                     if let Some(batch) = Arc::get_mut(&mut batch) {
                         batch.shrink();
@@ -78,7 +78,7 @@ impl arrow::Batches for Stream {
 
 impl Stream {
     pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Log]>) -> Self {
-        // Without the column of records, reading in several threads is not faster.
+        // Without the record column, reading in several threads is no faster.
         let threads = if plan.has(Column::Record) { plan.threads } else { 1 };
         Stream {
             batches: Batches::new(TARGET_LEN, threads),

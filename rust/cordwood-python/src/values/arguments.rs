@@ -1,4 +1,4 @@
-//! Conversions of arguments that are paths or bytes.
+//! Converts arguments that are paths or bytes.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Checks whether `object` is a `str` that is a URL and not a path.
+/// Checks whether `object` is a `str` holding a URL rather than a path.
 pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyString>() {
         Ok(text) if text.to_string_lossy().contains("://") => {
@@ -36,7 +36,7 @@ pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.attribute(interned!(object.py(), "__fspath__")?)?.is_some())
 }
 
-/// Refuses a URL. `why` is the end of the error message and says how to correct the call.
+/// Refuses a URL. `why` ends the error message and says how to correct the call.
 pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     if is_url(object)? {
         return Err(PyValueError::new_err(format!("{object} is a URL, and {why}")));
@@ -44,7 +44,7 @@ pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns `object` as a path if it is a `str` or an `os.PathLike`. Callers check for a URL first.
+/// Returns `object` as a path if it is a `str` or an `os.PathLike`. Callers check for URLs first.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if !is_path(object)? {
         return Ok(None);
@@ -52,8 +52,7 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let path: PathBuf = if object.is_instance_of::<PyString>() {
         object.extract()?
     } else {
-        // `__fspath__` may return bytes. For example, the entries of `os.scandir(b".")` return
-        // bytes.
+        // `__fspath__` may return bytes, as the entries of `os.scandir(b".")` do.
         let decode = imported!(object.py(), "os", "fsdecode")?;
         decode.run((object,))?.extract()?
     };
@@ -63,7 +62,7 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// Like [`path_of`], for an argument that must be a path. `name` is the name of the argument.
+/// Like [`path_of`], for an argument that must be a path. `name` is the argument's name.
 pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     match path_of(object)? {
         Some(path) => Ok(path),
@@ -74,7 +73,7 @@ pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<P
     }
 }
 
-/// Refuses a buffer whose bytes are not contiguous. The type of its items does not matter.
+/// Refuses a buffer whose bytes aren't contiguous. The type of its items doesn't matter.
 pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     let py = view.py();
     if view.getattr(interned!(py, "c_contiguous")?)?.is_truthy()? || view.getattr(interned!(py, "nbytes")?)?.eq(0)? {
@@ -83,8 +82,8 @@ pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     Err(PyTypeError::new_err("the buffer must be contiguous"))
 }
 
-/// Converts the index of one of `len` items to an index that counts from 0. A negative index counts
-/// from the end. Returns `None` if the index is out of range.
+/// Converts an index into `len` items to one that counts from 0. A negative index counts from the
+/// end. Returns `None` if the index is out of range.
 pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u64>> {
     match index.extract::<i64>() {
         Ok(index) if index < 0 => Ok(len.checked_sub(index.unsigned_abs())),
@@ -94,13 +93,13 @@ pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u6
     }
 }
 
-/// Returns the bytes of any buffer as an object that never changes: `object` itself if it is of the
-/// class `bytes`, and otherwise a copy. `name` is the name of the argument.
+/// Returns the bytes of any buffer as an object that never changes: `object` itself if its class is
+/// `bytes`, otherwise a copy. `name` is the argument's name.
 #[inline]
 pub(crate) fn bytes_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match object.cast_exact::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
-        // A subclass may define its own comparison, so its bytes are copied.
+        // Bytes of a subclass are copied, because it may define its own comparison.
         Err(_) => copied_bytes(name, object),
     }
 }
@@ -115,8 +114,8 @@ fn copied_bytes<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'
     bytes_of_buffer(&view)
 }
 
-/// Returns the exception for an argument that is not a buffer or whose buffer cannot be read.
-/// `error` is the cause.
+/// Returns the exception for an argument that isn't a buffer or whose buffer can't be read. `error`
+/// is the cause.
 #[cold]
 fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
@@ -140,8 +139,8 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 }
 
 /// Returns `memoryview(object)`, or the exception that creating the view raised. Exceptions that
-/// are not about the object are raised instead: a `MemoryError`, and any exception that is not an
-/// `Exception`, such as `KeyboardInterrupt`.
+/// aren't about the object are raised instead: a `MemoryError`, and any that isn't an `Exception`,
+/// such as `KeyboardInterrupt`.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();
     match PyMemoryView::from(object) {
@@ -152,8 +151,8 @@ pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<
     }
 }
 
-/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. If the
-/// object had no buffer, the error would be a `TypeError`.
+/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. An object
+/// without a buffer would give a `TypeError`.
 pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyTypeError>(py)
 }

@@ -1,6 +1,6 @@
-//! The enums of the package, which are written in Python. Each enum is imported once, and its
-//! members are cached with their values. Each enum has few members, so searching them is cheaper
-//! than calling the class or creating a string for a `dict` lookup.
+//! The enums of the package, which are written in Python. Each is imported once, and its members
+//! are cached with their values. Each has few members, so searching them is cheaper than calling
+//! the class or creating a string for a `dict` lookup.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use pyo3::sync::PyOnceLock;
 use crate::interpreter::python_code::{PythonCode, module};
 use crate::memory::buffer::no_memory;
 
-/// An enum class whose members have strings as values.
+/// An enum class whose members have string values.
 pub(crate) struct Enum {
     module: &'static str,
     name: &'static str,
@@ -35,8 +35,8 @@ impl Enum {
             .ok_or_else(|| PyKeyError::new_err(value.to_owned()))
     }
 
-    /// Imports the class. The import may happen while an error is being reported, even an
-    /// out-of-memory error, so it must not abort the process.
+    /// Imports the class. This may happen while an error is being reported, even an out-of-memory
+    /// error, so it must not abort the process.
     fn import(&self, py: Python<'_>) -> PyResult<Vec<(PyBackedStr, Py<PyAny>)>> {
         let class = module(py, self.module)?.getattr(self.name)?;
         let mut members = Vec::new();

@@ -1,5 +1,5 @@
-//! Converts errors of the core to Python exceptions. The exception classes are written in Python,
-//! in `cordwood.errors`.
+//! Converts the core's errors to Python exceptions, whose classes are written in Python, in
+//! `cordwood.errors`.
 
 use std::cell::Cell;
 use std::io;
@@ -19,17 +19,16 @@ use crate::interpreter::python_code::{PythonCode, module};
 use crate::interpreter::{imported, interned};
 use crate::memory::buffer::no_memory;
 
-/// Returns the exception for an error of the core. `path` is the path that the user gave, which
+/// Returns the exception for an error from the core. `path` is the path that the user gave, which
 /// usually takes precedence over the path in the error.
 pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> PyErr {
     let path = match error.kind {
-        // The user may have given a directory, and the error may be about a file in that directory.
+        // The user may have given a directory, and the error may be about a file in it.
         ErrorKind::NotASegment | ErrorKind::Foreign { .. } => error.path.as_deref().or(path),
         _ => path.or(error.path.as_deref()),
     };
     let message = match &error.kind {
-        // A Python exception has its own message, and converting the exception to text would run
-        // Python code.
+        // A Python exception has its own message, and converting it to text would run Python code.
         ErrorKind::Io { .. } => String::new(),
         ErrorKind::Write { source, .. } if is_raised(source) => String::new(),
         kind => kind.to_string(),
@@ -37,7 +36,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     let offset = error.offset();
     let exception = match error.kind {
         ErrorKind::Io { source, .. } => os_error(py, source, path),
-        // The user's own exception is returned unchanged. A hint would add a note to the exception.
+        // The user's own exception is returned unchanged. A hint would add a note to it.
         ErrorKind::Write { source, .. } if is_raised(&source) => return source.into(),
         ErrorKind::Write { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(placed(path, &message))
@@ -46,14 +45,14 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Some(errno) => numbered(errno, format!("{}; {failure}", strerror(py, errno)), path),
             None => PyOSError::new_err(placed(path, &message)),
         },
-        // `fcntl.flock` raises the same error in Python.
+        // Python's `fcntl.flock` raises the same error.
         ErrorKind::Locked => match imported!(py, "errno", "EAGAIN").and_then(|errno| errno.extract()) {
             Ok(errno) => numbered(errno, message, path),
             Err(error) => error,
         },
         ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
-        // If the error has no offset, it is about an option. If the error has an offset, it is
-        // about a log that a later version wrote.
+        // An error without an offset is about an option. One with an offset is about a log written
+        // by a later version.
         ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
         kind => {
@@ -68,8 +67,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     }
 }
 
-/// Returns the name of the exception class for an error in a log, and sets the exception's
-/// attributes.
+/// Returns the name of the exception class for an error in a log, and sets the attributes of the
+/// exception.
 fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>) -> PyResult<&'static str> {
     if let Some(offset) = offset {
         attributes.set_item("offset", offset)?;
@@ -129,7 +128,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
             set_format(format.dialect.name())?
         }
-        // If an error of this kind has an offset, the error is about a packed log.
+        // An error of this kind that has an offset is about a packed log.
         ErrorKind::Unsupported { .. } => set_format(Dialect::PACKED.name())?,
         // `to_python` handles the other kinds. A later version of the core may add more kinds.
         _ => "CordwoodError",
@@ -137,7 +136,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
 }
 
 /// Adds a hint to an exception that is not a `CordwoodError`. A `CordwoodError` gets its hint when
-/// it is created. If adding the hint fails, returns the exception from that failure instead.
+/// it is created. If adding the hint fails, returns that failure's exception instead.
 pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     let add = || {
         let hint = HINT.member(py, hint.as_str())?;
@@ -150,8 +149,8 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
 }
 
 /// Returns an exception whose class is written in Python. `set` returns the name of the class and
-/// sets the attributes of the exception. If the exception cannot be created, returns the exception
-/// from that failure instead.
+/// sets the attributes of the exception. If the exception cannot be created, returns that failure's
+/// exception instead.
 fn raised<'py>(
     py: Python<'py>,
     message: String,
@@ -171,14 +170,15 @@ fn raised<'py>(
     make().map_or_else(|error| error, PyErr::from_value)
 }
 
-/// Returns the exception for using a closed object. `what` names the object, such as `"reader"`.
+/// Returns the exception for using a closed object. `what` names the object, for example
+/// `"reader"`.
 #[cold]
 pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     raised(py, format!("the {what} is closed"), path, None, |_| Ok("ClosedError"))
 }
 
-/// Returns the exception for a followed log that was truncated. If `is_rotated` is true, the
-/// exception says instead that the path names another file.
+/// Returns the exception for a followed log that was truncated or, if `is_rotated` is true, whose
+/// path now names another file.
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
@@ -224,10 +224,10 @@ pub(crate) fn payload_fault<'py>(
     Ok(error.into_value(py).into_bound(py).into_any())
 }
 
-/// Converts an exception from a Python function that cordwood called, such as a source, a sink, a
+/// Converts an exception from a Python function called by cordwood, such as a source, a sink, a
 /// signal handler or a logger. A `StopIteration` or `StopAsyncIteration` would end the surrounding
-/// iteration as if the log ended there. Such an exception is therefore raised as the cause of a
-/// `RuntimeError`, as in a generator (PEP 479).
+/// iteration as if the log ended there, so it becomes the cause of a `RuntimeError`, as in a
+/// generator (PEP 479).
 pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
     let name = if raised.is_instance_of::<PyStopIteration>(py) {
         "StopIteration"
@@ -242,29 +242,29 @@ pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
 }
 
 /// Calls Python to read or write, in a thread that might not hold the interpreter. Every exception
-/// becomes an error of kind `Other`, even an `InterruptedError`. If the error had the kind
-/// `Interrupted`, the read or write would be repeated, and the exception would be lost.
+/// becomes an error of kind `Other`, even an `InterruptedError`: with the kind `Interrupted`, the
+/// read or write would be repeated and the exception lost.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     Python::try_attach(|py| work(py).map_err(|raised| io::Error::other(of_call(py, raised))))
         .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
 }
 
-/// Runs the handlers of signals that have arrived. If a handler raises an exception, fails with
-/// that exception.
+/// Runs the handlers of signals that have arrived. Fails with the exception if a handler raises
+/// one.
 pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().map_err(|raised| of_call(py, raised))
 }
 
-/// Like [`check_signals`], but for use during a read or write. See [`call_python`].
+/// Like [`check_signals`], but for use during a read or write (see [`call_python`]).
 pub(crate) fn check_signals_anywhere() -> io::Result<()> {
-    // After the interpreter has shut down, there are no handlers to run.
+    // After the interpreter has shut down, there are no handlers left to run.
     Python::try_attach(|py| check_signals(py).map_err(io::Error::other)).unwrap_or(Ok(()))
 }
 
-/// Like [`check_signals`], but in a thread that may or may not hold the interpreter, such as an
-/// Arrow consumer that reads a stream. The thread that holds the interpreter may be waiting for
-/// this thread. Only the main thread checks, because signals reach no other thread. The main thread
-/// checks rarely, because getting the interpreter from a busy thread may take 5 ms.
+/// Like [`check_signals`], but for a thread that may or may not hold the interpreter, such as an
+/// Arrow consumer reading a stream. The thread that holds the interpreter may be waiting for this
+/// one. Only the main thread checks, because signals reach no other thread, and it checks rarely,
+/// because getting the interpreter from a busy thread can take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     thread_local!(static NEXT: Cell<Option<Instant>> = const { Cell::new(None) });
     if MAIN_THREAD.get() != Some(&thread::current().id()) {
@@ -278,14 +278,13 @@ pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     check_signals_anywhere()
 }
 
-/// The time between two checks for signals.
+/// The time between two signal checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The main thread. The value is set when the main thread first calls [`note_main_thread`].
+/// The main thread, set when that thread first calls [`note_main_thread`].
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
-/// Remembers this thread if it is the main thread. Only the interpreter knows which thread is the
-/// main thread.
+/// Remembers this thread if it is the main thread. Only the interpreter knows which thread that is.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
     let current = threading.run_method(interned!(py, "current_thread")?, ())?;
@@ -303,7 +302,7 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
     }
     let errno = match error.kind() {
         _ if is_raised(&error) => return error.into(),
-        // Errors of the operating system have a number, so the core must have created this error.
+        // Operating system errors have a number, so this error must come from the core.
         io::ErrorKind::OutOfMemory => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
         }
@@ -313,8 +312,8 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         io::ErrorKind::UnexpectedEof => EIO,
         _ => return error.into(),
     };
-    // The core creates some of these errors with a text that describes the fault. The other errors
-    // get the operating system's text instead of Rust's.
+    // The core gives some of these errors a text that describes the fault. The others get the
+    // operating system's text instead of Rust's.
     let text = match error.get_ref() {
         Some(fault) => fault.to_string(),
         None => strerror(py, errno),
@@ -322,7 +321,7 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
     numbered(errno, text, path)
 }
 
-/// Checks whether an error is an exception that Python code raised.
+/// Checks whether an error is an exception raised by Python code.
 fn is_raised(error: &io::Error) -> bool {
     error
         .get_ref()
@@ -351,8 +350,8 @@ fn strerror(py: Python<'_>, errno: i32) -> String {
     text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())
 }
 
-/// Returns the message of an exception whose class has no attribute for the path. If there is a
-/// path, the message starts with it.
+/// Returns the message for an exception whose class has no path attribute. The message starts with
+/// the path, if there is one.
 fn placed(path: Option<&Path>, message: &str) -> String {
     match path {
         Some(path) => format!("{}: {message}", path.display()),

@@ -1,5 +1,5 @@
-//! Arguments, results and exceptions. This module converts results to named tuples, whose classes
-//! are written in Python, in `cordwood.types`.
+//! Arguments, results and exceptions. Results are converted to named tuples, whose classes are
+//! written in Python, in `cordwood.types`.
 
 pub(crate) mod arguments;
 pub(crate) mod enums;
@@ -23,8 +23,8 @@ use self::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASO
 use self::options::{compression_name, dialect_name};
 use crate::memory::buffer::{new_int, new_text, try_bytes};
 
-/// Makes a type convertible to a named tuple whose class is given by its module and name. The
-/// fields must be listed in order.
+/// Makes a type convertible to a named tuple, whose class is given by module and name. The fields
+/// must be listed in order.
 macro_rules! named_tuple {
     (
         $module:literal, $name:literal,
@@ -57,7 +57,7 @@ macro_rules! named_tuple {
 
 pub(crate) use named_tuple;
 
-/// A field of a named tuple. If there is not enough memory, the conversion raises a `MemoryError`.
+/// A field of a named tuple. When memory runs out, the conversion raises a `MemoryError`, whereas
 /// PyO3's own conversions would panic.
 pub(crate) trait IntoField<'py> {
     fn into_field(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
@@ -122,7 +122,7 @@ named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
     ]
 });
 
-/// Returns the names of all reasons with their severities.
+/// Returns the names of all reasons and their severities.
 pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let severities = PyDict::new(py);
     for reason in Reason::ALL {
@@ -137,8 +137,8 @@ pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///
 /// Args:
 ///     reason: The reason.
-///     region: The region. The region's attributes give the details of why it was skipped.
-///         Attributes that do not apply to this reason are ignored.
+///     region: The region, whose attributes give the details of why it was skipped. Attributes that
+///         don't belong to this reason are ignored.
 ///
 /// Returns:
 ///     The text.
@@ -155,22 +155,22 @@ pub(crate) fn reason_in_words(reason: &str, region: &Bound<'_, PyAny>) -> PyResu
     }
 }
 
-/// Converts the regions that the findings list.
+/// Converts the regions listed in the findings.
 pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion))
 }
 
-/// The outcome of reading. The default value means that reading has not started.
+/// The outcome of reading. The default means that reading has not started.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
-    /// How reading ended, or `None` if it has not ended.
+    /// How reading ended, or `None` if it hasn't.
     end: Option<cordwood::End>,
     offset: u64,
     zeros_offset: Option<u64>,
 }
 
 impl Outcome {
-    /// Returns the outcome of reading up to `position`. If `end` is set, reading has ended.
+    /// Returns the outcome of reading up to `position`. Reading has ended if `end` is set.
     /// `zeros_offset` is the start of the zeros at the end of the file.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
         Outcome {
@@ -230,13 +230,13 @@ named_tuple!("cordwood.types", "Fragment", |fragment: Fragment, py| {
 
 pub(crate) struct Report {
     pub(crate) report: ops::Report,
-    /// The kind of records that are missing from the new log that `salvage` wrote. The core cannot
-    /// set this, because it does not decode the contents of records.
+    /// The kind of records missing from the new log that `salvage` wrote. The core can't set this,
+    /// because it doesn't decode the contents of records.
     pub(crate) lost_content: Option<&'static str>,
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Returns the total number of bytes in the regions of each reason that occurs.
+/// Returns the total length in bytes of the regions, for each reason found.
 pub(crate) fn len_by_reason<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyDict>> {
     let lens = PyDict::new(py);
     for (name, _, len) in findings.lens() {

@@ -1,4 +1,4 @@
-//! Converts the values of options. An invalid value raises an error that lists the valid values.
+//! Converts option values. The error for an invalid value lists the valid ones.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use pyo3::types::PyString;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 
-/// Returns the value that has this name.
+/// Returns the value with this name.
 pub(crate) fn named<T: FromStr<Err = UnknownName>>(option: &str, name: &str) -> PyResult<T> {
     name.parse()
         .map_err(|error: UnknownName| unknown_name(option, &error.expected, name))
 }
 
-/// Returns the value in `choices` that has this name.
+/// Returns the value in `choices` with this name.
 pub(crate) fn chosen<T: Clone, const N: usize>(option: &str, choices: [(&str, T); N], name: &str) -> PyResult<T> {
     let found = choices.iter().find(|(choice, _)| *choice == name);
     found
@@ -25,7 +25,7 @@ pub(crate) fn chosen<T: Clone, const N: usize>(option: &str, choices: [(&str, T)
         .ok_or_else(|| unknown_name(option, &choices.map(|(choice, _)| choice), name))
 }
 
-/// Returns the exception for a name that is not among the values of the option.
+/// Returns the exception for a name that isn't a value of the option.
 pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr {
     let mut expected: Vec<String> = expected.iter().map(|name| format!("'{name}'")).collect();
     let last = expected.pop().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(crate) fn unknown_name(option: &str, expected: &[&str], name: &str) -> PyErr
     PyValueError::new_err(format!("{option} must be {others}{or}{last}, not '{name}'"))
 }
 
-/// Checks the argument `threads`. Reading with more than 256 threads is no faster.
+/// Checks the `threads` argument. Reading with more than 256 threads is no faster.
 pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     match usize::try_from(threads) {
         Ok(threads @ 1..=256) => Ok(threads),
@@ -44,8 +44,7 @@ pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     }
 }
 
-/// Converts an argument that is a time in seconds. A time that is too long for the clock to
-/// represent means forever.
+/// Converts an argument that is a time in seconds. A time too long for the clock means forever.
 pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     if seconds >= 1e15 {
         Ok(Duration::MAX)
@@ -58,7 +57,7 @@ pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     }
 }
 
-/// Converts a time to seconds, the unit that Python uses.
+/// Converts a time to seconds, Python's unit.
 pub(crate) fn in_seconds(time: Duration) -> f64 {
     if time == Duration::MAX {
         f64::INFINITY
@@ -73,8 +72,7 @@ fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     imported!(py, "cordwood.types", "DetectedDialect")
 }
 
-/// Returns the name of a dialect for Python. [`dialect_of`] converts the name back to the same
-/// dialect.
+/// Returns a dialect's name for Python. [`dialect_of`] converts it back to the same dialect.
 pub(crate) fn dialect_name(py: Python<'_>, dialect: Dialect) -> PyResult<Bound<'_, PyAny>> {
     if dialect.is_detected() {
         detected_class(py)?.run((dialect.name(),))
@@ -83,7 +81,7 @@ pub(crate) fn dialect_name(py: Python<'_>, dialect: Dialect) -> PyResult<Bound<'
     }
 }
 
-/// Converts the argument `dialect`. `"auto"` becomes `None`.
+/// Converts the `dialect` argument. `"auto"` becomes `None`.
 pub(crate) fn dialect_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> {
     let Some(name) = value.extract::<Option<Bound<'_, PyString>>>()? else {
         return Ok(None);
@@ -96,18 +94,18 @@ pub(crate) fn dialect_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> 
     Ok(Some(if is_detected { dialect.detected() } else { dialect }))
 }
 
-/// Converts the argument `compression`.
+/// Converts the `compression` argument.
 pub(crate) fn compression_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Compression>> {
     let name: Option<String> = value.extract()?;
     name.map(|name| named("compression", &name)).transpose()
 }
 
-/// Returns the name of the compression of a log.
+/// Returns the name of a log's compression.
 pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
     format.compression.map(Compression::as_str)
 }
 
-/// Returns the sync policy that the two options define together.
+/// Returns the sync policy that the two options together define.
 pub(crate) fn sync_policy_of(sync: &str, sync_interval: Option<Duration>) -> PyResult<SyncPolicy> {
     let policies = [
         ("never", SyncPolicy::Never),

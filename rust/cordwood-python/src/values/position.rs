@@ -1,4 +1,4 @@
-//! The class `Position`, and the argument `start`.
+//! The `Position` class, and the `start` argument.
 
 use cordwood::{Compression, Dialect, LogFormat, ReadOptions};
 use pyo3::exceptions::PyValueError;
@@ -10,19 +10,19 @@ use crate::values::options::{compression_of, dialect_of};
 
 /// An offset in a log, with marks that identify the log. `Follower.position` returns one.
 ///
-/// An offset is valid in only one log. A position therefore also keeps checksums of some bytes
-/// before the offset, in the first block of the log and in the block before the offset. In a
-/// segmented log, a position also keeps a checksum of the end of the previous segment. When reading
-/// or following starts at a position, these checksums are compared with the log. If a checksum
-/// differs, the log is a different one, and `LogChangedError` is raised. The same log may have
-/// grown, been copied, been renamed or lost its oldest segments in the meantime. A block that
-/// contains damage is not compared. A position at offset 0 fits any log.
+/// An offset is valid in only one log, so a position also keeps checksums of some bytes before the
+/// offset: in the first block of the log and in the block before the offset. In a segmented log, it
+/// also keeps a checksum of the end of the previous segment. When reading or following starts at a
+/// position, these checksums are compared with the log. If one differs, the log is a different one,
+/// and `LogChangedError` is raised. The same log may have grown, been copied or renamed, or lost
+/// its oldest segments in the meantime. A block that contains damage is not compared. A position at
+/// offset 0 fits any log.
 ///
-/// `str(position)` returns a short text without a line break. `Position(text)` restores the
-/// position from this text. Positions can be pickled and compared.
+/// `str(position)` returns a short text without a line break, and `Position(text)` restores the
+/// position from it. Positions can be pickled and compared.
 ///
 /// Args:
-///     text: A position in text form, as returned by `str`.
+///     text: A position as text, as returned by `str`.
 ///
 /// Raises:
 ///     ValueError: The text does not represent a position, or was written by a later release.
@@ -68,14 +68,14 @@ impl Position {
     }
 }
 
-/// Returns the marks of a position in a log that Python code reads.
+/// Returns a position's marks, for a log read by Python code.
 ///
 /// Args:
 ///     position: The position.
 ///
 /// Returns:
-///     The start, the length and the checksum of each mark, and the version that the object store
-///     has assigned to the log.
+///     The start, length and checksum of each mark, and the version that the object store has
+///     assigned to the log.
 #[pyfunction]
 pub(crate) fn marks_of(position: &Bound<'_, Position>) -> (Vec<(u64, u32, u32)>, Option<String>) {
     let position = &position.get().0;
@@ -105,7 +105,7 @@ pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position 
 ///     version: The version that the object store has assigned to the log.
 ///
 /// Returns:
-///     A `Position` with the offset 0.
+///     A `Position` at offset 0.
 #[pyfunction]
 pub(crate) fn start_of(
     start: &[u8],
@@ -125,7 +125,7 @@ pub(crate) fn start_of(
 /// Returns the position at the start of a log on disk.
 ///
 /// Args:
-///     path: The path of a file or of a segmented log.
+///     path: The path of a file or a segmented log.
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
@@ -152,7 +152,7 @@ pub(crate) fn start_at(
         .map_err(|error| to_python(py, error, Some(&path)))
 }
 
-/// The argument `start`, which is an offset or a `Position`.
+/// The `start` argument, which is an offset or a `Position`.
 #[derive(Default)]
 pub(crate) struct Start {
     pub(crate) offset: u64,
@@ -177,7 +177,7 @@ impl FromPyObject<'_, '_> for Start {
     }
 }
 
-/// Builds the read options from the arguments that most functions have in common.
+/// Builds the read options from the arguments that most functions share.
 pub(crate) fn read_options(
     (dialect, log_number, compression): (Option<Dialect>, Option<u32>, Option<Compression>),
     (start, end): (Start, Option<u64>),

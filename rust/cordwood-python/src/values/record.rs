@@ -9,7 +9,7 @@ use super::shown::short_repr;
 
 /// A record and its place in the file, as returned by `Reader.records` and `Follower.poll`.
 ///
-/// A record is immutable. Two records are equal if their offsets, their data and `salvaged` are
+/// Records are immutable, and two records are equal if their offsets, their data and `salvaged` are
 /// equal. The constructor takes the attributes as keyword arguments.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -34,15 +34,15 @@ pub(crate) struct Record {
     ///
     /// This can be true only under the policy `"salvage"`.
     ///
-    /// The checksums of a salvaged record are valid, but the reader had to search for the start of
-    /// the record. If the data of a record contains another log, a record of that other log can be
-    /// mistaken for a salvaged record.
+    /// The checksums of a salvaged record are valid, but the reader had to search for its start. If
+    /// a record's data contains another log, a record of that log can be mistaken for a salvaged
+    /// record.
     pub(crate) salvaged: bool,
 }
 
 impl Record {
-    /// Converts the record to the item of an iterator: the record itself, or only its bytes. The
-    /// conversion runs no Python code, because the garbage collector does not track a `Record`.
+    /// Converts the record to an item of an iterator: the record itself, or only its bytes. This
+    /// runs no Python code, because the garbage collector doesn't track a `Record`.
     #[inline]
     pub(crate) fn item(self, py: Python<'_>, has_offsets: bool) -> PyResult<Py<PyAny>> {
         match has_offsets {
