@@ -1,10 +1,10 @@
-//! Decodes the record of a Datastore or Firestore export, which is an entity.
+//! Decodes the entities in a Datastore or Firestore export. Each record is an entity.
 //!
 //! `EntityProto` is a protocol buffer from 2008 that uses groups (`storage_onestore_v3`; the field
 //! numbers are from `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). This
 //! module parses the records by hand, because a general library such as `prost` drops unknown
-//! fields and cannot report the position of a fault in a record. This decoder drops no field. The
-//! fields that the decoder does not interpret are in [`Entity::other_fields`].
+//! fields and cannot report where in a record a fault is. This decoder drops no field: those it
+//! does not interpret are in [`Entity::other_fields`].
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::proto::{Message, OtherField, fields};
 use super::several::Several;
 use super::wire::Cursor;
 
-/// An entity of Datastore. In Firestore, an entity is a document or a map in a document.
+/// A Datastore entity. In Firestore, this is a document or a map in a document.
 ///
 /// ```
 /// use cordwood_payload::{Entity, EntityValue};
@@ -30,18 +30,17 @@ use super::wire::Cursor;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Entity<'a> {
-    /// The key. An entity that is the value of a property may have no key.
+    /// The key. An entity that is a property value may have none.
     pub key: Option<EntityKey<'a>>,
-    /// The properties, ordered by where they start in the record. Each name occurs once.
+    /// The properties, ordered by where they start in the record. Their names are unique.
     pub properties: Vec<Property<'a>>,
-    /// The fields that are not interpreted, in the order of the record. Some of these fields are
-    /// also skipped by Google's own reader (`owner`, `meaning_uri`, an `entity_group` that is not
-    /// the root of the key, ...). The other fields were added to the format after this decoder was
-    /// written.
+    /// The fields that are not interpreted, in record order. Google's own reader also skips some of
+    /// them (`owner`, `meaning_uri`, an `entity_group` that is not the root of the key, ...). The
+    /// others were added to the format after this decoder was written.
     pub other_fields: Vec<OtherField<'a>>,
 }
 
-/// A property, which has a name and either one value or an array of values.
+/// A property, with a name and either one value or an array of values.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Property<'a> {
@@ -60,14 +59,14 @@ pub struct PropertyValue<'a> {
     /// The value.
     pub value: EntityValue<'a>,
     /// The meaning of the value (`Property.Meaning`), if the record contains one. For example, 2
-    /// means a link and 15 means a long text. [`EntityValue`] already distinguishes the most common
+    /// means a link and 15 a long text. [`EntityValue`] already distinguishes the most common
     /// meanings.
     pub meaning: Option<u64>,
     /// Whether the value is indexed (`property`) or not (`raw_property`).
     pub is_indexed: bool,
 }
 
-/// A value that a property can have.
+/// A value of a property.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EntityValue<'a> {
@@ -83,7 +82,7 @@ pub enum EntityValue<'a> {
     Double(f64),
     /// Text.
     Text(&'a str),
-    /// Bytes, which are either a value of type bytes or a text that is not valid UTF-8.
+    /// Bytes: either a value of type bytes, or text that is not valid UTF-8.
     Bytes(&'a [u8]),
     /// A place on earth, in degrees.
     Point {
@@ -96,11 +95,11 @@ pub enum EntityValue<'a> {
     Reference(Box<EntityKey<'a>>),
     /// A user account.
     User(Box<User<'a>>),
-    /// A nested entity. In Firestore, a nested entity is a map.
+    /// A nested entity, which is a map in Firestore.
     Entity(Box<Entity<'a>>),
 }
 
-/// A user account, as in the Users service of App Engine.
+/// A user account, as in App Engine's Users service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct User<'a> {
@@ -120,9 +119,9 @@ pub struct User<'a> {
     pub federated_provider: Option<&'a str>,
 }
 
-/// The property names that this decoder refuses. Tables and JSON use these names for the key and
-/// the [other fields](Entity::other_fields) of an entity. Datastore and Firestore do not accept
-/// names that start and end with two underscores.
+/// The property names that this decoder refuses, because tables and JSON use them for an entity's
+/// key and [other fields](Entity::other_fields). Datastore and Firestore do not accept names that
+/// start and end with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 
 const MEANING_GD_WHEN: u64 = 7;
@@ -136,16 +135,16 @@ impl<'a> Entity<'a> {
     /// The maximum depth of nested entities. Datastore and Firestore themselves allow 20 levels.
     pub const DEPTH_MAX: usize = 50;
 
-    /// The number of properties for which memory is reserved before an entity is decoded.
+    /// The number of properties to reserve memory for before decoding an entity.
     const PROPERTY_COUNT: usize = 16;
 
     /// Decodes a record.
     ///
     /// # Errors
     ///
-    /// Fails if the record is not an `EntityProto`, has no key, or breaks the rules of [the
-    /// crate](super). The rules forbid repeated values, an array that is not marked as an array,
-    /// and a property with the name `__key__` or `__other_fields__`.
+    /// Fails if the record is not an `EntityProto`, has no key, or breaks the rules of
+    /// [the crate](super), which forbid repeated values, an array that is not marked as one, and a
+    /// property named `__key__` or `__other_fields__`.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let entity = Entity::read(Message::new(record), 1)?;
         if entity.key.is_none() {
@@ -187,7 +186,7 @@ impl<'a> Entity<'a> {
         Ok(entity)
     }
 
-    /// Reads the fields of a `Property`: its meaning, its name, whether it may have several values,
+    /// Reads the fields of a `Property`: its meaning, its name, whether it can have several values,
     /// and its value.
     #[expect(clippy::type_complexity, reason = "one caller, which names them")]
     fn read_fields(
@@ -207,7 +206,7 @@ impl<'a> Entity<'a> {
         Ok((meaning, name, multiple, content))
     }
 
-    /// Reads one `Property`, and adds its value to the property of the same name.
+    /// Reads one `Property` and adds its value to the property of that name.
     fn read_property(
         &mut self,
         message: Message<'a>,
@@ -235,8 +234,7 @@ impl<'a> Entity<'a> {
                 is_array: true,
                 values: Several::none(),
             }),
-            // The property is built in place. Moving the property here would take as long as
-            // reading it.
+            // The property is built in place. Moving it here would take as long as reading it.
             None => self.properties.push(Property {
                 name,
                 is_array: is_multiple,
@@ -262,7 +260,7 @@ impl<'a> Entity<'a> {
 }
 
 impl<'a> EntityValue<'a> {
-    /// Reads a `PropertyValue`. At most one field of a `PropertyValue` is present.
+    /// Reads a `PropertyValue`, which has at most one field.
     fn read(
         message: Message<'a>,
         meaning: Option<u64>,
@@ -351,15 +349,15 @@ impl<'a> User<'a> {
     }
 }
 
-/// Finds properties by name. If there are few properties, the search is linear. A table pays off
-/// only if there are many properties.
+/// Finds properties by name. The search is linear if there are few properties; a table pays off
+/// only if there are many.
 #[derive(Default)]
 struct Numbers<'a> {
-    /// A set of bits, with one bit for each name so far. Two names may share a bit, but in most
-    /// cases the bits show that a name is new.
+    /// A set of bits, one for each name so far. Two names may share a bit, but usually the bits
+    /// show that a name is new.
     seen: u64,
-    /// The numbers of the first properties, by name. Most entities have no table, because even an
-    /// empty table takes time to create.
+    /// The numbers of the first properties, by name. Most entities have no table, because creating
+    /// even an empty one takes time.
     table: Option<HashMap<&'a str, usize>>,
 }
 
@@ -389,17 +387,17 @@ impl<'a> Numbers<'a> {
     }
 }
 
-// This is the fast path for properties in the encoding that Google's own programs write. The fields
+// This is the fast path for properties in the encoding that Google's own programs write: the fields
 // are in the order of their numbers, and each length has at most two bytes. All other encodings are
-// left to the loops over fields, which are the naive counterpart of this fast path.
+// left to the loops over fields, the naive counterpart of this fast path.
 
-/// The content of a `Property`.
+/// The contents of a `Property`.
 #[derive(Debug)]
 struct PlainProperty<'a> {
     meaning: Option<u64>,
     name: &'a str,
     is_multiple: bool,
-    /// The bytes of the `PropertyValue` in the property.
+    /// The bytes of the property's `PropertyValue`.
     content: Message<'a>,
 }
 
@@ -427,8 +425,8 @@ impl<'a> PlainProperty<'a> {
     }
 }
 
-/// Returns the value of a `PropertyValue` that has one field. The field must not be a message, and
-/// must not be a group unless it is a point.
+/// Returns the value of a `PropertyValue` with one field. That field must not be a message, nor a
+/// group unless it is a point.
 #[inline]
 fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
     Some(match content.bytes() {
@@ -466,7 +464,7 @@ fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<Entity
     })
 }
 
-/// Returns the string in `bytes` if nothing follows the string.
+/// Returns the string in `bytes` if it is followed by no other bytes.
 #[inline]
 fn whole_string(bytes: &[u8]) -> Option<&[u8]> {
     let (len, rest) = match bytes {
@@ -505,8 +503,8 @@ mod tests {
         (b"\x0b\x12\x01k\x22\x02\xc3\xa4\x0c\x0b\x12\x01k\x18\x00\x0c", 2),
     ];
 
-    /// Checks whether the fast path accepts the bytes. If the fast path accepts the bytes, the
-    /// loops over fields must read the same values.
+    /// Checks whether the fast path accepts the bytes. If so, the loops over fields must read the
+    /// same values.
     fn is_plain(bytes: &[u8]) -> bool {
         let message = Message::new(bytes);
         for meaning in [None, Some(7), Some(14), Some(15), Some(19), Some(24)] {
@@ -531,8 +529,8 @@ mod tests {
         true
     }
 
-    /// If the fast path reads all elements, returns their number. The loop over fields must then
-    /// read the same elements.
+    /// Returns the number of elements if the fast path reads all of them. The loop over fields must
+    /// then read the same elements.
     fn plain_count(bytes: &[u8]) -> Option<usize> {
         let plain = plain_path(bytes)?;
         let mut others = Vec::new();
@@ -545,7 +543,7 @@ mod tests {
         Some(plain.len())
     }
 
-    /// Calls `each` with many variants of the bytes. Each variant differs from the original in one
+    /// Calls `each` with many variants of the bytes, each of which differs from the original in one
     /// place.
     fn all_near(bytes: &[u8], mut each: impl FnMut(&[u8])) {
         for at in 0..bytes.len() {

@@ -1,29 +1,29 @@
-//! Decodes the key of an entity. There are two encodings of keys.
+//! Decodes an entity key, for which there are two encodings.
 
 use super::error::PayloadError;
 use super::proto::{Message, OtherField};
 use super::wire::Cursor;
 
-/// The key of an entity.
+/// An entity key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct EntityKey<'a> {
-    /// The application, which is the project with the partition as a prefix, such as `s~project`,
-    /// or `dev~project` in an emulator. Empty for a map in Firestore.
+    /// The application: the project with the partition as a prefix, such as `s~project`, or
+    /// `dev~project` in an emulator. Empty for a Firestore map.
     pub app: &'a str,
-    /// The database, if it is not the default database.
+    /// The database, if it is not the default one.
     pub database: Option<&'a str>,
-    /// The namespace, if it is not the default namespace.
+    /// The namespace, if it is not the default one.
     pub namespace: Option<&'a str>,
-    /// The path from the root to the entity. Empty for a map in Firestore.
+    /// The path from the root to the entity. Empty for a Firestore map.
     pub path: Vec<PathElement<'a>>,
 }
 
-/// One step in the path of a key.
+/// A step in a key's path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PathElement<'a> {
-    /// The kind. In Firestore, the kind is the collection.
+    /// The kind, which is the collection in Firestore.
     pub kind: &'a str,
     /// The name or number of the entity within its kind.
     pub id: PathId<'a>,
@@ -40,11 +40,11 @@ pub enum PathId<'a> {
     Name(&'a str),
 }
 
-/// The field number of the first field in an element of a `Path`. An element has three fields: the
-/// kind, the number and the name.
+/// The number of the first field in a `Path` element. An element has three fields: the kind, the
+/// number and the name.
 const PATH: u32 = 2;
 
-/// Like [`PATH`], but for an element in a `ReferenceValue`.
+/// Like [`PATH`], but for a `ReferenceValue` element.
 const REFERENCE_VALUE_PATH: u32 = 15;
 
 /// Reads a `Path`.
@@ -74,8 +74,8 @@ pub(super) fn read_path_fields<'a>(
     Ok(path)
 }
 
-/// Reads a `Path`. Checks whether the path is empty or has `root` as its only element. An entity
-/// group must have such a path.
+/// Reads a `Path` and checks whether it is empty or has `root` as its only element, as the path of
+/// an entity group must.
 pub(super) fn is_empty_or_root<'a>(
     message: Message<'a>,
     root: Option<&PathElement<'a>>,
@@ -89,9 +89,9 @@ pub(super) fn is_empty_or_root<'a>(
     Ok(path.is_empty() || path.iter().eq(root))
 }
 
-/// If `bytes` starts with an element of a `Path`, returns the element and the bytes after it.
-/// Returns `None` if the element is not in the encoding that Google's own programs write. See the
-/// fast path in `entity.rs`.
+/// If `bytes` starts with a `Path` element, returns the element and the bytes after it. Returns
+/// `None` if the element is not encoded as Google's own programs write it. See the fast path in
+/// `entity.rs`.
 #[inline]
 fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     let [0x0b, 0x12, len @ 0..0x80, rest @ ..] = bytes else {
@@ -114,8 +114,7 @@ fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     Some((PathElement { kind, id }, rest.strip_prefix(&[0x0c])?))
 }
 
-/// Returns the elements of a `Path` if all of them are in the encoding that Google's own programs
-/// write.
+/// Returns the elements of a `Path` if all of them are encoded as Google's own programs write them.
 pub(super) fn plain_path(mut bytes: &[u8]) -> Option<Vec<PathElement<'_>>> {
     let mut path = Vec::new();
     while !bytes.is_empty() {
@@ -148,10 +147,10 @@ impl<'a> PathElement<'a> {
 /// The two messages that contain a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyForm {
-    /// `Reference` contains the path as a separate message.
+    /// `Reference`, which contains the path as a separate message.
     Reference,
-    /// `PropertyValue.ReferenceValue`. This message contains the elements of the path directly,
-    /// with other field numbers.
+    /// `PropertyValue.ReferenceValue`, which contains the path elements directly, with other field
+    /// numbers.
     ReferenceValue,
 }
 

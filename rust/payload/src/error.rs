@@ -1,21 +1,21 @@
-//! The fault of a payload, and its position.
+//! Payload faults and their positions.
 
 use std::fmt;
 
-/// A fault in the bytes of a record, and its position.
+/// A fault in the bytes of a record, and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// The offset in the payload at which the unreadable part starts, in bytes. For an encoding
-    /// error, this is the number of bytes already written.
+    /// The offset in the payload where the unreadable part starts, in bytes. For an encoding error,
+    /// this is the number of bytes already written.
     pub offset: usize,
     /// The number of affected bytes from `offset` on.
     pub len: usize,
-    /// The reason why these bytes cannot be decoded or encoded.
+    /// Why these bytes cannot be decoded or encoded.
     pub reason: PayloadReason,
 }
 
-/// The reason why a payload cannot be decoded or encoded.
+/// Why a payload cannot be decoded or encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PayloadReason {
@@ -23,18 +23,18 @@ pub enum PayloadReason {
     Truncated,
     /// A variable-length number continues after 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
-    /// An encoding that engines can read but never write. Examples are a number with more bytes or
-    /// bits than necessary, an explicit column family 0, a boolean other than 0 and 1, a repeated
-    /// value, and a batch whose sequence numbers have more than 56 bits.
+    /// An encoding that engines can read but never write, such as a number with more bytes or bits
+    /// than necessary, an explicit column family 0, a boolean other than 0 and 1, a repeated value,
+    /// or a batch whose sequence numbers have more than 56 bits.
     NonCanonical,
-    /// The engine does not know a tag, or the tag is not allowed in this kind of record.
+    /// A tag that the engine does not know or that is not allowed in this kind of record.
     UnknownTag {
         /// The tag.
         tag: u32,
     },
-    /// The length of a field does not match its content.
+    /// The length of a field does not match its contents.
     BadLength,
-    /// An internal key is too short for the 8 bytes of its sequence number and its type.
+    /// An internal key is too short for the 8 bytes that hold its sequence number and type.
     BadKey,
     /// The number of operations in the batch differs from the number in its header.
     WrongCount {
@@ -50,7 +50,7 @@ pub enum PayloadReason {
         /// The number of the field.
         tag: u32,
     },
-    /// A text is not UTF-8.
+    /// A text is not valid UTF-8.
     NotUtf8,
     /// A property has a reserved name: `__key__` or `__other_fields__`.
     ReservedName,
@@ -59,7 +59,7 @@ pub enum PayloadReason {
     /// The data to encode contains a string of more than 2^32 - 1 bytes, a sequence number of more
     /// than 56 bits, or more than 2^32 - 1 operations.
     TooLarge,
-    /// There is not enough memory for encoding.
+    /// There is not enough memory to encode.
     OutOfMemory,
 }
 
@@ -70,8 +70,8 @@ impl PayloadReason {
         self.words().0
     }
 
-    /// Returns the name of the reason and the sentence that describes it. If the sentence contains
-    /// numbers, only the name is returned.
+    /// Returns the name of the reason and the sentence that describes it, or only the name if the
+    /// sentence contains numbers.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             PayloadReason::Truncated => ("truncated", "the payload ends inside a number or a string"),

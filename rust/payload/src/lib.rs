@@ -1,11 +1,10 @@
 //! Decodes and builds the data that programs keep in the records of their logs: a [`WriteBatch`] in
-//! a write-ahead log, a [`VersionEdit`] in a MANIFEST, an [`Entity`] in an export of Datastore or
-//! Firestore, a [`WandbRecord`] in a run of Weights & Biases, and a [`SwanlabScalar`] in a run of
-//! SwanLab.
+//! a write-ahead log, a [`VersionEdit`] in a MANIFEST, an [`Entity`] in a Datastore or Firestore
+//! export, a [`WandbRecord`] in a Weights & Biases run, and a [`SwanlabScalar`] in a SwanLab run.
 //!
-//! The crate decodes the bytes of one record. The crate does no I/O, and decoded values borrow from
-//! the record. To read records from a log, use [`cordwood-log`](https://docs.rs/cordwood-log) or
-//! any other reader.
+//! The crate decodes the bytes of one record at a time. It does no I/O, and decoded values borrow
+//! from the record. To read records from a log, use [`cordwood-log`](https://docs.rs/cordwood-log)
+//! or any other reader.
 //!
 //! ```
 //! use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -20,16 +19,16 @@
 //! # Ok::<(), cordwood_payload::PayloadError>(())
 //! ```
 //!
-//! Entities, JSON and the steps of runs can also become the columns of a [`table`].
+//! Entities, JSON and the steps of runs can also become [`table`] columns.
 //!
 //! # One encoding per value
 //!
-//! Two different write batches, or two different version edits, never decode to the same values. A
-//! decoded batch encodes to the same bytes again, and decoding an edit loses no information. An
-//! engine would also read a number padded with zeros, an explicit column family 0, or extra bytes
-//! after the number in a field. However, engines never write such encodings, and this crate could
-//! not write them back. Such encodings are therefore not silently normalised, but reported as an
-//! error, [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`].
+//! Two different write batches, or two different version edits, never decode to the same values.
+//! Encoding a decoded batch gives the same bytes again, and decoding an edit loses no information.
+//! An engine would also read a number padded with zeros, an explicit column family 0, or extra
+//! bytes after the number in a field. Engines never write these encodings, however, and this crate
+//! could not write them back, so instead of silently normalising them it reports an error,
+//! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`].
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! An operation of a write batch, and its tag.
+//! The operations of a write batch, and their tags.
 
 use self::Engine::{Pebble, RocksDb};
 use super::error::{PayloadError, PayloadReason};
@@ -8,16 +8,15 @@ use super::wire::{Cursor, VARINT_LEN_MAX, make_room, put_string, put_varint};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// RocksDB. RocksDB can also read the batches of LevelDB, because it has kept LevelDB's two
-    /// tags.
+    /// RocksDB, which can also read LevelDB batches because it has kept LevelDB's two tags.
     #[default]
     RocksDb,
-    /// Pebble. Pebble has no column families or transactions, but it has range keys.
+    /// Pebble, which has no column families or transactions, but has range keys.
     Pebble,
 }
 
 impl Engine {
-    /// Returns the engine with which this engine can be confused.
+    /// Returns the engine that this one can be confused with.
     pub(super) fn other(self) -> Self {
         match self {
             Engine::RocksDb => Engine::Pebble,
@@ -28,9 +27,9 @@ impl Engine {
 
 /// An operation of a [`WriteBatch`](super::WriteBatch).
 ///
-/// `column_family` is the number of the column family. The number is 0 for the default column
-/// family, and for an engine without column families. LevelDB writes only [`Put`](Operation::Put)
-/// and [`Delete`](Operation::Delete).
+/// `column_family` is the number of the column family. It is 0 for the default column family, and
+/// for an engine without column families. LevelDB writes only [`Put`](Operation::Put) and
+/// [`Delete`](Operation::Delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the variants describe their fields")]
@@ -43,13 +42,13 @@ pub enum Operation<'a> {
     },
     /// Deletes the key.
     Delete { column_family: u32, key: &'a [u8] },
-    /// Merges this operand into the value of the key, using the merge operator of the database.
+    /// Merges this operand into the value of the key, using the database's merge operator.
     Merge {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// Data for readers of the log. The database ignores this data.
+    /// Data for readers of the log. The database ignores it.
     LogData { value: &'a [u8] },
     /// Deletes a key that was written only once.
     SingleDelete { column_family: u32, key: &'a [u8] },
@@ -59,8 +58,7 @@ pub enum Operation<'a> {
         key: &'a [u8],
         end_key: &'a [u8],
     },
-    /// RocksDB: the value of the key is in a blob file. The field `value` contains the location of
-    /// the value in this file.
+    /// RocksDB: the value of the key is in a blob file. `value` contains its location in that file.
     PutBlobIndex {
         column_family: u32,
         key: &'a [u8],
@@ -72,15 +70,14 @@ pub enum Operation<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// RocksDB: puts a value that was written at this Unix time, in seconds.
+    /// RocksDB: puts a value written at this Unix time, in seconds.
     TimedPut {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
         write_unix_time: u64,
     },
-    /// RocksDB: has no effect. This operation separates parts of a batch, or reserves room for a
-    /// `Start`.
+    /// RocksDB: has no effect. It separates parts of a batch, or reserves room for a `BeginPrepare`.
     Noop,
     /// RocksDB: the operations after this one, up to [`EndPrepare`](Operation::EndPrepare), take
     /// effect only once the transaction is committed.
@@ -99,8 +96,7 @@ pub enum Operation<'a> {
     CommitWithTimestamp { timestamp: &'a [u8], xid: &'a [u8] },
     /// RocksDB: rolls back the transaction.
     Rollback { xid: &'a [u8] },
-    /// Pebble: deletes the key. `value` is a varint, which is the size of the deleted key and
-    /// value.
+    /// Pebble: deletes the key. `value` is a varint holding the size of the deleted key and value.
     DeleteSized { key: &'a [u8], value: &'a [u8] },
     /// Pebble: sets range keys, starting at `key`. `value` is the end key as a string, followed by
     /// suffixes and values as strings.
@@ -110,22 +106,22 @@ pub enum Operation<'a> {
     RangeKeyUnset { key: &'a [u8], value: &'a [u8] },
     /// Pebble: deletes all range keys from `key` up to but excluding `end_key`.
     RangeKeyDelete { key: &'a [u8], end_key: &'a [u8] },
-    /// Pebble: ingests a table. `key` is a varint, which is the file number of the table. Such a
-    /// batch contains only this operation and [`Excise`](Operation::Excise).
+    /// Pebble: ingests a table. `key` is a varint holding the table's file number. A batch with
+    /// this operation contains only it and [`Excise`](Operation::Excise).
     IngestSst { key: &'a [u8] },
     /// Pebble: like [`IngestSst`](Operation::IngestSst), for a table with blob files. `value`
-    /// contains the number of blob files, followed by the file number of each, as varints.
+    /// contains the number of blob files and then their file numbers, as varints.
     IngestSstWithBlobs { key: &'a [u8], value: &'a [u8] },
     /// Pebble: deletes all keys from `key` up to but excluding `end_key` when a table is ingested.
     Excise { key: &'a [u8], end_key: &'a [u8] },
 }
 
-/// The parts of an [`Operation`]. If operations of a kind do not have a part, that part is `None`.
+/// The parts of an [`Operation`]. A part is `None` if operations of this kind don't have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The number of the column family. The default column family has the number 0.
+    /// The number of the column family, which is 0 for the default one.
     pub column_family: Option<u32>,
-    /// The key. For a range, this is the first key. For an ingested table, this is its file number.
+    /// The key. For a range, this is the first key; for an ingested table, its file number.
     pub key: Option<&'a [u8]>,
     /// The key after the end of a range.
     pub end_key: Option<&'a [u8]>,
@@ -140,7 +136,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Returns the parts that are strings, each with its name.
+    /// Returns the parts that are strings, with their names.
     pub fn strings(&self) -> [(&'static str, Option<&'a [u8]>); 5] {
         [
             ("key", self.key),
@@ -161,9 +157,9 @@ macro_rules! option {
     };
 }
 
-/// Defines all operations. For each operation, the arguments are the engine that knows it, or `_`
-/// for both engines; its tag, and after a slash the tag for an operation with a column family; its
-/// name; and its parts in the order in which they are written.
+/// Defines all operations. For each one, the arguments are the engine that knows it, or `_` for
+/// both engines; its tag, and after a slash its tag with a column family; its name; and its parts
+/// in the order in which they are written.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {
@@ -191,7 +187,7 @@ macro_rules! operations {
                 }
             }
 
-            /// Returns an operation of the kind with this name, with these parts. A missing part
+            /// Builds an operation of the kind with this name from these parts. A missing part
             /// becomes 0 or empty, and a part that the kind does not have is ignored. Returns
             /// `None` if there is no such kind.
             ///
@@ -210,16 +206,16 @@ macro_rules! operations {
                 })
             }
 
-            /// Returns whether the engine knows the operation, its tag without a column family, and
-            /// its tag with a column family.
+            /// Returns whether the engine knows the operation, and its tags without and with a
+            /// column family.
             const fn tags(&self, engine: Engine) -> (bool, u8, Option<u8>) {
                 match self {
                     $(Operation::$variant { .. } => (matches!(engine, $engine), $tag, option!($($family)?)),)*
                 }
             }
 
-            /// Reads the operation with this tag. If a put has a time, the time is left at the end
-            /// of the value.
+            /// Reads the operation with this tag. The time of a put, if it has one, is left at the
+            /// end of the value.
             fn read(strings: &mut Strings<'_, 'a>, engine: Engine, tag: u8) -> Result<Option<Self>, PayloadError> {
                 if engine == RocksDb && (false $($(|| tag == $family)?)*) {
                     strings.read_column_family()?;
@@ -262,11 +258,11 @@ operations! {
     Excise = Pebble, 24, "excise" { key, end_key }
 }
 
-/// A reader for the bytes after the tag of an operation.
+/// Reads the bytes after an operation's tag.
 struct Strings<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     column_family: u32,
-    /// The offset at which the last string starts.
+    /// The offset where the last string starts.
     last_start: usize,
 }
 
@@ -294,7 +290,7 @@ impl<'a> Part<'a> for &'a [u8] {
     }
 }
 
-/// Returns the column family, which was read before the parts.
+/// Returns the column family, which is read before the parts.
 impl Part<'_> for u32 {
     #[inline]
     fn read(strings: &mut Strings<'_, '_>) -> Result<Self, PayloadError> {
@@ -310,8 +306,8 @@ impl Part<'_> for u64 {
 }
 
 impl<'a> Operation<'a> {
-    /// Checks whether the operation is counted in the header of the batch and uses a sequence
-    /// number. All operations with a key are counted.
+    /// Checks whether the operation is counted in the batch header and uses a sequence number, as
+    /// all operations with a key are.
     ///
     /// Log data and transaction markers are not counted (`WriteBatchInternal::Iterate` of RocksDB's
     /// `db/write_batch.cc`, `Batch.LogData` of Pebble's `batch.go`).
@@ -348,8 +344,8 @@ impl<'a> Operation<'a> {
         Ok(operation)
     }
 
-    /// Appends the operation to `out`, as the engine would write it. The default column family is
-    /// omitted.
+    /// Appends the operation to `out`, as the engine would write it, without a default column
+    /// family.
     pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
         let parts = self.parts();
         let column_family = parts.column_family.unwrap_or(0);
@@ -371,7 +367,7 @@ impl<'a> Operation<'a> {
             put_string(out, &[string])?;
         }
         match (parts.value, parts.write_unix_time) {
-            // The value and the time are written as one string.
+            // The value and the time form one string.
             (Some(value), Some(time)) => put_string(out, &[value, &time.to_le_bytes()])?,
             (Some(value), None) => put_string(out, &[value])?,
             (None, _) => {}

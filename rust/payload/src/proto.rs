@@ -4,8 +4,8 @@
 use super::error::{PayloadError, PayloadReason};
 use super::wire::Cursor;
 
-/// A message or a group, as a range of bytes in the record. Offsets count from the start of the
-/// record.
+/// A message or a group, as a range of bytes in the record. Offsets are relative to the start of
+/// the record.
 #[derive(Debug, Clone)]
 pub(super) struct Message<'a> {
     /// The record, up to the end of this message.
@@ -20,11 +20,11 @@ pub(super) struct Field<'a> {
     pub(super) number: u32,
     data: Data<'a>,
     offset: usize,
-    /// The record up to the end of the field.
+    /// The record, up to the end of the field.
     record: &'a [u8],
 }
 
-/// The content of a field, which depends on its wire type.
+/// The contents of a field, depending on its wire type.
 #[derive(Debug, Clone, Copy)]
 enum Data<'a> {
     Varint(u64),
@@ -32,14 +32,14 @@ enum Data<'a> {
     Fixed32,
     /// Text, bytes or a message, without the length prefix.
     Bytes(&'a [u8]),
-    /// A group, as the range of bytes between its start tag and its end tag.
+    /// A group: the range of bytes between its start tag and its end tag.
     Group {
         start: usize,
         end: usize,
     },
 }
 
-/// A field that is kept without being interpreted.
+/// A field kept without being interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct OtherField<'a> {
@@ -47,15 +47,15 @@ pub struct OtherField<'a> {
     pub message: &'static str,
     /// The number of the field.
     pub number: u32,
-    /// The offset in the record at which the field starts, in bytes.
+    /// The offset in the record where the field starts, in bytes.
     pub offset: usize,
-    /// The whole field, with its tag and its content.
+    /// The whole field: its tag and its contents.
     pub bytes: &'a [u8],
 }
 
-/// Reads the fields of a message. Each field before the semicolon sets a variable and may occur
-/// only once. Each field after the semicolon may occur several times. All other fields are either
-/// skipped, or kept in a list together with the name of the message.
+/// Reads the fields of a message. Each field before the semicolon sets a variable and may be
+/// present only once; those after it may be repeated. All other fields are either skipped, or kept
+/// in a list along with the name of the message.
 macro_rules! fields {
     (
         $message:expr, $field:ident => {
@@ -103,19 +103,19 @@ impl<'a> Message<'a> {
         self.record.get(self.start..).unwrap_or_default()
     }
 
-    /// Returns the bytes of the fields that have not been read.
+    /// Returns the bytes of the fields not yet read.
     #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         self.cursor.rest()
     }
 
-    /// Skips this number of bytes, which must consist of whole fields.
+    /// Skips this many bytes, which must be whole fields.
     #[inline]
     pub(super) fn skip(&mut self, len: usize) {
         self.cursor.skip(len);
     }
 
-    /// Returns the message or the group that consists of the last bytes of this message.
+    /// Returns the last `len` bytes of this message as a message or a group.
     #[inline]
     pub(super) fn tail(&self, len: usize) -> Message<'a> {
         Message::at(self.record, self.record.len().saturating_sub(len))
@@ -132,8 +132,8 @@ impl<'a> Message<'a> {
     }
 
     // This function is inlined into each loop over fields. Otherwise each field would be assembled
-    // in memory only to be taken apart again. Inlining makes the decoding of an entity almost twice
-    // as fast.
+    // in memory only to be taken apart again. Inlining makes decoding an entity almost twice as
+    // fast.
     #[inline(always)]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, PayloadError> {
         if self.cursor.is_at_end() {
@@ -181,8 +181,8 @@ impl<'a> Message<'a> {
         Ok((tag >> 3, tag & 7))
     }
 
-    /// Skips a group including its end tag, and returns the offset of that tag. A group may contain
-    /// other groups, but this function is not recursive.
+    /// Skips a group, including its end tag, and returns the offset of that tag. Groups can contain
+    /// groups, but this function is not recursive.
     fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
         // The field numbers of the open groups inside this group.
         let mut open = Vec::new();
@@ -212,8 +212,8 @@ impl<'a> Field<'a> {
         PayloadError::new(self.offset, self.record.len() - self.offset, reason)
     }
 
-    /// Sets the value. Fails if the value is already set. A general reader would use the last value
-    /// of a repeated field.
+    /// Sets the value. Fails if it is already set, whereas a general reader would use the last
+    /// value of a repeated field.
     #[inline]
     pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {
         match place.replace(value) {

@@ -1,7 +1,7 @@
 //! Decodes a record of a SwanLab run (SwanLab 0.8 or later), from a `.swanlab` file.
 //!
-//! The record is a protocol buffer, `swanlab.record.v1.Record`. This module parses the record by
-//! hand and reads only the parts that are needed. Earlier releases wrote JSON.
+//! The record is a protocol buffer, `swanlab.record.v1.Record`. This module parses it by hand and
+//! reads only the parts that are needed. Earlier releases wrote JSON.
 
 use super::error::PayloadError;
 use super::proto::{Message, fields};
@@ -9,7 +9,7 @@ use super::wandb::microseconds;
 
 // These field numbers are from `swanlab/proto` of swanlab 0.10.3.
 
-/// A number that a SwanLab run has logged.
+/// A number logged by a SwanLab run.
 ///
 /// ```
 /// use cordwood_payload::SwanlabScalar;
@@ -26,7 +26,7 @@ pub struct SwanlabScalar<'a> {
     pub key: &'a str,
     /// The step.
     pub step: i64,
-    /// The time when the number was logged, in microseconds since 1970-01-01 00:00 UTC.
+    /// When the number was logged, in microseconds since 1970-01-01 00:00 UTC.
     pub timestamp: Option<i64>,
     /// The number.
     pub value: f64,

@@ -3,29 +3,28 @@
 use std::borrow::Cow;
 use std::collections::TryReserveError;
 
-/// A value from a record. The value is part of JSON text, of a field in a version edit, or of a
-/// row.
+/// A value from a record: a part of JSON text, of a version edit's field, or of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'v> {
     /// No value.
     Null,
     /// A truth value.
     Bool(bool),
-    /// An integer of 64 bits.
+    /// A 64-bit integer.
     Int(i64),
-    /// An unsigned integer of 64 bits. JSON text is never parsed as this variant.
+    /// An unsigned 64-bit integer. Parsing JSON text never returns this variant.
     UInt(u64),
-    /// The digits of an integer of more than 64 bits.
+    /// The digits of an integer with more than 64 bits.
     Huge(Cow<'v, str>),
     /// A floating-point number.
     Float(f64),
     /// Text.
     Text(Cow<'v, str>),
-    /// Bytes. JSON text is never parsed as this variant.
+    /// Bytes. Parsing JSON text never returns this variant.
     Bytes(Cow<'v, [u8]>),
     /// A list of values.
     Array(Vec<Value<'v>>),
-    /// Named values. Each name occurs only once.
+    /// Named values, whose names are all different.
     Object(Vec<Item<'v>>),
 }
 
@@ -40,7 +39,7 @@ impl<'v> Value<'v> {
         item.map(|(_, value)| value)
     }
 
-    /// Returns a copy of the value that owns its texts.
+    /// Returns a copy of the value that owns its text.
     pub(super) fn into_owned(self) -> Result<Value<'static>, TryReserveError> {
         Ok(match self {
             Value::Null => Value::Null,

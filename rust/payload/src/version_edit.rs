@@ -1,5 +1,5 @@
-//! Decodes a record of a MANIFEST. The record describes the changes from one version of a database
-//! to the next.
+//! Decodes a MANIFEST record, which describes the changes from one version of a database to the
+//! next.
 
 use std::iter;
 
@@ -7,13 +7,13 @@ use super::error::{PayloadError, PayloadReason};
 use super::value::{Item, Value};
 use super::wire::Cursor;
 
-/// A record in a MANIFEST of LevelDB or RocksDB. The record consists of fields that describe the
-/// changes. Each field starts with its tag.
+/// A record in a LevelDB or RocksDB MANIFEST. It consists of fields that describe the changes, and
+/// each field starts with its tag.
 ///
 /// The tags of LevelDB and RocksDB do not collide, so one decoder is enough for both
-/// (`VersionEdit::DecodeFrom` of `db/version_edit.cc`). Pebble writes the same tags and adds its
-/// own tags for tables with range keys, virtual tables and blob files. The tags that only Pebble
-/// writes are [unknown](PayloadReason::UnknownTag) here.
+/// (`VersionEdit::DecodeFrom` of `db/version_edit.cc`). Pebble writes the same tags, and adds its
+/// own for tables with range keys, virtual tables and blob files. Those that only Pebble writes are
+/// [unknown](PayloadReason::UnknownTag) here.
 ///
 /// ```
 /// use cordwood_payload::{Field, Value, VersionEdit};
@@ -31,12 +31,12 @@ pub struct VersionEdit<'a> {
 }
 
 impl<'a> VersionEdit<'a> {
-    /// Creates the edit of this record. Does not decode any fields yet.
+    /// Creates the edit in this record, without decoding any fields yet.
     pub fn new(record: &'a [u8]) -> Self {
         VersionEdit { record }
     }
 
-    /// Returns the fields, in the order of the record. The iterator ends after the first error.
+    /// Returns the fields, in record order. The iterator ends after the first error.
     pub fn fields(&self) -> impl Iterator<Item = Result<Field<'a>, PayloadError>> + use<'a> {
         let (edit, mut next) = (*self, Some(0));
         iter::from_fn(move || {
@@ -48,8 +48,8 @@ impl<'a> VersionEdit<'a> {
         })
     }
 
-    /// Decodes all fields to detect a fault. The fields are decoded one at a time, because a
-    /// decoded field takes up much more memory than its bytes in the record.
+    /// Decodes all fields to detect a fault, one at a time, because a decoded field takes up much
+    /// more memory than its bytes in the record.
     ///
     /// # Errors
     ///
@@ -94,22 +94,22 @@ impl<'a> VersionEdit<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field<'a> {
     /// The number that the field starts with. Some kinds have several tags, because the engines
-    /// have changed the encoding of these kinds.
+    /// have changed their encoding.
     pub tag: u32,
-    /// The name of the kind, such as `"log_number"`. The name is part of the interface and is the
-    /// same in Python.
+    /// The name of the kind, such as `"log_number"`. It is part of the interface and the same in
+    /// Python.
     pub kind: &'static str,
     /// The value, which is null if fields of this kind have no value.
     pub value: Value<'a>,
 }
 
-/// The name of a kind, and a value of this kind.
+/// The name of a kind, and a value of that kind.
 type Kind<'a> = (&'static str, Value<'a>);
 
 /// An unknown field is safe to ignore if its tag has this bit.
 const SAFE_IGNORE_MASK: u32 = 1 << 13;
 
-/// An unknown field of a file is safe to ignore if its tag does not have this bit.
+/// An unknown field of a file is safe to ignore unless its tag has this bit.
 const NON_SAFE_IGNORE_MASK: u32 = 1 << 6;
 
 impl<'a> Field<'a> {
@@ -132,7 +132,7 @@ impl<'a> Field<'a> {
             7 | 100 | 102 | 103 => ("new_file", new_file(cursor, tag)?),
             9 => ("prev_log_number", long(cursor)?),
             10 => ("min_log_number_to_keep", long(cursor)?),
-            // Only RocksDB writes this field and the fields below.
+            // This field and those below are written only by RocksDB.
             200 => ("column_family", short(cursor)?),
             201 => ("column_family_add", bytes(cursor)?),
             202 => ("column_family_drop", Value::Null),
@@ -148,7 +148,7 @@ impl<'a> Field<'a> {
             8200 => ("wal_deletion", cursor.nested_value(long)?),
             8198 => ("full_history_ts_low", bytes(cursor)?),
             8201 => ("persist_user_defined_timestamps", cursor.nested_value(flag)?),
-            // The contents of this field are not decoded.
+            // This field's contents are not decoded.
             8202 => ("subcompaction_progress", bytes(cursor)?),
             8203 => ("last_compacted_manifest_file_size", cursor.nested_value(long)?),
             tag if tag & SAFE_IGNORE_MASK != 0 => ("ignorable", bytes(cursor)?),
@@ -194,10 +194,9 @@ fn object<'a, const COUNT: usize>(items: [(&'static str, Value<'a>); COUNT]) -> 
     Value::Object(items.map(|(name, value)| (name.into(), value)).into())
 }
 
-/// Reads an internal key, as it is stored in the tables of a database. An internal key consists of
-/// the user key, followed by 8 bytes with the sequence number and the type of the entry (see
-/// `ParsedInternalKey` in `db/dbformat.h`). With user-defined timestamps, the user key ends with
-/// the timestamp.
+/// Reads an internal key, as stored in the tables of a database: the user key, followed by 8 bytes
+/// with the entry's sequence number and type (see `ParsedInternalKey` in `db/dbformat.h`). With
+/// user-defined timestamps, the user key ends with the timestamp.
 fn key<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     let start = cursor.offset();
     let Some((user_key, packed)) = cursor.string()?.split_last_chunk() else {
@@ -211,9 +210,9 @@ fn key<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     ]))
 }
 
-/// Reads a table that is added to a level. Each encoding has its own tag: LevelDB writes 7, and
-/// current versions of RocksDB write 103. In RocksDB, the largest key is not in the file if the key
-/// has the maximum sequence number and the type of a range deletion.
+/// Reads a table added to a level. Each encoding has its own tag: LevelDB writes 7, and current
+/// RocksDB versions write 103. In RocksDB, the largest key is not in the file if it has the maximum
+/// sequence number and the type of a range deletion.
 fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadError> {
     let (level, file_number) = (short(cursor)?, long(cursor)?);
     // The path id is the index of a directory in RocksDB's `db_paths`.
@@ -231,7 +230,7 @@ fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadE
     let mut custom_fields = Vec::new();
     if tag == 103 {
         custom_fields = further_fields(cursor, 1, custom_field)?;
-        // If there are several path ids, the last one is used, as in RocksDB.
+        // Like RocksDB, uses the last of several path ids.
         if let Some(field) = custom_fields.iter().rfind(|field| field.kind == "path_id") {
             path_id = field.value.clone();
         }
@@ -268,9 +267,9 @@ fn custom_field<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Option<Kind<'a>
     }))
 }
 
-/// Reads a blob file that RocksDB has written (see `db/blob/blob_file_addition.cc`), or the amount
-/// of garbage in a blob file (see `db/blob/blob_file_garbage.cc`). No custom fields of blob files
-/// are known.
+/// Reads a blob file written by RocksDB (see `db/blob/blob_file_addition.cc`), or the amount of
+/// garbage in a blob file (see `db/blob/blob_file_garbage.cc`). Blob files have no known custom
+/// fields.
 fn blob_file<'a>(cursor: &mut Cursor<'a>, has_checksum: bool) -> Result<Value<'a>, PayloadError> {
     let mut items: Vec<Item<'a>> = Vec::with_capacity(6);
     items.push(("file_number".into(), long(cursor)?));
@@ -314,8 +313,8 @@ fn list(fields: Vec<Field<'_>>) -> Value<'_> {
     Value::Array(fields.collect())
 }
 
-/// Reads the entry for a write-ahead log that RocksDB tracks. The entry says that the log exists,
-/// or how many bytes of the log are synced (see `db/wal_edit.cc`).
+/// Reads the entry for a write-ahead log tracked by RocksDB. It says that the log exists, or how
+/// many of its bytes are synced (see `db/wal_edit.cc`).
 fn wal_addition<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     const TERMINATE: u32 = 1;
     const SYNCED_SIZE: u32 = 2;

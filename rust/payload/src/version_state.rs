@@ -8,11 +8,11 @@ use super::value::Value;
 use super::version_edit::{Field, VersionEdit};
 use super::wire::make_room;
 
-/// The state of a database after the edits in its MANIFEST. The state consists of the live tables
-/// and the last value of each numeric field.
+/// The state of a database after the edits in its MANIFEST: the live tables and the last value of
+/// each numeric field.
 ///
-/// RocksDB writes some edits as a group that takes effect together. The tables of such edits are
-/// added and removed only when the group is complete. Blob files are ignored.
+/// RocksDB writes some edits as a group that takes effect together. Their tables are added and
+/// removed only when the group is complete. Blob files are ignored.
 ///
 /// ```
 /// use cordwood_payload::{Value, VersionState};
@@ -33,8 +33,7 @@ pub struct VersionState {
     synced_lens: BTreeMap<u64, u64>,
     has_other_tags: bool,
     names: BTreeMap<u64, Vec<u8>>,
-    /// The tables by column family, level and number. Each table is stored as the bytes of its
-    /// field in the record.
+    /// The tables by column family, level and number, each as the bytes of its field in the record.
     tables: BTreeMap<(u64, u64, u64), Vec<u8>>,
     /// The records of an incomplete group of edits that take effect together.
     group: Vec<Vec<u8>>,
@@ -45,7 +44,7 @@ impl VersionState {
     ///
     /// # Errors
     ///
-    /// Fails if the record is not a version edit. After an error, the state is unchanged.
+    /// Fails if the record is not a version edit. On error, the state is unchanged.
     pub fn apply(&mut self, record: &[u8]) -> Result<(), PayloadError> {
         let (family, rest) = scope(record)?;
         for field in VersionEdit::new(record).fields() {
@@ -53,8 +52,7 @@ impl VersionState {
         }
         match rest {
             None => {
-                // If another edit interrupts a group, the group is incomplete and has never taken
-                // effect.
+                // A group interrupted by another edit is incomplete, and has never taken effect.
                 self.group.clear();
                 self.apply_tables(record, family)
             }
@@ -94,8 +92,8 @@ impl VersionState {
     fn apply_tables(&mut self, record: &[u8], family: u64) -> Result<(), PayloadError> {
         let edit = VersionEdit::new(record);
         let key = |file: &Value<'_>| (family, part(file, "level"), part(file, "file_number"));
-        // The engines apply deletions first, regardless of the order of the fields. An edit can
-        // therefore delete a file and add it again at the same place.
+        // The engines apply deletions first, regardless of the order of the fields, so an edit can
+        // delete a file and add it again at the same place.
         for field in edit.fields() {
             let field = field?;
             if field.kind == "deleted_file" {
@@ -115,7 +113,7 @@ impl VersionState {
         Ok(())
     }
 
-    /// Returns the last value of each numeric field, by the name of the field.
+    /// Returns the last value of each numeric field, by field name.
     pub fn numbers(&self) -> Vec<(&'static str, u64)> {
         self.numbers.iter().map(|(&name, &number)| (name, number)).collect()
     }
@@ -135,14 +133,14 @@ impl VersionState {
         !self.has_other_tags
     }
 
-    /// Returns the name of a column family if the MANIFEST contains the name. A MANIFEST never
-    /// contains the name of the default column family.
+    /// Returns the name of a column family if it is in the MANIFEST. The default column family's
+    /// name never is.
     pub fn name(&self, family: u64) -> Option<&[u8]> {
         self.names.get(&family).map(Vec::as_slice)
     }
 
-    /// Returns the tables, each with the number of its column family. The tables are sorted by
-    /// column family, level and number.
+    /// Returns the tables, each with the number of its column family, sorted by column family,
+    /// level and number.
     pub fn tables(&self) -> impl Iterator<Item = (u64, Value<'_>)> {
         let fields = self.tables.iter();
         fields.filter_map(|(&(family, ..), field)| Some((family, VersionEdit::new(field).fields().next()?.ok()?.value)))
@@ -154,14 +152,14 @@ impl VersionState {
     }
 }
 
-/// Returns the column family of an edit. If the edit is part of a group, also returns how many
-/// edits of the group follow. The whole record is decoded, but only one field at a time, because a
-/// decoded field takes up much more memory than its bytes in the record.
+/// Returns the column family of an edit and, if the edit is part of a group, how many edits of the
+/// group follow. The whole record is decoded, but only one field at a time, because a decoded field
+/// takes up much more memory than its bytes in the record.
 fn scope(record: &[u8]) -> Result<(u64, Option<u64>), PayloadError> {
     let (mut family, mut rest) = (None, None);
     for field in VersionEdit::new(record).fields() {
         match field? {
-            // RocksDB writes a log number before the column family that the log number is for.
+            // RocksDB writes a log number before the column family it is for.
             Field {
                 kind: "column_family",
                 value: Value::UInt(number),
@@ -178,7 +176,7 @@ fn scope(record: &[u8]) -> Result<(u64, Option<u64>), PayloadError> {
     Ok((family.unwrap_or(0), rest))
 }
 
-/// Returns a number in the value of a field.
+/// Returns a number from a field's value.
 fn part(value: &Value<'_>, name: &str) -> u64 {
     match value.get(name) {
         Some(&Value::UInt(number)) => number,

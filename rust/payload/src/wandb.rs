@@ -1,8 +1,8 @@
 //! Decodes a record of a Weights & Biases run, from a `.wandb` file.
 //!
-//! The record is a protocol buffer, `wandb_internal.Record`. This module parses the record by hand
-//! and reads only the logged data of a run. All other fields are skipped, such as the messages
-//! between wandb's processes.
+//! The record is a protocol buffer, `wandb_internal.Record`. This module parses it by hand and
+//! reads only a run's logged data. All other fields are skipped, such as the messages between
+//! wandb's processes.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::several::Several;
 
 // These field numbers are from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
 
-/// The kinds of records in `Record`. Each record has exactly one kind (`oneof record_type`).
+/// The kinds of records in `Record`, each of which has exactly one (`oneof record_type`).
 const HISTORY: u32 = 2;
 const SUMMARY: u32 = 3;
 const OUTPUT: u32 = 4;
@@ -26,8 +26,8 @@ const ENVIRONMENT: u32 = 26;
 /// An item of a `HistoryRecord`.
 const HISTORY_ITEM: u32 = 1;
 
-/// The default value of `OutputType`, which is omitted from records. The only other value of
-/// `OutputType` is `STDOUT`.
+/// The default value of `OutputType`, which is omitted from records. The only other value is
+/// `STDOUT`.
 const STDERR: u64 = 0;
 
 /// A record of a Weights & Biases run.
@@ -47,7 +47,7 @@ const STDERR: u64 = 0;
 pub enum WandbRecord<'a> {
     /// The description of the run. There may be several of these records.
     Run(WandbRun<'a>),
-    /// The values that were logged in a step.
+    /// The values logged in a step.
     History {
         /// The values.
         items: WandbItems<'a>,
@@ -60,8 +60,8 @@ pub enum WandbRecord<'a> {
     Config(WandbChange<'a>),
     /// The printed output.
     Output(WandbOutput<'a>),
-    /// The printed output, exactly as it was printed. The text may be split anywhere and contains
-    /// control characters for a terminal.
+    /// The output, exactly as printed. The text may be split anywhere and contains terminal control
+    /// characters.
     OutputRaw(WandbOutput<'a>),
     /// System metrics.
     Stats {
@@ -70,8 +70,8 @@ pub enum WandbRecord<'a> {
         /// The values.
         items: WandbItems<'a>,
     },
-    /// Where and how the run was started. There may be several of these records, each with a part
-    /// of this information.
+    /// Where and how the run was started. There may be several of these records, each with some of
+    /// this information.
     Environment(WandbEnvironment<'a>),
     /// The end of the run, with its exit code.
     Exit(i32),
@@ -83,27 +83,27 @@ pub enum WandbRecord<'a> {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct WandbRun<'a> {
-    /// The id of the run, which is also part of the file name.
+    /// The run's id, which is also part of the file name.
     pub run_id: Option<&'a str>,
     /// The user or team that owns the run.
     pub entity: Option<&'a str>,
     /// The project.
     pub project: Option<&'a str>,
-    /// The group of runs to which the run belongs.
+    /// The group that the run belongs to.
     pub group: Option<&'a str>,
-    /// The purpose of the run within its group, such as `train`.
+    /// The run's purpose within its group, such as `train`.
     pub job_type: Option<&'a str>,
     /// The display name.
     pub display_name: Option<&'a str>,
-    /// The notes about the run.
+    /// Notes about the run.
     pub notes: Option<&'a str>,
-    /// The tags of the run.
+    /// The run's tags.
     pub tags: Vec<&'a str>,
     /// The name of the machine.
     pub host: Option<&'a str>,
     /// The git commit of the program's repository.
     pub git_commit: Option<&'a str>,
-    /// The time when the run started, in microseconds since 1970-01-01 00:00 UTC.
+    /// When the run started, in microseconds since 1970-01-01 00:00 UTC.
     pub start_time: Option<i64>,
     /// A change to the configuration.
     pub config: Option<WandbChange<'a>>,
@@ -115,9 +115,9 @@ pub struct WandbRun<'a> {
 pub struct WandbEnvironment<'a> {
     /// The path of the interpreter.
     pub executable: Option<&'a str>,
-    /// The path of the program, or `-m` and the name of a module.
+    /// The path of the program, or `-m` and a module name.
     pub program: Option<&'a str>,
-    /// The arguments of the program.
+    /// The program's arguments.
     pub args: Vec<&'a str>,
     /// The name of the machine.
     pub host: Option<&'a str>,
@@ -131,7 +131,7 @@ pub struct WandbEnvironment<'a> {
 pub struct WandbChange<'a> {
     /// The values to set.
     pub update: WandbItems<'a>,
-    /// The values to remove. The JSON of these values is empty.
+    /// The values to remove, whose JSON is empty.
     pub remove: WandbItems<'a>,
 }
 
@@ -141,7 +141,7 @@ pub struct WandbChange<'a> {
 pub struct WandbOutput<'a> {
     /// Whether the text was printed to stderr. Otherwise it was printed to stdout.
     pub is_stderr: bool,
-    /// The time when the text was printed, in microseconds since 1970-01-01 00:00 UTC.
+    /// When the text was printed, in microseconds since 1970-01-01 00:00 UTC.
     pub timestamp: Option<i64>,
     /// The text.
     pub line: &'a str,
@@ -151,8 +151,8 @@ pub struct WandbOutput<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WandbItem<'a> {
-    /// The names on the path to the value, from the name in the outermost dictionary to the name of
-    /// the value itself. A path has at least one name.
+    /// The names on the path to the value, from the name in the outermost dictionary to the value's
+    /// own. There is at least one.
     pub path: Several<&'a str>,
     /// The value as JSON.
     pub value_json: &'a str,
@@ -162,7 +162,7 @@ pub struct WandbItem<'a> {
 #[derive(Debug, Clone)]
 pub struct WandbItems<'a> {
     message: Message<'a>,
-    /// The number of the fields that contain items.
+    /// The number of the fields containing items.
     number: u32,
 }
 
@@ -171,8 +171,8 @@ impl<'a> WandbRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of [the
-    /// crate](crate) forbid. Errors in items are detected only when the items are read.
+    /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of
+    /// [the crate](crate) forbid. Errors in items are detected only when those are read.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let Some(field) = content(record)? else {
             return Ok(WandbRecord::Other);
@@ -193,8 +193,8 @@ impl<'a> WandbRecord<'a> {
     }
 }
 
-/// Returns the field that determines the kind of a record, or `None` if this module does not decode
-/// the kind.
+/// Returns the field that determines the record's kind, or `None` if this module does not decode
+/// that kind.
 fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
     let (mut message, mut found) = (Message::new(record), None);
     while let Some(field) = message.next_field()? {
@@ -205,12 +205,12 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
     Ok(found)
 }
 
-/// Reads a step of the history. Calls `take` for each item, in order. The arguments are the names
-/// of the item, joined by dots, and its value, which is not necessarily UTF-8. Returns the step
-/// number if the record stores it separately. Returns `None` for a record of another kind.
+/// Reads a history step. Calls `take` for each item, in order, with the item's names, joined by
+/// dots, and its value, which is not necessarily UTF-8. Returns the step number if the record
+/// stores it separately. Returns `None` for a record of another kind.
 ///
-/// [`WandbRecord::decode`] is the naive counterpart. This counterpart searches for the step number
-/// before it reads the items, which takes longer.
+/// [`WandbRecord::decode`] is the naive counterpart. It searches for the step number before reading
+/// the items, which takes longer.
 #[expect(clippy::option_option, reason = "a kind of record, and a number in it")]
 pub(crate) fn read_step<'a, E: From<PayloadError>>(
     record: &'a [u8],
@@ -243,8 +243,8 @@ pub(crate) fn read_step<'a, E: From<PayloadError>>(
     Ok(Some(step))
 }
 
-/// If the fields of a step start with an item that is [plain], returns the item's name and value,
-/// and the length of the field. The value is not necessarily UTF-8.
+/// If a step's fields start with a [plain] item, returns its name and value, and the length of the
+/// field. The value is not necessarily UTF-8.
 #[inline(always)]
 fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     const TAG: u8 = (HISTORY_ITEM as u8) << 3 | 2;
@@ -256,8 +256,8 @@ fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     Some((str::from_utf8(name).ok()?, value, 2 + item.len()))
 }
 
-/// Returns the name and the value of a plain item. A plain item consists of one name followed by a
-/// value, and each length takes one byte. The name and the value are not necessarily UTF-8.
+/// Returns the name and value of a plain item, which is one name followed by a value, with one-byte
+/// lengths. Neither is necessarily UTF-8.
 #[inline(always)]
 fn plain(item: &[u8]) -> Option<(&[u8], &[u8])> {
     let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = item else {
@@ -297,7 +297,7 @@ fn read_exit(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> 
     Ok(WandbRecord::Exit(code.unwrap_or(0) as i32))
 }
 
-/// Reads a `google.protobuf.Timestamp`. Drops fractions of a microsecond.
+/// Reads a `google.protobuf.Timestamp`, dropping fractions of a microsecond.
 pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
     let (mut message, mut seconds, mut nanos) = (field.message()?, None, None);
     fields!(message, field => {
@@ -305,7 +305,7 @@ pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
         2 => nanos, field.varint(),
     });
     let (seconds, nanos) = (seconds.unwrap_or(0) as i64, nanos.unwrap_or(0) as i64);
-    // `Timestamp` itself requires a year from 1 to 9999, and nanoseconds of less than one second.
+    // `Timestamp` itself requires a year from 1 to 9999, and nanoseconds below one second.
     if (-62_135_596_800..253_402_300_800).contains(&seconds) && (0..1_000_000_000).contains(&nanos) {
         Ok(seconds * 1_000_000 + nanos / 1_000)
     } else {
@@ -411,8 +411,8 @@ impl<'a> Iterator for WandbItems<'a> {
 }
 
 impl<'a> WandbItem<'a> {
-    /// Reads an item and its value. Most programs write the name either as a key or as a path with
-    /// one name.
+    /// Reads an item and its value. Most programs write the name as either a key or a path with one
+    /// name.
     #[inline]
     fn read(message: Message<'a>) -> Result<Self, PayloadError> {
         match Self::plain(message.bytes()) {
@@ -421,7 +421,7 @@ impl<'a> WandbItem<'a> {
         }
     }
 
-    /// Reads an item that is [plain].
+    /// Reads a [plain] item.
     #[inline]
     fn plain(item: &'a [u8]) -> Option<Self> {
         let (name, value) = plain(item)?;
@@ -446,7 +446,7 @@ impl<'a> WandbItem<'a> {
         });
         Ok(WandbItem {
             path: path.unwrap_or(Several::one(key.unwrap_or_default())),
-            // If the value is missing, an empty text at the end of the item is used, because the
+            // A missing value is replaced with an empty text at the end of the item, because the
             // text must lie inside the record.
             value_json: value_json.unwrap_or(str::from_utf8(message.rest()).unwrap_or_default()),
         })
@@ -481,7 +481,7 @@ mod tests {
         };
         assert_eq!(one_pass(&record).unwrap().unwrap().0.len(), 3);
         let mut read_count = 0;
-        // Changes each byte in turn, except the first byte, which marks a step.
+        // Changes each byte in turn, except the first one, which marks a step.
         for at in 1..record.len() {
             for byte in 0..=255 {
                 let mut changed = record.clone();

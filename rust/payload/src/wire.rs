@@ -1,12 +1,12 @@
-//! Numbers and strings in the encoding of LevelDB's `util/coding.h`. A [`Cursor`] reads values, and
+//! Numbers and strings in the encoding of LevelDB's `util/coding.h`. A [`Cursor`] reads them, and
 //! functions write them.
 
 use super::error::{PayloadError, PayloadReason};
 
-/// Reads a payload from front to back. After an error, the position of the cursor has no meaning.
+/// Reads a payload from front to back. After an error, the cursor's position has no meaning.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
-    /// The payload up to the end of this cursor. The bytes before the cursor are included, so that
+    /// The payload up to the end of this cursor. It includes the bytes before the cursor, so that
     /// offsets count from the start of the payload.
     payload: &'a [u8],
     offset: usize,
@@ -70,23 +70,23 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a little-endian number of 4 bytes (`GetFixed32`).
+    /// Reads a 4-byte little-endian number (`GetFixed32`).
     pub(super) fn fixed32(&mut self) -> Result<u32, PayloadError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Reads a little-endian number of 8 bytes (`GetFixed64`).
+    /// Reads an 8-byte little-endian number (`GetFixed64`).
     pub(super) fn fixed64(&mut self) -> Result<u64, PayloadError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Reads a number of at most 5 bytes, with 7 bits in each byte, the lowest bits first
-    /// (`GetVarint32`). If the high bit of a byte is set, more bytes follow.
+    /// Reads a number of at most 5 bytes with 7 bits each, lowest bits first (`GetVarint32`). If a
+    /// byte's high bit is set, more bytes follow.
     #[inline]
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let start = self.offset;
         let value = self.varint(5)?;
-        // The engines instead drop the bits that do not fit.
+        // The engines drop the bits that do not fit instead.
         u32::try_from(value).map_err(|_| self.error(start, PayloadReason::NonCanonical))
     }
 
@@ -138,8 +138,8 @@ impl<'a> Cursor<'a> {
         Err(self.error(start, PayloadReason::BadVarint))
     }
 
-    /// Reads a length as a varint32, and then this number of bytes (`GetLengthPrefixedSlice`). No
-    /// memory is allocated for the bytes.
+    /// Reads a length as a varint32, followed by that many bytes (`GetLengthPrefixedSlice`). No
+    /// memory is allocated for them.
     #[inline]
     pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {
         let start = self.offset;
@@ -163,7 +163,7 @@ impl<'a> Cursor<'a> {
         Ok(Cursor::new(payload, self.offset - len))
     }
 
-    /// Reads a string that consists of exactly one value.
+    /// Reads a string holding exactly one value.
     pub(super) fn nested_value<T>(
         &mut self,
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, PayloadError>,
@@ -186,7 +186,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Writes one string that consists of these pieces.
+/// Writes these pieces as one string.
 pub(super) fn put_string(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), PayloadError> {
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
     let prefix = u32::try_from(len).map_err(|_| too_large(out, len))?;
@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn known_varints_decode_to_their_values() {
-        // The value 300 is the example in the documentation of the format. The other numbers are
-        // the largest of their kinds.
+        // 300 is the example in the documentation of the format. The other numbers are the largest
+        // of their kinds.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
         assert_eq!(Cursor::new(b"\xff\xff\xff\xff\x0f", 0).varint32(), Ok(u32::MAX));
         let largest = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";

@@ -1,4 +1,4 @@
-//! Decodes and builds the records of a write-ahead log, each of which is a batch of operations.
+//! Decodes and builds write-ahead log records, which are batches of operations.
 
 use std::iter;
 
@@ -6,12 +6,11 @@ use super::error::{PayloadError, PayloadReason};
 use super::operation::{Engine, Operation};
 use super::wire::{Cursor, too_large};
 
-/// A record in a write-ahead log of LevelDB, RocksDB or Pebble. The operations in a record take
-/// effect together.
+/// A record in a LevelDB, RocksDB or Pebble write-ahead log, whose operations take effect together.
 ///
 /// The record starts with a 12-byte header: the sequence number as a fixed64 and the count as a
 /// fixed32 (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in Pebble). The
-/// operations follow. [`operations`](WriteBatch::operations) reads the operations lazily.
+/// operations follow, and are read lazily by [`operations`](WriteBatch::operations).
 ///
 /// ```
 /// use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -35,7 +34,8 @@ pub struct WriteBatch<'a> {
 }
 
 impl<'a> WriteBatch<'a> {
-    /// The length of the header in bytes. The first operation starts at this offset in the record.
+    /// The length of the header in bytes, which is also the offset of the first operation in the
+    /// record.
     pub const HEADER_LEN: usize = 12;
 
     /// Reads the header of a record.
@@ -56,8 +56,8 @@ impl<'a> WriteBatch<'a> {
     /// Returns the sequence number of the first operation. Each later
     /// [counted](Operation::is_counted) operation has the next number.
     ///
-    /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give the same number to all
-    /// operations of a batch.
+    /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give all operations of a
+    /// batch the same number.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -67,14 +67,14 @@ impl<'a> WriteBatch<'a> {
         self.count
     }
 
-    /// Returns the engine whose tags are used to read the batch.
+    /// Returns the engine whose tags the batch is read with.
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
     /// Returns the operations, in order. The iterator ends after the first error. After the last
-    /// operation, the iterator returns an error if the header has a [wrong
-    /// count](PayloadReason::WrongCount) or if sequence numbers have more than 56 bits.
+    /// operation, it returns an error if the header has a [wrong count](PayloadReason::WrongCount)
+    /// or if sequence numbers have more than 56 bits.
     pub fn operations(&self) -> impl Iterator<Item = Result<Operation<'a>, PayloadError>> + use<'a> {
         let (batch, mut next) = (*self, Some(Position::START));
         iter::from_fn(move || {
@@ -87,18 +87,18 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// Decodes the operation at a position, and advances the position past the operation. Returns
-    /// the operation and, if it is [counted](Operation::is_counted), its sequence number. Returns
-    /// `None` at the end of the record.
+    /// Decodes the operation at a position and advances the position past it. Returns the operation
+    /// and, if it is [counted](Operation::is_counted), its sequence number. Returns `None` at the
+    /// end of the record.
     ///
     /// To decode all operations, use [`operations`](WriteBatch::operations). This method is for
     /// callers that cannot keep the record borrowed between calls.
     ///
     /// # Errors
     ///
-    /// Returns the fault of the operation or, at the end of the record, the fault of the header.
-    /// Returns [`WrongCount`](PayloadReason::WrongCount) if the count in the header is not the
-    /// number of counted operations. LevelDB and RocksDB refuse such a batch. Returns
+    /// Returns the operation's fault or, at the end of the record, the header's:
+    /// [`WrongCount`](PayloadReason::WrongCount) if the count in the header is not the number of
+    /// counted operations, in which case LevelDB and RocksDB refuse the batch, or
     /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
     /// bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {
@@ -124,14 +124,13 @@ impl<'a> WriteBatch<'a> {
         Ok(())
     }
 
-    /// Builds the record with these operations. The count in the header is derived from the
-    /// operations.
+    /// Builds a record from these operations. The count in its header is derived from them.
     ///
     /// # Errors
     ///
-    /// Returns [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not
-    /// know. Returns [`TooLarge`](PayloadReason::TooLarge) for a string of 2^32 bytes or more, for
-    /// 2^32 operations or more, or for a sequence number of more than 56 bits. Returns
+    /// Returns [`UnknownTag`](PayloadReason::UnknownTag) for an operation unknown to `engine`.
+    /// Returns [`TooLarge`](PayloadReason::TooLarge) for a string of 2^32 bytes or more, for 2^32
+    /// operations or more, or for a sequence number of more than 56 bits. Returns
     /// [`OutOfMemory`](PayloadReason::OutOfMemory) if there is not enough memory.
     pub fn encode<'b>(
         sequence: u64,
@@ -155,15 +154,15 @@ impl<'a> WriteBatch<'a> {
     }
 }
 
-/// The largest sequence number. Internal keys store a sequence number in 56 bits.
+/// The largest sequence number. Internal keys store sequence numbers in 56 bits.
 const SEQUENCE_MAX: u64 = (1 << 56) - 1;
 
-/// Checks whether `count` operations can have sequence numbers that start with `sequence`.
+/// Checks whether `count` operations can have sequence numbers starting with `sequence`.
 fn has_room(sequence: u64, count: u32) -> bool {
     sequence.saturating_add(u64::from(count.saturating_sub(1))) <= SEQUENCE_MAX
 }
 
-/// A position between two operations in the record of a batch.
+/// A position between two operations in a batch record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     offset: usize,

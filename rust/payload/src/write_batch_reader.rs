@@ -4,13 +4,12 @@ use super::error::PayloadError;
 use super::operation::Engine;
 use super::write_batch::WriteBatch;
 
-/// Reads the write batches of one log. Each batch is read to its end.
+/// Reads the write batches of one log, each of them to its end.
 ///
-/// A few tags have one meaning in RocksDB and another in Pebble. The dialect of a log does not
-/// always reveal which engine wrote the log. A Pebble log that was not closed has the layout of a
-/// RocksDB log, and an old Pebble log has the layout of a LevelDB log. In these cases, the engine
-/// is determined by the first batch that only one of the two engines can read. Until then, RocksDB
-/// is assumed.
+/// A few tags mean one thing in RocksDB and another in Pebble, and the dialect of a log does not
+/// always reveal which engine wrote it: a Pebble log that was not closed has the layout of a
+/// RocksDB log, and an old Pebble log that of a LevelDB log. The first batch that only one of the
+/// two engines can read then determines the engine. Until then, RocksDB is assumed.
 ///
 /// ```
 /// use cordwood_payload::{Engine, WriteBatchReader};
@@ -24,17 +23,16 @@ use super::write_batch::WriteBatch;
 #[derive(Debug, Clone)]
 pub struct WriteBatchReader {
     engine: Engine,
-    /// Whether the engine was given. If so, batches cannot change the engine.
+    /// Whether the engine was given, in which case batches cannot change it.
     is_given: bool,
     /// Whether a batch has determined the engine. A later batch that only the other engine can read
-    /// still changes the engine.
+    /// still changes it.
     is_decided: bool,
     is_ambiguous: bool,
 }
 
 impl WriteBatchReader {
-    /// Creates a reader for a log of this engine. If `engine` is `None`, the batches determine the
-    /// engine.
+    /// Creates a reader for a log of this engine. If `engine` is `None`, the batches determine it.
     pub fn new(engine: Option<Engine>) -> Self {
         WriteBatchReader {
             engine: engine.unwrap_or_default(),
@@ -44,12 +42,11 @@ impl WriteBatchReader {
         }
     }
 
-    /// Returns the batch in the next record of the log. If the batch has a fault, also returns the
-    /// fault.
+    /// Returns the batch in the next record of the log, and the batch's fault if it has one.
     ///
     /// # Errors
     ///
-    /// Fails if the record is shorter than the header of a batch.
+    /// Fails if the record is shorter than a batch header.
     pub fn read<'a>(&mut self, record: &'a [u8]) -> Result<(WriteBatch<'a>, Option<PayloadError>), PayloadError> {
         let batch = WriteBatch::new(record, self.engine)?;
         let fault = fault_in(&batch);
@@ -57,7 +54,7 @@ impl WriteBatchReader {
             return Ok((batch, fault));
         }
         let rival = WriteBatch::new(record, self.engine.other())?;
-        // Both engines read most batches in the same way.
+        // Both engines read most batches the same way.
         if batch.operations().eq(rival.operations()) {
             return Ok((batch, fault));
         }

@@ -1,5 +1,5 @@
-//! Bits in Arrow's layout, for Booleans and for validity. The number of bits comes from a file, so
-//! there may not be enough memory for all bits.
+//! Bits in Arrow's layout, for Booleans and for validity. How many there are depends on a file, so
+//! there may not be enough memory for them.
 
 use std::collections::TryReserveError;
 
@@ -45,7 +45,7 @@ impl Bits {
         Ok(())
     }
 
-    /// Returns the bytes. The unused bits of the last byte are zero.
+    /// Returns the bytes. Unused bits in the last byte are zero.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -16,7 +16,7 @@ pub struct Builder {
     /// The total number of Parquet columns.
     width: usize,
     cell_count_max: usize,
-    /// Whether the types are given. If so, cells without a column are omitted.
+    /// Whether the types are given, in which case cells without a column are omitted.
     is_given: bool,
     /// The rows since the last batch.
     columns: Columns,
@@ -35,10 +35,10 @@ pub struct Batch {
 }
 
 impl Builder {
-    /// Creates a builder of columns with these names and types.
+    /// Creates a builder for columns with these names and types.
     ///
-    /// A batch has at most `cell_count_max` cells, including the cells of list items. A single row
-    /// may have more cells.
+    /// A batch has at most `cell_count_max` cells, including those in list items. A single row may
+    /// have more.
     pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Type)>, cell_count_max: usize) -> Self {
         let fields = Arc::new(Fields::from_iter(columns));
         let is_given = fields.types.iter().any(|kind| matches!(kind, Type::Given(_)));
@@ -63,13 +63,12 @@ impl Builder {
         self.row_count
     }
 
-    /// Appends a row. Returns whether there was room for the row. If there was no room, take a
-    /// batch first.
+    /// Appends a row, and returns whether there was room for it. If not, take a batch first.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value does not fit its column, if there is no column for a value, or
-    /// if there is not enough memory. After an error, the rows since the last batch are lost.
+    /// Returns an error if a value does not fit its column or has no column, or if there is not
+    /// enough memory. On error, the rows since the last batch are lost.
     pub fn add(&mut self, row: &Row<'_>) -> Result<bool, NotAdded> {
         if !self.has_room(row) {
             return Ok(false);
@@ -95,7 +94,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is not enough memory. After an error, the rows are lost.
+    /// Returns an error if there is not enough memory. On error, the rows are lost.
     pub fn take(&mut self) -> Result<Batch, TryReserveError> {
         let row_count = self.row_count;
         let columns = self.reset().into_iter().enumerate();
@@ -105,14 +104,14 @@ impl Builder {
         Ok(Batch { row_count, columns })
     }
 
-    /// Returns the columns, and replaces them with empty columns.
+    /// Returns the columns, leaving empty ones in their place.
     fn reset(&mut self) -> Columns {
         (self.row_count, self.item_cell_count) = (0, 0);
         mem::replace(&mut self.columns, Columns::new(Arc::clone(&self.fields), self.is_given))
     }
 
-    /// Checks whether the number of cells stays within the limit if this row is added. A column
-    /// with at least one value has a cell in each row.
+    /// Checks whether the number of cells stays within the limit if this row is added. Columns with
+    /// at least one value have a cell in each row.
     fn has_room(&self, row: &Row<'_>) -> bool {
         if self.row_count == 0 {
             return true;

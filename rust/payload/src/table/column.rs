@@ -1,4 +1,4 @@
-//! Columns in the memory layout of Arrow, which are built from values row by row.
+//! Columns in Arrow's memory layout, built from values row by row.
 
 use std::collections::TryReserveError;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::view::View;
 
 /// A column, the items of a list, or a field of a structure.
 ///
-/// While a column is being built, its last entry is always a value. Nulls are appended only before
-/// the next value or when the column is completed, so a column without values costs almost nothing.
+/// The last entry of a column being built is always a value: nulls are appended only before the
+/// next value or when the column is completed, so a column without values costs almost nothing.
 #[derive(Debug)]
 pub struct Column {
     kind: Type,
@@ -23,9 +23,9 @@ pub struct Column {
     len: usize,
     /// The number of values that are not null.
     valid_count: usize,
-    /// Bits that mark the values that are not null. There are no bits as long as no value is null.
+    /// Bits that mark the values that are not null. There are none until a value is null.
     validity: Bits,
-    /// The values. The value at the index of a null has no meaning.
+    /// The values. A value at the index of a null has no meaning.
     pub values: Values,
 }
 
@@ -42,39 +42,39 @@ pub enum Values {
     F64(Vec<f64>),
     /// Texts, bytes or JSON.
     Bytes {
-        /// The offset of each value in `data`, and the end of the last value. There is one more
-        /// offset than there are values.
+        /// The offset of each value in `data`, followed by the end of the last one, so there is one
+        /// more offset than there are values.
         offsets: Vec<i32>,
-        /// The bytes of all values, without gaps.
+        /// The bytes of all values, with no gaps.
         data: Vec<u8>,
     },
     /// Lists.
     List {
-        /// For each list, the index of its first item in `items`, and after the last list, the
-        /// index where that list ends. There is one more offset than there are lists.
+        /// The index of each list's first item in `items`, followed by the index where the last
+        /// list ends, so there is one more offset than there are lists.
         offsets: Vec<i32>,
-        /// The items of all lists, without gaps.
+        /// The items of all lists, with no gaps.
         items: Box<Column>,
         /// The number of items.
         count: usize,
         /// The number of Parquet columns that the items need.
         width: usize,
-        /// The number of null items that stand for a null list. This number is 0 unless the lists
-        /// have a fixed size.
+        /// The number of null items that stand for one null list: 0 unless the lists have a fixed
+        /// size.
         null_len: usize,
     },
     /// Structures. Each field is a column of the same length.
     Struct(Columns),
 }
 
-/// Named columns, which are the columns of a table or the fields of a structure.
+/// Named columns: the columns of a table or the fields of a structure.
 #[derive(Debug)]
 pub struct Columns {
     fields: Arc<Fields>,
     pub(super) columns: Vec<Column>,
-    /// Whether the types are given. If so, values without a column are omitted.
+    /// Whether the types are given, in which case values without a column are omitted.
     is_given: bool,
-    /// The number of Parquet columns that the columns with values need.
+    /// The number of Parquet columns needed by the columns with values.
     pub(super) width: usize,
 }
 
@@ -147,15 +147,15 @@ impl Column {
     }
 
     /// Sets the value at an index, which must be after all values set so far. Returns the number of
-    /// cells that the items in the value need.
+    /// cells needed by the items in the value.
     ///
     /// # Errors
     ///
-    /// Returns an error if the value was not added. After an error, the column must not be used.
+    /// Returns an error if the value was not added. On error, the column must not be used again.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let fits = match Kind::of(value) {
             None if self.kind.is_nullable() => {
-                // If two values have the same name in Arrow, either of them may be null.
+                // If two values have the same name in Arrow, either may be null.
                 if matches!(self.kind, Type::Given(_)) {
                     self.pad(index + 1)?;
                 }
@@ -230,8 +230,8 @@ impl Column {
         Ok(cell_count)
     }
 
-    /// Checks whether the value at an index was set. The column must not have a later value. Unless
-    /// the type of the column is given, a null does not count as set.
+    /// Checks whether the value at an index was set. The column must not have a later value. A null
+    /// counts as set only if the type of the column is given.
     pub(super) fn has(&self, index: usize) -> bool {
         self.len > index
     }
@@ -265,8 +265,8 @@ impl Column {
         self.len - self.valid_count
     }
 
-    /// Returns the validity and the values. The validity has one bit for each value. The bit of a
-    /// null is 0. If there are no nulls, the validity is `None`.
+    /// Returns the validity and the values. The validity has one bit per value, which is 0 for a
+    /// null. If there are no nulls, it is `None`.
     pub fn into_parts(self) -> (Option<Vec<u8>>, Values) {
         let has_nulls = self.null_count() > 0;
         (has_nulls.then(|| self.validity.into_bytes()), self.values)
@@ -283,13 +283,13 @@ impl Columns {
         }
     }
 
-    /// Sets the values of a row or a structure. Returns the number of cells that the items in these
-    /// values need.
+    /// Sets the values of a row or a structure. Returns the number of cells needed by the items in
+    /// these values.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value does not fit its column, if there is no column for a value, or
-    /// if there is not enough memory. After an error, the columns must not be used.
+    /// Returns an error if a value does not fit its column or has no column, or if there is not
+    /// enough memory. On error, the columns must not be used again.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let (mut cell_count, mut hint, mut set) = (0, 0, Ok(()));
         value.all_fields(|name, value| {
@@ -303,8 +303,7 @@ impl Columns {
         Ok(cell_count)
     }
 
-    /// Sets the value of the column with this name. The search for the column starts at the index
-    /// `hint`.
+    /// Sets the value of the column with this name, starting the search for it at the index `hint`.
     #[inline]
     pub(super) fn set_one(
         &mut self,
@@ -337,7 +336,7 @@ impl Columns {
         set.map_err(|error| error.within(&format!(".{name}")))
     }
 
-    /// Checks that a row or a structure has a value in each column that needs one.
+    /// Checks that a row or a structure has a value in every column that needs one.
     pub(super) fn check(&self, index: usize) -> Result<(), NotAdded> {
         if self.is_given {
             for ((name, kind), column) in self.fields.iter().zip(&self.columns) {
@@ -361,7 +360,7 @@ impl IntoIterator for Columns {
 }
 
 /// Appends the items of a list, or the keys and values of a map, after the first `count` items.
-/// Returns the number of cells that the new items need.
+/// Returns the number of cells needed by the new items.
 fn set_items(item: &mut Column, count: &mut usize, width: usize, value: View<'_>) -> Result<usize, NotAdded> {
     let mut cell_count = 0;
     let mut set = Ok(0);

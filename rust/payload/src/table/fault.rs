@@ -1,4 +1,4 @@
-//! Faults in records, and the parts of the rows that are missing because of a fault.
+//! Faults in records, and the parts of the rows that are missing as a result.
 
 use std::borrow::Cow;
 use std::collections::TryReserveError;
@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::{PayloadError, PayloadReason};
 
-/// Which part is missing from the rows of a record.
+/// The part missing from the rows of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The whole record.
@@ -15,18 +15,18 @@ pub enum Part {
     Row,
     /// One value of the record.
     Value,
-    /// All rows of the record after the first.
+    /// All rows of the record except the first.
     Rest,
 }
 
-/// A fault in a record, and the part that is missing from its rows.
+/// A fault in a record, and the part missing from its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The missing part.
     pub part: Part,
-    /// The fault, and its position in the record.
+    /// The fault and its position in the record.
     pub error: PayloadError,
-    /// A description of the fault, if the reason in `error` is not precise enough.
+    /// A description of the fault, if the reason in `error` isn't precise enough.
     pub(super) detail: Option<Cow<'static, str>>,
 }
 
@@ -37,7 +37,7 @@ impl Fault {
         Fault { part, error, detail }
     }
 
-    /// Creates a fault that covers all bytes of a record.
+    /// Creates a fault covering all bytes of a record.
     pub(super) fn whole(
         part: Part,
         record: &[u8],

@@ -5,15 +5,14 @@ use super::types::{Fits, Given, Type};
 use super::view::View;
 
 impl Given {
-    /// Returns the value in the form that its column needs, or `None` if the value does not fit the
-    /// type.
+    /// Returns the value in the form that its column needs, or `None` if it does not fit the type.
     pub(super) fn fit<'v>(&self, value: View<'v>) -> Option<View<'v>> {
         let fits = match (self.fits, value) {
             (Fits::Integers(bits), _) => return integer(value, bits, self.made_as == Type::UInt),
             (Fits::Digits(count), View::Int(value)) => digit_count(&value.unsigned_abs().to_string()) <= count,
             (Fits::Digits(count), View::UInt(value)) => digit_count(&value.to_string()) <= count,
             (Fits::Digits(count), View::Huge(digits)) => digit_count(digits) <= count,
-            // These conversions are exact, because the numbers have at most 53 bits.
+            // These conversions are exact: the numbers have at most 53 bits.
             (Fits::Floats(bits), View::Int(value)) => is_float_of(value as f64, bits),
             (Fits::Floats(bits), View::UInt(value)) => is_float_of(value as f64, bits),
             (Fits::Floats(bits), View::Float(value)) => is_float_of(value, bits),
@@ -28,7 +27,7 @@ impl Given {
         fits.then_some(value)
     }
 
-    /// Returns the reason why a value does not fit the type.
+    /// Returns why a value does not fit the type.
     pub(super) fn why_not(&self, value: View<'_>) -> String {
         if let Fits::Count(_) = self.fits {
             let what = if value.is_list() { "items" } else { "bytes" };
@@ -45,7 +44,7 @@ pub(super) fn find(names: &Names, name: &str, hint: usize) -> Option<usize> {
     found.or_else(|| name.contains('\0').then(|| names.find(&arrow_name(name), hint))?)
 }
 
-/// Returns a name in its Arrow form, in which each NUL is escaped as four characters.
+/// Returns a name in its Arrow form, with each NUL escaped as four characters.
 pub(super) fn arrow_name(name: &str) -> String {
     name.replace('\0', "\\x00")
 }
@@ -55,7 +54,7 @@ fn integer(value: View<'_>, bits: u64, is_unsigned: bool) -> Option<View<'_>> {
         View::Int(number) => i128::from(number),
         View::UInt(number) => i128::from(number),
         View::Huge(digits) => digits.parse().ok()?,
-        // This conversion saturates, but only far outside the range of 64 bits.
+        // This saturates, but only far outside the 64-bit range.
         View::Float(number) if number.fract() == 0.0 => number as i128,
         _ => return None,
     };
@@ -72,11 +71,11 @@ fn digit_count(digits: &str) -> u64 {
     digits.trim_start_matches(['-', '0']).len() as u64
 }
 
-/// Checks whether a floating-point number of 16, 32 or 64 bits can represent the number exactly.
+/// Checks whether a 16-, 32- or 64-bit floating-point number can represent the number exactly.
 fn is_float_of(number: f64, bits: u64) -> bool {
     match bits {
         _ if number.is_nan() || number.is_infinite() => true,
-        // A 16-bit number has ten bits after the leading bit. The last of these bits is worth at
+        // A 16-bit number has ten bits after the leading one, and the last of them is worth at
         // least 2^-24.
         16 => number.abs() <= 65_504.0 && number.to_bits() << 22 == 0 && (number * 16_777_216.0).fract() == 0.0,
         32 => f64::from(number as f32) == number,

@@ -1,4 +1,4 @@
-//! Writes a value as JSON on one line. The naive counterpart is the function `to_json` in
+//! Writes a value as one line of JSON. The naive counterpart is the function `to_json` in
 //! `tests/helpers/naive_tables.py`.
 
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ pub enum BytesAs {
 }
 
 impl BytesAs {
-    /// Returns the bytes as text, or `None` if they are written as a structure.
+    /// Returns the bytes as text, or `None` if they become a structure.
     pub(super) fn encode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let mut text = Text::default();
         match self {
@@ -40,8 +40,8 @@ impl BytesAs {
     }
 }
 
-/// Text that is being written. The length of the text depends on a file, so memory may run out. In
-/// that case, the text is cut off.
+/// Text being written. Its length depends on a file, so memory may run out, in which case the text
+/// is cut off.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) text: String,
@@ -93,7 +93,7 @@ impl Write for Text {
 }
 
 impl View<'_> {
-    /// Returns the value as JSON on one line, or `None` if there is not enough memory.
+    /// Returns the value as one line of JSON, or `None` if there is not enough memory.
     pub fn to_json(self, bytes: BytesAs) -> Option<String> {
         let mut text = Text::new(bytes);
         write_json(&mut text, self);
@@ -132,8 +132,7 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
             out.push(']');
         }
         structure => {
-            // Fields without a value are omitted from a key or a user, but written as null in a
-            // map.
+            // Fields without a value are omitted from keys and users, but written as null in maps.
             let has_nulls = matches!(
                 structure,
                 View::Entity(_) | View::Properties(_) | View::Object(_) | View::Cells(_)
@@ -154,7 +153,7 @@ pub(super) fn write_json(out: &mut Text, value: View<'_>) {
     }
 }
 
-/// Appends a comma before every item except the first, which is at `start`.
+/// Appends a comma before every item but the first, which is at `start`.
 fn separate(out: &mut Text, start: usize) {
     if out.len() > start {
         out.push(',');
@@ -169,7 +168,7 @@ fn push(out: &mut Text, text: fmt::Arguments<'_>) {
 fn write_text(out: &mut Text, text: &str) {
     out.push('"');
     let mut rest = text;
-    // Runs of characters that need no escape are copied together.
+    // Characters that need no escape are copied in runs.
     while let Some(at) = plain_len(rest.as_bytes()) {
         out.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
@@ -189,8 +188,8 @@ fn write_text(out: &mut Text, text: &str) {
 }
 
 /// Writes a number as Python's `repr` does. Exponents have a sign and at least two digits. If 17
-/// digits are needed and two numbers with 17 digits are equally close to the value, the number with
-/// an even last digit is written. Rust's shortest text may be the other number.
+/// digits are needed and two 17-digit numbers are equally close to the value, the one with an even
+/// last digit is written, whereas Rust's shortest text may be the other one.
 fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {
@@ -201,8 +200,8 @@ fn write_float(out: &mut Text, value: f64) {
         let start = out.len();
         push(out, format_args!("{value:?}"));
         let text = &out.text[start..];
-        // Two numbers with 17 digits can be equally close only if the exact value has 18 digits,
-        // and therefore at most 21 bits after the binary point.
+        // Two 17-digit numbers can be equally close only if the exact value has 18 digits, and
+        // therefore at most 21 bits after the binary point.
         if (value * (1_u64 << 21) as f64).fract() == 0.0
             && digit_count(text) == 17
             && let Some((_, fraction)) = text.split_once('.')
@@ -231,7 +230,7 @@ fn digit_count(number: &str) -> usize {
     digits.skip_while(|&digit| digit == b'0').count()
 }
 
-/// Writes a time in the format of RFC 3339.
+/// Writes a time in RFC 3339 format.
 fn write_time(out: &mut Text, time: i64) {
     let (seconds, microseconds) = (time.div_euclid(1_000_000), time.rem_euclid(1_000_000));
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -247,16 +246,15 @@ fn write_time(out: &mut Text, time: i64) {
     out.push_str("Z\"");
 }
 
-/// Returns the date this many days after 1970-01-01, in the Gregorian calendar. Years are counted
-/// from March, so that the leap day is the last day of a year.
+/// Returns the date this many days after 1970-01-01, in the Gregorian calendar. Years start in
+/// March, so that the leap day is the last day of a year.
 pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
-    // The days are counted from 0000-03-01. A period of 400 years has 146,097 days.
+    // Days are counted from 0000-03-01, and 400 years have 146,097 days.
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // The five months from March to July have 153 days, and so do the five months from August to
-    // December.
+    // March to July are five months with 153 days in total, and so are August to December.
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let year = 400 * era + year_of_era + i64::from(month >= 10);
@@ -282,8 +280,8 @@ fn write_base64(out: &mut Text, bytes: &[u8]) {
     }
 }
 
-/// Appends the path of a key as one flat list. If the last element has neither a number nor a name,
-/// the list ends with its kind.
+/// Appends the path of a key as one flat list, which ends with a kind if the last element has
+/// neither a number nor a name.
 fn write_path(out: &mut Text, path: &[PathElement<'_>]) {
     out.push('[');
     let start = out.len();

@@ -1,8 +1,8 @@
-//! The kinds of values, which determine the type of a column.
+//! The kinds of values, which determine a column's type.
 
 use super::view::View;
 
-/// A set of kinds, with one bit for each kind.
+/// A set of kinds, with one bit per kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Kinds(pub(super) u16);
 
@@ -23,8 +23,8 @@ impl Kinds {
         Kind::ALL.iter().copied().filter(move |&kind| self.has(kind))
     }
 
-    /// Returns the kind of a column with values of these kinds. If the values have several kinds
-    /// without a common kind, returns [`Kind::Json`].
+    /// Returns the kind of a column with values of these kinds, or [`Kind::Json`] if they are
+    /// several kinds without a common one.
     pub(super) fn common(self) -> Kind {
         let mut all = self.all();
         match (all.next(), all.next(), all.next()) {
@@ -48,7 +48,7 @@ macro_rules! kinds {
         impl Kind {
             const ALL: &[Kind] = &[$(Kind::$kind),*];
 
-            /// Returns the name of the kind for messages.
+            /// Returns the kind's name for messages.
             pub(super) fn name(self) -> &'static str {
                 match self {
                     $(Kind::$kind => $name,)*

@@ -1,4 +1,4 @@
-//! Learns which columns a table has. The naive counterpart is `Columns` in
+//! Learns the columns of a table. The naive counterpart is `Columns` in
 //! `tests/helpers/naive_tables.py`.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use super::row::Row;
 use super::types::Type;
 use super::view::View;
 
-/// The kinds of values that were seen in a column, in the items of its lists, or in a field of its
+/// The kinds of values seen in a column, in the items of its lists, or in a field of its
 /// structures.
 #[derive(Debug, Clone, Default)]
 struct Node {
@@ -49,7 +49,7 @@ impl Node {
     }
 
     /// Finds the places in the node where the values have several kinds without a common type, and
-    /// collects the name and the kinds of each place.
+    /// collects their names and kinds.
     fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
         if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
             let kinds = self.kinds.all().map(|kind| match kind {
@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    /// Adds a kind. Returns whether the kind is new.
+    /// Adds a kind, and returns whether it is new.
     #[inline]
     fn see(&mut self, kind: Kind) -> bool {
         let is_new = !self.kinds.has(kind);
@@ -74,8 +74,8 @@ impl Node {
         is_new
     }
 
-    /// Learns from the values in a list or an object. Returns whether there was room for all fields
-    /// of these values.
+    /// Learns from the values in a list or an object. Returns whether there was room for all their
+    /// fields.
     fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         if value.is_list() {
             let item = self.item.get_or_insert_default();
@@ -122,14 +122,13 @@ pub struct Limits {
     pub columns: usize,
     /// The maximum number of fields in one column. A column with more fields becomes JSON.
     pub fields: usize,
-    /// The maximum nesting depth of lists and structures in a column. Values at deeper levels
-    /// become JSON.
+    /// The maximum nesting depth of lists and structures in a column. Deeper values become JSON.
     pub levels: usize,
 }
 
 impl Default for Limits {
-    /// Returns the default limits. BigQuery has the same limit for columns, and Datastore has the
-    /// same limit for levels.
+    /// Returns the default limits. BigQuery has the same column limit, and Datastore the same level
+    /// limit.
     fn default() -> Self {
         Limits {
             columns: 10_000,
@@ -139,21 +138,21 @@ impl Default for Limits {
     }
 }
 
-/// Counts fields, and checks whether there is room for another field.
+/// Counts fields, and checks whether there is room for more.
 struct Room {
     limits: Limits,
     column_count: usize,
-    /// The number of fields of all columns.
+    /// The number of fields in all columns.
     field_count: usize,
-    /// The number of fields of this column.
+    /// The number of fields in this column.
     own_count: usize,
-    /// Whether a field is new or has a value of a new kind.
+    /// Whether a field is new, or has a value of a new kind.
     has_changed: bool,
 }
 
 impl Room {
     /// Counts one more field, and returns whether there was room for it. The field is counted even
-    /// if there was no room for it.
+    /// if there wasn't.
     fn take(&mut self) -> bool {
         self.own_count += 1;
         self.field_count += 1;
@@ -163,23 +162,23 @@ impl Room {
 
 /// Learns the columns of a table from its rows.
 ///
-/// A column whose values all have one type has that type. Integers mixed with floating-point
+/// A column whose values all have the same type has that type. Integers mixed with floating-point
 /// numbers become floating-point numbers, unless an integer is too large to convert exactly. Lists
-/// become a list of one item type, and objects become a structure with the fields of all objects.
+/// become a list with one item type, and objects become a structure with the fields of all of them.
 /// All other values become JSON.
 #[derive(Debug, Clone)]
 pub struct Learner {
     limits: Limits,
     columns: Nodes,
-    /// The number of fields of each column, or `None` for a column that would have too many fields.
-    /// The learner ignores all further values of such a column.
+    /// The number of fields in each column, or `None` for a column that would have too many. The
+    /// learner ignores all further values of that column.
     field_counts: Vec<Option<usize>>,
     field_count: usize,
     has_changed: bool,
 }
 
 impl Learner {
-    /// Creates a learner that has not seen any rows.
+    /// Creates a learner that hasn't seen any rows.
     pub fn new(limits: Limits) -> Self {
         Learner {
             limits,
@@ -190,12 +189,12 @@ impl Learner {
         }
     }
 
-    /// Learns from a row. Returns whether the number of columns is within the limit.
+    /// Learns from a row, and returns whether the number of columns is within the limit.
     pub fn add(&mut self, row: &Row<'_>) -> bool {
         let mut hint = 0;
         for &(name, value) in row.cells() {
             hint = self.add_cell(name, value, hint) + 1;
-            // A row may have any number of names, so the limit is checked after each name.
+            // A row can have any number of names, so check the limit after each one.
             if self.columns.names.len() > self.limits.columns {
                 return false;
             }
@@ -203,13 +202,13 @@ impl Learner {
         true
     }
 
-    /// Checks whether a column was added, or the type of a column may have changed, since the last
-    /// call. Otherwise, the rows since then have not changed the columns.
+    /// Checks whether, since the last call, a column was added or a column's type may have changed.
+    /// If not, the rows since then have not changed the columns.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
 
-    /// Returns the columns and their types, in the order in which they were first seen.
+    /// Returns the columns and their types, in the order they were first seen.
     pub fn types(&self) -> Vec<(String, Type)> {
         let columns = self.all().map(|(name, node, is_overfull)| {
             let kind = if is_overfull { Type::Json } else { node.type_of() };
@@ -218,7 +217,7 @@ impl Learner {
         columns.collect()
     }
 
-    /// Returns the columns whose values have several types without a common type, and the names of
+    /// Returns the columns whose values have several types without a common one, and the names of
     /// these types. `a.b` is a field of `a`, and `a[]` are the items of `a`.
     pub fn conflicts(&self) -> Vec<(String, BTreeSet<String>)> {
         let mut found = Vec::new();
@@ -230,8 +229,7 @@ impl Learner {
         found
     }
 
-    /// Returns the columns that are JSON because they would have too many fields, in alphabetical
-    /// order.
+    /// Returns the columns that are JSON because they would have too many fields, sorted by name.
     pub fn overfull(&self) -> Vec<&str> {
         let overfull = self.all().filter(|&(_, _, is_overfull)| is_overfull);
         let mut names: Vec<&str> = overfull.map(|(name, ..)| name).collect();
@@ -239,13 +237,13 @@ impl Learner {
         names
     }
 
-    /// Returns the name of each column, its node, and whether it would have too many fields.
+    /// Returns each column's name and node, and whether it would have too many fields.
     fn all(&self) -> impl Iterator<Item = (&str, &Node, bool)> {
         let columns = self.columns.iter().zip(&self.field_counts);
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
     }
 
-    /// Learns from one value in a row. Returns the number of the column. The search for the column
+    /// Learns from one value in a row. Returns the number of its column, the search for which
     /// starts at `hint`.
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;

@@ -1,4 +1,4 @@
-//! Reasons why a row does not fit the columns of a table.
+//! Why a row does not fit the columns of a table.
 
 use std::collections::TryReserveError;
 use std::error;
@@ -8,7 +8,7 @@ use super::kind::Kind;
 use super::types::Type;
 use super::view::View;
 
-/// The reason why a row was not added.
+/// Why a row was not added.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NotAdded {
     /// A value does not fit its column.
@@ -19,8 +19,8 @@ pub enum NotAdded {
     NoMemory,
 }
 
-/// A value that does not fit its column. The value has another type, is more than a column can
-/// contain, or has a name for which there is no column or field.
+/// A value that does not fit its column: it has another type, is more than a column can contain, or
+/// has a name without a column or field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misfit {
     /// The name of the column. `a.b` is a field of `a`, and `a[]` is an item of `a`.
@@ -30,7 +30,7 @@ pub struct Misfit {
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
-    /// The reason why this value does not fit, if other values of its type do fit.
+    /// Why this value does not fit, if other values of its type do.
     pub why: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl NotAdded {
             column: column.cloned(),
             value: match Kind::of(value) {
                 None => "null",
-                // An integer that is too large does not fit a column of floating-point numbers.
+                // An integer that is too large doesn't fit a column of floating-point numbers.
                 Some(Kind::Large) if column.is_some_and(|column| *column.made_as() == Type::Float) => {
                     "int of more than 53 bits"
                 }
@@ -51,7 +51,7 @@ impl NotAdded {
         }))
     }
 
-    /// Puts the name of the outer column or field before the name of the inner column or field.
+    /// Puts the name of the outer column or field before that of the inner one.
     pub(super) fn within(mut self, outer: &str) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path.insert_str(0, outer);
@@ -59,7 +59,7 @@ impl NotAdded {
         self
     }
 
-    /// If the misfit is in a row, removes the dot before the name of the column.
+    /// If the misfit is in a row, removes the dot before the column name.
     pub(super) fn of_row(mut self) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path = misfit.path.strip_prefix('.').unwrap_or(&misfit.path).to_owned();

@@ -1,8 +1,8 @@
-//! Tables of records. A table has the columns that the values need, in the memory layout of Arrow.
+//! Tables of records. A table has the columns that its values need, in Arrow's memory layout.
 //!
 //! A [`Decoder`] passes the rows of each record to a [`Sink`]. Once a [`Learner`] has seen all
 //! rows, it knows the [`Type`] of each column. A [`Builder`] appends rows to columns of these
-//! types, and returns several rows at a time as a [`Batch`] of [`Column`]s.
+//! types, and returns them several at a time, as a [`Batch`] of [`Column`]s.
 //!
 //! ```
 //! use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Learner, Limits, Record, Row, Sink, Type, Values};
@@ -47,10 +47,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It is usually enough to read the records once, because the first records of a log usually have
-//! all columns. The learner continues to learn while the builder appends rows. If the learner [has
-//! changed](Learner::take_has_changed), check whether the builder still [has all
-//! columns](Fields::has_all). You only have to create the table again if a column is missing.
+//! Reading the records once is usually enough, because the first records of a log tend to have all
+//! columns. The learner continues to learn while the builder appends rows. If it
+//! [has changed](Learner::take_has_changed), check whether the builder still
+//! [has all columns](Fields::has_all). You only have to create the table again if a column is
+//! missing.
 
 mod bits;
 mod builder;

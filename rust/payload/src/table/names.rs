@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-/// The names of columns or fields. Each name occurs only once.
+/// The names of columns or fields, each only once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Names {
     names: Vec<Box<str>>,
     keys: Vec<Key>,
     numbers: HashMap<Box<str>, usize>,
-    /// The numbers of most names, indexed by the slots of their keys. A name whose slot was already
-    /// taken is not in this table, but such names are rare. A lookup by slot is much faster than in
-    /// a hash table, because hashing must resist names that are chosen to collide.
+    /// The numbers of most names, indexed by the slots of their keys. The rare names whose slot was
+    /// already taken are not in this table. Looking up a slot is much faster than using a hash
+    /// table, where hashing must resist names chosen to collide.
     slots: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl<N: AsRef<str>> FromIterator<N> for Names {
     }
 }
 
-/// The number in an empty slot. No name has this number.
+/// The number in an empty slot, which no name has.
 const EMPTY: u32 = u32::MAX;
 
 impl Names {
@@ -81,7 +81,7 @@ impl Names {
     }
 }
 
-/// The length and both ends of a name. For a short name, the two ends contain the whole name.
+/// The length and both ends of a name. If the name is short, the ends contain all of it.
 #[derive(Debug, Clone, PartialEq)]
 struct Key {
     len: usize,
@@ -90,7 +90,7 @@ struct Key {
 }
 
 impl Key {
-    /// Two names of at most this length are equal if their keys are equal.
+    /// Two names no longer than this are equal if their keys are.
     const WHOLE_MAX: usize = 16;
 
     #[inline]
@@ -123,8 +123,7 @@ mod tests {
     #[test]
     fn each_column_name_is_found_with_any_hint() {
         let mut names = Names::default();
-        // The names include names of each length, names with the same ends, and names that share a
-        // slot.
+        // There are names of each length, names with the same ends, and names that share a slot.
         let mut all: Vec<String> = (0..40).map(|len| "é".repeat(len / 2) + &"a".repeat(len % 2)).collect();
         all.extend((0..500).map(|number| format!("column {number} of a table")));
         all.extend((0..500).map(|number| format!("c{number}")));

@@ -1,4 +1,4 @@
-//! Rows as text: NDJSON and CSV. The naive counterpart is in `tests/helpers/naive_tables.py`.
+//! Rows as NDJSON and CSV text. The naive counterpart is in `tests/helpers/naive_tables.py`.
 
 use super::json::{BytesAs, Text, write_json};
 use super::misfit::NotAdded;
@@ -6,23 +6,22 @@ use super::row::Row;
 use super::types::{Fields, Type};
 use super::view::View;
 
-/// Appends a row to `out` as a line of NDJSON.
+/// Appends a row to `out` as one line of NDJSON.
 pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
     write_json(out, View::Cells(row.cells()));
     out.push('\n');
     out.check()
 }
 
-/// Comma-separated values in PostgreSQL's format. An empty field means that there is no value, and
-/// `""` is an empty text.
+/// Comma-separated values in PostgreSQL's format, where an empty field means no value, and `""` an
+/// empty text.
 #[derive(Debug)]
 pub(super) struct Csv {
     columns: Fields,
     escapes_formulas: bool,
-    /// The cells of a row that have a value, each given by its column number and its index in the
-    /// row.
+    /// The cells of a row that have a value, each as its column number and its index in the row.
     cells: Vec<(usize, usize)>,
-    /// The text of a cell before it is quoted.
+    /// The text of a cell before quoting.
     text: Text,
 }
 
@@ -39,7 +38,7 @@ impl Csv {
             commas(out, number.min(1));
             csv.plain_text(name, out);
         }
-        // If there are no columns, there is no table and therefore no header.
+        // Without columns, there is no table and therefore no header.
         if !columns.is_empty() {
             out.push('\n');
         }
@@ -51,8 +50,8 @@ impl Csv {
         &self.columns
     }
 
-    /// Appends a row to `out`. The time needed depends on the number of values in the row, not on
-    /// the number of columns.
+    /// Appends a row to `out`. The time this takes depends on the number of values in the row, not
+    /// on the number of columns.
     pub(super) fn add(&mut self, row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
         self.cells.clear();
         let mut hint = 0;
@@ -128,10 +127,10 @@ fn commas(out: &mut Text, count: usize) {
     }
 }
 
-/// Appends a field. The field is quoted if it is empty, if it contains a character that must be
-/// quoted, or if it starts or ends with white space.
+/// Appends a field, quoted if it is empty, if it contains a character that must be quoted, or if it
+/// starts or ends with white space.
 fn quoted(text: &str, out: &mut Text) {
-    // Python's definition of white space includes four separators.
+    // For Python, white space includes four separators.
     let is_space = |character: char| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character);
     let needs_marks = |byte: u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
     if !text.is_empty() && !text.bytes().any(needs_marks) && !text.starts_with(is_space) && !text.ends_with(is_space) {

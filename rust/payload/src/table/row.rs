@@ -1,14 +1,14 @@
-//! The row of a record. A row consists of cells, and the wanted cells can be selected.
+//! A record's row, which consists of cells that can be selected.
 
 use super::names::Names;
 use super::view::View;
 use crate::Item;
 
-/// The row of a record. A row consists of column names, each with a value.
+/// A record's row: column names, each with a value.
 pub struct Row<'v>(Vec<(&'v str, View<'v>)>);
 
 impl<'v> Row<'v> {
-    /// Returns the row with these values, each of which must have a different name.
+    /// Returns the row with these values, which must all have different names.
     pub fn of_items(items: &'v [Item<'v>]) -> Self {
         Row(items
             .iter()
@@ -20,7 +20,7 @@ impl<'v> Row<'v> {
         Row(cells)
     }
 
-    /// Returns the row with these cells before the cells of the row itself.
+    /// Returns the row with these cells before its own.
     pub(super) fn after<'r>(&'r self, first: &'r [(String, Option<String>)]) -> Row<'r> {
         let first = first
             .iter()
@@ -28,12 +28,11 @@ impl<'v> Row<'v> {
         Row(first.chain(self.0.iter().copied()).collect())
     }
 
-    /// Returns the row with only the wanted cells, in the order of `names`. A name is either the
-    /// name of a column, or `a.b` for the field `b` of the column `a`.
+    /// Returns the row with only the wanted cells, in the order of `names`. A name is either that
+    /// of a column, or `a.b` for the field `b` of the column `a`.
     ///
-    /// If there is a column with this exact name, a name with dots refers to that column.
-    /// Otherwise, the name refers to a field, in the column with the longest name for which the
-    /// field exists.
+    /// A name with dots refers to the column with this exact name if there is one. Otherwise, it
+    /// refers to a field, in the column with the longest name for which the field exists.
     pub fn select<'r>(&'r self, names: &'r Names) -> Row<'r> {
         let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
         let mut hint = 0;
@@ -50,8 +49,8 @@ impl<'v> Row<'v> {
         Row(cells.collect())
     }
 
-    /// Checks whether the row has a column with this name or, if the name has dots, a field with
-    /// this name.
+    /// Checks whether the row has a column with this name or, if the name contains dots, a field
+    /// with this name.
     pub(super) fn has_inside(&self, name: &str) -> bool {
         self.has(name) || inside(name, &|column| self.get(column)).is_some()
     }

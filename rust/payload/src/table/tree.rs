@@ -7,36 +7,36 @@ use std::iter;
 use super::fault::{Fault, Part};
 use crate::{Item, PayloadError, PayloadReason, Value};
 
-/// How to handle unusual JSON, which only some programs write.
+/// How to handle unusual JSON that only some programs write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
     /// Refuses two values with the same name, a number outside the range of a double, and an
-    /// integer of more than [`DIGITS_MAX`] digits.
+    /// integer with more than [`DIGITS_MAX`] digits.
     Document,
-    /// If several values have the same name, uses the last value. A number outside the range of a
-    /// double becomes infinite, and an integer with too many digits becomes text. These rules apply
-    /// to the values of a run.
+    /// Uses the last of several values with the same name. A number outside the range of a double
+    /// becomes infinite, and an integer with too many digits becomes text. These are the rules for
+    /// the values of a run.
     Run,
 }
 
 /// The maximum nesting depth of arrays and objects.
 pub(super) const LEVELS_MAX: usize = 100;
 
-/// The maximum number of digits in an integer. Python has the same limit, because the time to
-/// convert an integer is quadratic in the number of digits.
+/// The maximum number of digits in an integer. Python has the same limit, because converting an
+/// integer takes quadratic time in the number of digits.
 const DIGITS_MAX: usize = 4_300;
 
 /// The length of the escape for a lone surrogate.
 const ESCAPE_LEN: usize = 6;
 
-/// The reason why a value was refused.
+/// Why a value was refused.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// The text is not JSON. The fields are the offset of the error and the expected syntax.
     Syntax(usize, &'static str),
     /// Two values have this name.
     Twice(Box<str>),
-    /// Two names become equal, because a lone surrogate in a name is replaced with its escape.
+    /// Two names become equal because a lone surrogate in one is replaced with its escape.
     Names,
     /// An integer has this many digits.
     Digits(usize),
@@ -55,8 +55,8 @@ impl From<TryReserveError> for Box<Refused> {
 }
 
 impl Refused {
-    /// Returns the fault for a text that starts at an offset in a record. If the text is not JSON,
-    /// `describe` adds context to the description of the fault.
+    /// Returns the fault for text that starts at an offset in a record. If the text is not JSON,
+    /// `describe` adds context to the fault's description.
     pub(super) fn in_text(
         &self,
         text: &str,
@@ -96,7 +96,7 @@ impl Refused {
     }
 }
 
-/// Returns bytes of a record as text. `offset` is the offset of the bytes in the record.
+/// Returns bytes of a record as text. `offset` is their offset in the record.
 pub(super) fn utf8(bytes: &[u8], offset: usize) -> Result<&str, PayloadError> {
     str::from_utf8(bytes).map_err(|error| {
         let valid_len = error.valid_up_to();
@@ -107,12 +107,11 @@ pub(super) fn utf8(bytes: &[u8], offset: usize) -> Result<&str, PayloadError> {
 /// The maximum length of a number in an error message, in characters.
 const NUMBER_SHOWN_MAX: usize = 40;
 
-/// Parses JSON text and stores the result in `value`. `NaN`, `Infinity` and `-Infinity` are
-/// accepted as numbers, because Python writes them. A lone surrogate is kept as an escape of six
-/// characters.
+/// Parses JSON text and stores the result in `value`. Accepts `NaN`, `Infinity` and `-Infinity` as
+/// numbers, because Python writes them. Keeps a lone surrogate as an escape of six characters.
 ///
-/// Values are created in place. Moving a value right after its creation takes longer than parsing a
-/// number, because the processor waits until all parts of the value are in memory.
+/// Values are created in place. Moving a value right after creating it takes longer than parsing a
+/// number, because the processor waits until all of its parts are in memory.
 pub(super) fn parse<'v>(text: &'v str, rules: Rules, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
     let mut parser = Parser {
         text,
@@ -133,17 +132,17 @@ struct Parser<'v> {
     text: &'v str,
     at: usize,
     rules: Rules,
-    /// The positions of the escaped lone surrogates in the last text.
+    /// Where the escaped lone surrogates are in the last text.
     surrogates: Vec<usize>,
 }
 
-/// Returns the number of levels that are left inside a value, or an error if no level is left.
+/// Returns the number of levels left inside a value, or an error if there are none.
 fn below(level_count: usize) -> Result<usize, Box<Refused>> {
     level_count.checked_sub(1).ok_or(Refused::Levels.into())
 }
 
 impl<'v> Parser<'v> {
-    /// Returns the error for a text without the expected syntax at the current position.
+    /// Returns the error for text that lacks the expected syntax at the current position.
     #[cold]
     fn expected<T>(&self, what: &'static str) -> Result<T, Box<Refused>> {
         Err(Refused::Syntax(self.at, what).into())
@@ -159,7 +158,7 @@ impl<'v> Parser<'v> {
         }
     }
 
-    /// Skips white space. If the next byte is `byte`, takes this byte and returns true.
+    /// Skips white space. If the next byte is `byte`, takes it and returns true.
     fn take(&mut self, byte: u8) -> bool {
         self.space();
         let is_next = self.peek() == Some(byte);
@@ -209,7 +208,7 @@ impl<'v> Parser<'v> {
             return Ok(values);
         }
         loop {
-            // The record determines the number of values, so there may not be enough memory.
+            // The number of values depends on the record, so there may not be enough memory.
             values.try_reserve(1)?;
             values.push(Value::Null);
             let last = values.len() - 1;
@@ -226,7 +225,7 @@ impl<'v> Parser<'v> {
     fn object(&mut self, level_count: usize) -> Result<Vec<Item<'v>>, Box<Refused>> {
         self.at += 1;
         let mut items: Vec<Item<'v>> = Vec::new();
-        // The positions of the lone surrogates in names, by the index of the name.
+        // Where the lone surrogates in names are, by the index of the name.
         let mut surrogates = HashMap::new();
         if self.take(b'}') {
             return Ok(items);
@@ -259,7 +258,7 @@ impl<'v> Parser<'v> {
     }
 
     fn digits(&mut self) -> usize {
-        // With `peek`, the position would be stored and reloaded for each digit.
+        // `peek` would store and reload the position for each digit.
         let rest = &self.text.as_bytes()[self.at..];
         let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += len;
@@ -395,12 +394,12 @@ impl<'v> Parser<'v> {
 }
 
 /// Returns the length of the text before the first quotation mark, backslash or control character,
-/// or `None` if there is no such character. Checks eight bytes at a time.
+/// or `None` if there is none. Checks eight bytes at a time.
 pub(super) fn plain_len(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES * 0x80;
-    // Sets the highest bit of each byte below `limit`. After the first such byte, the highest bits
-    // of other bytes may be set as well.
+    // Sets the highest bit of each byte below `limit`. Bytes after the first of these may have
+    // their highest bit set as well.
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGH;
     let is_end = |&byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
     let (words, _) = text.as_chunks::<8>();
@@ -417,7 +416,7 @@ pub(super) fn plain_len(text: &[u8]) -> Option<usize> {
     text[start..].iter().position(is_end).map(|len| start + len)
 }
 
-/// Appends an item without a value, and returns a reference for storing its value.
+/// Appends an item without a value, and returns a reference for storing the value.
 #[inline(always)]
 pub(super) fn new_item<'i, 'v>(
     items: &'i mut Vec<Item<'v>>,
@@ -435,16 +434,16 @@ pub(super) fn push_item<'v>(
     name: Cow<'v, str>,
     value: impl FnOnce() -> Value<'v>,
 ) -> Result<(), TryReserveError> {
-    // Most objects have a few items. If the vector grew by one item at a time, the items would be
-    // copied several times.
+    // Most objects have a few items, which would be copied several times if the vector grew by one
+    // item at a time.
     let count = if items.capacity() == 0 { 8 } else { 1 };
     items.try_reserve(count)?;
-    // The item is created in place. `push` would move the item.
+    // The item is created in place, whereas `push` would move it.
     items.extend(iter::once_with(|| (name, value())));
     Ok(())
 }
 
-/// If two items have the same name, returns this name.
+/// Returns a name shared by two items, if any.
 pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, TryReserveError> {
     if items.len() <= 16 {
         return Ok(twice_of_few(items));
@@ -456,8 +455,8 @@ pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, TryRes
     Ok(names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]))
 }
 
-/// Like [`twice`], but for few items. Most names differ in their length or their last byte, so few
-/// names have to be compared.
+/// Like [`twice`], but for few items. Most names differ in their length or last byte, so few have
+/// to be compared.
 fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     let mut seen = 0_u64;
     let found = items.iter().enumerate().find(|(at, (name, _))| {
@@ -470,8 +469,8 @@ fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     found.map(|(_, (name, _))| name.as_ref())
 }
 
-/// Returns one item for each name, with the last value of that name. The items are in the order in
-/// which the names first occur.
+/// Returns one item per name, with the last value of that name, in the order in which the names
+/// first appear.
 fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) -> Result<Vec<Item<'v>>, Box<Refused>> {
     let mut numbers = HashMap::new();
     let mut kept: Vec<Item<'v>> = Vec::new();

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use super::kind::{Kind, Kinds};
 use super::names::Names;
 
-/// The type of a column, of a list's items, or of a field.
+/// The type of a column, of list items, or of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
     /// Truth values.
     Bool,
-    /// Integers of 64 bits.
+    /// 64-bit integers.
     Int,
-    /// Unsigned integers of 64 bits. A [`Learner`](super::Learner) never chooses this type.
+    /// Unsigned 64-bit integers. A [`Learner`](super::Learner) never chooses this type.
     UInt,
-    /// Floating-point numbers of 64 bits, and integers that convert to such numbers without loss.
+    /// 64-bit floating-point numbers, and integers that convert to them without loss.
     Float,
     /// Text.
     Text,
@@ -25,11 +25,11 @@ pub enum Type {
     Time,
     /// Any value, as JSON text.
     Json,
-    /// Lists of items of one type.
+    /// Lists whose items have one type.
     List(Box<Type>),
     /// Structures.
     Struct(Arc<Fields>),
-    /// A type of a given schema.
+    /// A type in a given schema.
     Given(Arc<Given>),
 }
 
@@ -46,7 +46,7 @@ impl Fields {
         self.names.iter().zip(&self.types)
     }
 
-    /// Checks whether these fields include all of the given fields, with the same types.
+    /// Checks whether these fields include all the given ones, with the same types.
     pub fn has_all<'n>(&self, fields: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
         fields.into_iter().all(|(name, kind)| {
             let number = self.names.find(name, 0);
@@ -66,14 +66,14 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
     }
 }
 
-/// A given Arrow type. Columns of this type are built as columns of another type, which the caller
-/// casts.
+/// A given Arrow type, whose columns are built as columns of another type and then cast by the
+/// caller.
 #[derive(Debug, PartialEq)]
 pub struct Given {
     /// The name of the type in Arrow, for messages.
     pub name: String,
-    /// The type that the columns are built as. A text type is built as JSON in which text has no
-    /// quotation marks. If there are fields or items, their types are given as well.
+    /// The type that the columns are built as. A text type is built as JSON with no quotation marks
+    /// around text. Any fields or items have given types as well.
     pub made_as: Type,
     /// The values that fit.
     pub fits: Fits,
@@ -81,28 +81,27 @@ pub struct Given {
     pub is_nullable: bool,
 }
 
-/// The values that fit a given type. A value that fits does not change when it is cast.
+/// The values that fit a given type. Casting does not change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
     /// The values that fit the type that the columns are built as. If this type is a structure,
-    /// fields that the structure does not contain are omitted.
+    /// fields that it does not contain are omitted.
     Same,
     /// No value.
     Nothing,
-    /// Integers of this number of bits, and floating-point numbers that are equal to such an
-    /// integer.
+    /// Integers with this many bits, and floating-point numbers equal to one of them.
     Integers(u64),
-    /// Integers of at most this number of digits. The columns are built as JSON.
+    /// Integers with at most this many digits. The columns are built as JSON.
     Digits(u64),
-    /// Floating-point numbers of this number of bits.
+    /// Floating-point numbers with this many bits.
     Floats(u64),
     /// Bytes, and text, which is stored as UTF-8.
     Bytes,
-    /// Lists of this number of items, or byte strings of this length.
+    /// Lists with this many items, or byte strings of this length.
     Count(u64),
     /// Times that are a multiple of this number of nanoseconds.
     Times(u64),
-    /// Structures. The columns are built as lists of a structure with the two fields `key` and
+    /// Structures. The columns are built as lists of a structure with two fields, `key` and
     /// `value`.
     Map,
 }
@@ -132,12 +131,12 @@ impl fmt::Display for Type {
     }
 }
 
-/// A number of cells that no batch of several rows can reach. In a list of a fixed size, each item
-/// counts as a cell.
+/// A cell count that no batch of several rows can reach. In a fixed-size list, each item counts as
+/// a cell.
 const LEAF_COUNT_MAX: usize = 1 << 24;
 
 impl Type {
-    /// Returns the number of Parquet columns that a column of this type needs.
+    /// Returns the number of Parquet columns needed by a column of this type.
     pub(super) fn leaf_count(&self) -> usize {
         match self {
             Type::List(item) => item.leaf_count(),
@@ -150,8 +149,8 @@ impl Type {
         }
     }
 
-    /// Returns the kinds of values that a column of this type can contain. Values of other kinds
-    /// may have the same memory layout. For example, a text column could store bytes.
+    /// Returns the kinds of values that a column of this type can contain. Other kinds may have the
+    /// same memory layout: a text column, for example, could store bytes.
     pub(super) fn kinds(&self) -> Kinds {
         match self {
             Type::Bool => Kinds::of(&[Kind::Bool]),
@@ -176,8 +175,8 @@ impl Type {
         }
     }
 
-    /// Returns the number of items in each list if all lists must have the same number, otherwise
-    /// 0.
+    /// Returns the number of items in each list if lists must have a fixed number of them,
+    /// otherwise 0.
     pub(super) fn fixed_len(&self) -> usize {
         match self {
             Type::Given(given) => match (given.fits, &given.made_as) {
@@ -204,12 +203,12 @@ impl Type {
         ])
     }
 
-    /// Returns the type of places in entities.
+    /// Returns the place type of an entity.
     pub(super) fn point() -> Type {
         Type::of_fields([("latitude", Type::Float), ("longitude", Type::Float)])
     }
 
-    /// Returns the type of users in entities.
+    /// Returns the user type of an entity.
     pub(super) fn user() -> Type {
         Type::of_fields([
             ("email", Type::Text),

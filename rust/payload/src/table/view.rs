@@ -1,4 +1,4 @@
-//! Borrowed views of values, in the form that tables use. Some values have fields, and others have
+//! Views that borrow values, in the form used by tables. Some values have fields, and others have
 //! items. `tests/helpers/naive_tables.py` does the same for Python objects.
 
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     Value, VersionEdit, WriteBatch,
 };
 
-/// The value of a column, field or item.
+/// The value of a column, a field or an item.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum View<'v> {
@@ -18,7 +18,7 @@ pub enum View<'v> {
     Int(i64),
     /// An unsigned integer.
     UInt(u64),
-    /// The digits of an integer of more than 64 bits.
+    /// The digits of an integer with more than 64 bits.
     Huge(&'v str),
     /// Microseconds since 1970, within the years 1 to 9999.
     Time(i64),
@@ -32,36 +32,36 @@ pub enum View<'v> {
     Point(f64, f64),
     /// A user account.
     User(&'v User<'v>),
-    /// The key of an entity.
+    /// An entity key.
     Key(&'v EntityKey<'v>),
-    /// The path of a key, as a list.
+    /// The path in a key, as a list.
     Path(&'v [PathElement<'v>]),
-    /// An element of a path.
+    /// A path element.
     Element(&'v PathElement<'v>),
-    /// An entity inside another entity.
+    /// An entity nested in another.
     Entity(&'v Entity<'v>),
-    /// The properties of an entity, as a structure.
+    /// An entity's properties, as a structure.
     Properties(&'v [Property<'v>]),
-    /// The values of a property, as a list.
+    /// A property's values, as a list.
     Array(&'v [PropertyValue<'v>]),
     /// A list of values.
     Values(&'v [Value<'v>]),
     /// Named values, as a structure.
     Object(&'v [Item<'v>]),
-    /// The operations of a write batch, as a list.
+    /// A write batch's operations, as a list.
     Operations(&'v WriteBatch<'v>),
-    /// The fields of the version edit in this record, as a list.
+    /// The fields of this record's version edit, as a list.
     EditFields(&'v [u8]),
     /// Named views, as a structure.
     Cells(&'v [(&'v str, View<'v>)]),
 }
 
-/// The times in the years 1 to 9999. Python's `datetime` cannot represent other times, so other
-/// times become integers.
+/// Times in the years 1 to 9999. Others become integers, because Python's `datetime` cannot
+/// represent them.
 pub(super) const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
 impl<'v> View<'v> {
-    /// Returns the view of a property. If the property is an array, the view is a list.
+    /// Returns the view of a property, which is a list if the property is an array.
     pub fn of_property(property: &'v Property<'v>) -> Self {
         match &property.values[..] {
             [value] if !property.is_array => View::of(&value.value),
@@ -82,7 +82,7 @@ impl<'v> View<'v> {
             EntityValue::Reference(key) => View::Key(key),
             EntityValue::User(user) => View::User(user),
             EntityValue::Entity(entity) => View::Entity(entity),
-            // This is `Null`. There are no other variants yet.
+            // This is `Null`, as there are no other variants yet.
             _ => View::Null,
         }
     }
@@ -115,8 +115,8 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Calls `each` with the fields of a structure until `each` returns `false`. Returns `true` if
-    /// all calls returned `true`.
+    /// Calls `each` with the fields of a structure until it returns `false`. Returns `true` if all
+    /// calls did.
     pub fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
             View::Point(latitude, longitude) => {
@@ -168,16 +168,16 @@ impl<'v> View<'v> {
         found
     }
 
-    /// Calls `each` with the items of a list until `each` returns `false`. Returns `true` if all
-    /// calls returned `true`.
+    /// Calls `each` with the items of a list until it returns `false`. Returns `true` if all calls
+    /// did.
     pub fn all_items(self, mut each: impl FnMut(View<'_>) -> bool) -> bool {
         match self {
             View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
             View::Path(path) => path.iter().all(|element| each(View::Element(element))),
             View::Values(values) => values.iter().all(|value| each(View::of_value(value))),
             View::Operations(batch) => all_operations(batch, each),
-            // The fields are decoded one at a time, because a decoded field takes up much more
-            // memory than its bytes in the record.
+            // Decodes one field at a time, because a decoded field takes up much more memory than
+            // its bytes in the record.
             View::EditFields(record) => VersionEdit::new(record)
                 .fields()
                 .map_while(Result::ok)
@@ -187,15 +187,14 @@ impl<'v> View<'v> {
     }
 }
 
-/// Returns the key of an entity inside another entity, or `None` for a Firestore map, whose key is
-/// empty.
+/// Returns the key of a nested entity, or `None` for a Firestore map, whose key is empty.
 fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     let key = entity.key.as_ref()?;
     (*key != EntityKey::default()).then_some(key)
 }
 
-/// Calls `each` with the operations of a batch without a fault until `each` returns `false`.
-/// Returns `true` if all calls returned `true`.
+/// Calls `each` with the operations of a faultless batch until it returns `false`. Returns `true`
+/// if all calls did.
 fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
     let mut next = Position::START;
     while let Ok(Some((operation, sequence))) = batch.next_operation(&mut next) {
@@ -209,7 +208,7 @@ fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool
     true
 }
 
-/// Appends the parts of an operation, and the name of its column family if the name is known.
+/// Appends the parts of an operation, and its column family's name if known.
 pub(super) fn add_parts<'v>(
     cells: &mut Vec<(&'v str, View<'v>)>,
     operation: &Operation<'v>,

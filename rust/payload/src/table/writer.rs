@@ -1,5 +1,5 @@
-//! Turns records into a table. As rows are decoded, their columns are selected and learned, and the
-//! rows are written.
+//! Turns records into a table: selects the columns of decoded rows, learns them, and writes the
+//! rows.
 
 use std::collections::{HashMap, TryReserveError};
 use std::mem;
@@ -20,7 +20,7 @@ use crate::{PayloadError, PayloadReason};
 /// The output format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Columns, in the memory layout of Arrow.
+    /// Columns in Arrow's memory layout.
     Columns,
     /// One JSON object per line.
     Ndjson,
@@ -33,34 +33,33 @@ pub enum Form {
 pub struct Options {
     /// The output format.
     pub form: Form,
-    /// The columns that exist even if no row has a value in them.
+    /// The columns that exist even if no row has a value for them.
     pub always: Vec<(String, Type)>,
     /// The columns to keep, in this order, or `None` for all columns. `a.b` is the field `b` of the
     /// column `a`.
     pub wanted: Option<Vec<String>>,
-    /// Whether a table that learns its columns is opened with the columns of the first records.
+    /// Whether a table that learns its columns is opened with those of the first records.
     pub opens_early: bool,
     /// The maximum number of rows.
     pub row_count_max: Option<u64>,
     /// How bytes are converted to text.
     pub bytes: BytesAs,
-    /// Whether text in CSV is prefixed with an apostrophe if a spreadsheet would read it as a
-    /// formula.
+    /// Whether CSV text that a spreadsheet would read as a formula is prefixed with an apostrophe.
     pub escapes_formulas: bool,
     /// The limits for learned columns.
     pub limits: Limits,
     /// The maximum number of rows in a batch of columns.
     pub batch_rows_max: usize,
-    /// The maximum number of cells in a batch of columns. A single row may have more cells.
+    /// The maximum number of cells in a batch of columns. A single row may have more.
     pub batch_cells_max: usize,
 }
 
-/// The reason why a table takes no more records.
+/// Why a table takes no more records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// There are too many columns.
     TooManyColumns,
-    /// A row has a column with the same name as a cell at the start of each row.
+    /// A row has a column with the same name as one of the cells that each row starts with.
     HasFirst(String),
     /// A row cannot be written.
     NotAdded(NotAdded),
@@ -77,8 +76,8 @@ pub enum Made {
     Text(String),
 }
 
-/// The names of the wanted columns that no row has contained so far, and the names of the columns
-/// that rows have contained.
+/// The names of the wanted columns that no row has contained so far, and those of the columns that
+/// rows have contained.
 #[derive(Debug, Default)]
 pub struct Missing {
     wanted: Vec<String>,
@@ -91,8 +90,8 @@ impl Missing {
         &self.wanted
     }
 
-    /// Returns the existing names for a message. The names include the columns that always exist
-    /// and the columns that rows have contained. If a field of a column is wanted, the names of all
+    /// Returns the existing names for a message. These include the columns that always exist and
+    /// the columns that rows have contained. If a field of a column is wanted, the names of all
     /// fields in that column are included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
@@ -128,10 +127,10 @@ const SEEN_MAX: usize = 10_000;
 
 /// Writes the rows of records.
 ///
-/// If the columns are not known, the table learns them. The table is opened with the columns of the
-/// first records, and continues to learn. If a later row needs another column, the table is no
-/// longer [open](Table::is_open). From then on, the table only learns from rows and does not write
-/// them. In that case, you must create another table with all columns.
+/// If the columns are not known, the table learns them. It is opened with the columns of the first
+/// records, and continues to learn. If a later row needs another column, the table is no longer
+/// [open](Table::is_open): from then on, it only learns from rows and does not write them. You must
+/// then create another table with all columns.
 #[derive(Debug)]
 pub struct Table {
     /// The wanted columns, or `None` for all columns.
@@ -140,12 +139,12 @@ pub struct Table {
     first: Vec<(String, Option<String>)>,
     missing: Missing,
     rows: Written,
-    /// Whether the decision to open the table has been made.
+    /// Whether the decision on opening the table has been made.
     is_decided: bool,
     record: Current,
 }
 
-/// The rows of a table, after the wanted columns have been selected.
+/// The rows of a table, once the wanted columns have been selected.
 #[derive(Debug)]
 struct Written {
     options: Options,
@@ -153,7 +152,7 @@ struct Written {
     learner: Option<Learner>,
     output: Output,
     count: u64,
-    /// The number of rows without any wanted column. These rows are held back until the next row is
+    /// The number of rows without any wanted column. They are held back until the next row is
     /// written, because the wanted columns may turn out not to exist.
     held_count: u64,
     stop: Option<Stop>,
@@ -163,14 +162,14 @@ struct Written {
 #[derive(Debug, Default)]
 struct Current {
     index: usize,
-    /// The address and the length of the record's bytes. The bytes of the rows at the end of a log
-    /// are not in a record.
+    /// The address and length of the record's bytes. The bytes of rows at the end of a log are not
+    /// in a record.
     bytes: (usize, usize),
-    /// The index of the record that is resumed, because there was no room for one of its rows. The
-    /// decoder reports the faults of this record again.
+    /// The index of the record to resume, because there was no room for one of its rows. The
+    /// decoder reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were only counted, because their record has too many faults.
+    /// The number of faults that were only counted, because their record has too many.
     more_fault_count: u64,
 }
 
@@ -183,11 +182,11 @@ enum Output {
     Text(Text, Option<Box<Csv>>),
 }
 
-/// The approximate number of bytes of text to write at a time.
+/// Roughly how many bytes of text to write at a time.
 const TEXT_LEN_MAX: usize = 4 << 20;
 
-/// The maximum number of faults to return at a time. If a record has more faults, the others are
-/// only counted.
+/// The maximum number of faults to return at a time. Any further faults of a record are only
+/// counted.
 const FAULT_COUNT_MAX: usize = 1_000;
 
 impl Table {
@@ -221,24 +220,24 @@ impl Table {
         table
     }
 
-    /// Returns the columns that always exist and the learned columns, in order.
+    /// Returns the columns that always exist and the learned ones, in order.
     pub fn columns(&self) -> Vec<(String, Type)> {
         let Options { always, wanted, .. } = &self.rows.options;
         let all: Vec<_> = always.iter().cloned().chain(self.rows.learned()).collect();
         let Some(wanted) = wanted else { return all };
         let mut types: HashMap<String, Type> = all.into_iter().collect();
-        // A wanted column that does not exist has no values, so it can have any type.
+        // A wanted column that doesn't exist has no values, so any type will do.
         let column = |name: &String| (name.clone(), types.remove(name).unwrap_or(Type::Text));
         wanted.iter().map(column).collect()
     }
 
-    /// Starts a log. Each row of the log starts with these cells.
+    /// Starts a log, each row of which starts with these cells.
     pub fn start(&mut self, first: Vec<(String, Option<String>)>) {
         self.first = first;
         self.record = Current::default();
     }
 
-    /// Takes the rows of records. `start` is the index of the first record. Returns the index of
+    /// Takes the rows of records, the first of which has the index `start`. Returns the index of
     /// the record to continue with. Before you continue, take the [output](Table::take) and the
     /// [faults](Table::take_faults).
     pub fn feed<'r>(
@@ -248,8 +247,8 @@ impl Table {
         start: usize,
     ) -> usize {
         // If rows at the end of earlier logs have been counted, the table has only learned from
-        // them and not written them. The table must not be opened now, because the rows of the
-        // earlier logs would be missing.
+        // them and not written them. It must not be opened now, because those rows would be
+        // missing.
         if !mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), start);
@@ -285,7 +284,7 @@ impl Table {
                 self.record.add(fault);
                 true
             });
-            // If the table has reached its maximum number of rows, the rest of the record is not
+            // Once the table has reached its maximum number of rows, the rest of the record isn't
             // needed.
             if !is_whole && self.rows.stop != Some(Stop::Full) {
                 self.record.resumed = Some(next);
@@ -297,20 +296,20 @@ impl Table {
         next
     }
 
-    /// Takes the rows that are only complete at the end of a log. Returns whether all such rows
-    /// have been taken. If rows are left, take the output and call this method again.
+    /// Takes the rows that are complete only at the end of a log, and returns whether it took all
+    /// of them. If not, take the output and call this method again.
     pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
         self.record.bytes.0 = 0;
         self.rows.stop.is_some() || decoder.rest(self)
     }
 
-    /// Takes the rows that were held back until the end of the last log. Like
-    /// [`rest`](Table::rest), returns whether all such rows have been taken.
+    /// Takes the rows held back until the end of the last log. Like [`rest`](Table::rest), returns
+    /// whether it took all of them.
     pub fn end(&mut self) -> bool {
         self.rows.write_held()
     }
 
-    /// Returns the output that was written since the last call.
+    /// Returns the output written since the last call.
     ///
     /// # Errors
     ///
@@ -323,9 +322,8 @@ impl Table {
         })
     }
 
-    /// Returns the faults that were found since the last call, each with the index of its record.
-    /// Also returns the number of faults that were only counted, because their record has too many
-    /// faults.
+    /// Returns the faults found since the last call, each with the index of its record, and the
+    /// number of faults that were only counted, because their record has too many.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),
@@ -333,20 +331,19 @@ impl Table {
         )
     }
 
-    /// Returns the reason why the table takes no more records.
+    /// Returns why the table takes no more records.
     pub fn stop(&self) -> Option<&Stop> {
         self.rows.stop.as_ref()
     }
 
-    /// Checks whether the table writes its rows. Otherwise the table only learns from its rows. If
-    /// a table is not open at the end, then either a later row needed another column, or the first
-    /// records had no columns. In that case, create another table with all
-    /// [columns](Table::columns).
+    /// Checks whether the table writes its rows, rather than only learning from them. If it isn't
+    /// open at the end, either a later row needed another column or the first records had no
+    /// columns. In that case, create another table with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
 
-    /// Stops writing rows. The table then only learns from later rows, as if a row had needed
+    /// Stops writing rows. From then on, the table only learns from them, as if a row had needed
     /// another column.
     pub fn only_learn(&mut self) {
         self.rows.output = Output::None;
@@ -400,7 +397,7 @@ impl Written {
         true
     }
 
-    /// Writes a row. Returns whether there was room for the row.
+    /// Writes a row, and returns whether there was room for it.
     fn write(&mut self, row: &Row<'_>) -> bool {
         let added = match &mut self.output {
             Output::None => Ok(true),
@@ -439,7 +436,7 @@ impl Written {
         true
     }
 
-    /// Returns the learned columns, except the columns that always exist.
+    /// Returns the learned columns, except those that always exist.
     fn learned(&self) -> Vec<(String, Type)> {
         let mut learned = self.learner.as_ref().map(Learner::types).unwrap_or_default();
         let always = &self.options.always;
@@ -457,8 +454,8 @@ impl Written {
         }
     }
 
-    /// Takes a row whose columns have been selected. Returns whether there was room for the row.
-    /// `is_incomplete` says whether there is a wanted column that no row has contained so far.
+    /// Takes a row whose columns have been selected, and returns whether there was room for it.
+    /// `is_incomplete` says whether some wanted column has not been in any row so far.
     fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;
@@ -517,7 +514,7 @@ impl Sink for Table {
 }
 
 impl Current {
-    /// If the row contains bytes that are not UTF-8, returns the fault for the row.
+    /// Returns the fault for a row containing bytes that are not UTF-8.
     fn not_utf8(&self, row: &Row<'_>) -> Option<Fault> {
         let (start, record_len) = self.bytes;
         let mut cells = row.cells().iter();
@@ -541,7 +538,7 @@ impl Current {
     }
 }
 
-/// Returns the address and the length of the first bytes in a value that are not UTF-8.
+/// Returns the address and length of the first bytes in a value that are not UTF-8.
 fn not_utf8(value: View<'_>) -> Option<(usize, usize)> {
     let mut found = None;
     let mut look_in = |value: View<'_>| {

@@ -1,5 +1,5 @@
 //! Decodes the logs of database engines. A row describes an operation of a write batch, a version
-//! edit, or a table that the database has after all edits.
+//! edit, or a table still live after all edits.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::table::row::Row;
 use crate::table::view::{View, add_parts};
 use crate::{Engine, PayloadError, Position, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
 
-/// Decodes write batches. There is one row for each operation, and one row for each empty batch.
+/// Decodes write batches into one row per operation. An empty batch also has one row.
 #[derive(Debug, Clone)]
 pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
-    /// The operation to continue with in the same record, if the rows of earlier operations have
-    /// been taken.
+    /// The operation to continue with in the same record, if the rows of the earlier ones have been
+    /// taken.
     next: Option<(Engine, Position)>,
 }
 
@@ -28,8 +28,8 @@ impl Batches {
         }
     }
 
-    /// Returns the engine of a record. A fault that follows at least one operation is passed to
-    /// `sink`.
+    /// Returns the engine of a record. Passes a fault to `sink` if it follows at least one
+    /// operation.
     fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
@@ -66,7 +66,7 @@ impl Decode for Batches {
             cells.push(("kind", View::Text(operation.as_str())));
             add_parts(&mut cells, &operation, name.map(Vec::as_slice));
             if !sink.row(&Row::new(cells)) {
-                // If no row was taken, the record is decoded from the start again, and the fault is
+                // If no row was taken, the record is decoded from the start again, so its fault is
                 // reported again.
                 self.next = (at != Position::START).then_some((engine, at));
                 return Ok(false);
@@ -94,7 +94,7 @@ impl Decode for Batches {
     }
 }
 
-/// Decodes version edits. There is one row for each edit.
+/// Decodes version edits, with one row per edit.
 #[derive(Debug, Clone)]
 pub(super) struct Edits;
 
@@ -113,7 +113,7 @@ impl Decode for Edits {
     }
 }
 
-/// Decodes version edits. There is one row for each table that is still live after all edits.
+/// Decodes version edits into one row for each table that is still live after all of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveFiles(VersionState);
 
@@ -148,7 +148,7 @@ impl Decode for LiveFiles {
             if !sink.row(&row) {
                 return false;
             }
-            // The next row is therefore always the first table, and no position has to be kept.
+            // The next row is therefore always the first table, so no position has to be kept.
             state.remove_first_table();
         }
     }

@@ -1,4 +1,4 @@
-//! Decodes entities of Datastore or Firestore.
+//! Decodes Datastore or Firestore entities.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::table::row::Row;
 use crate::table::view::View;
 use crate::{Entity, EntityValue, PathElement, PathId, PayloadError, PayloadReason, Value};
 
-/// Decodes entities. There is one row for each entity.
+/// Decodes entities, with one row per entity.
 #[derive(Debug, Clone)]
 pub(super) struct Entities;
 
@@ -41,7 +41,7 @@ impl Decode for Entities {
     }
 }
 
-/// Collects the uninterpreted fields of an entity and of all entities inside it.
+/// Collects the uninterpreted fields of an entity and of all entities nested in it.
 fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(), Box<Fault>> {
     for field in &entity.other_fields {
         let data = base64(field.bytes).map_err(|_| PayloadError::new(0, 0, PayloadReason::OutOfMemory))?;
@@ -63,17 +63,17 @@ fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(),
     Ok(())
 }
 
-/// The columns for the key of an entity. A property must not have one of these names.
+/// The columns for an entity's key. Properties must not have these names.
 const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
 
-/// If a property has the name of a key column, returns that name.
+/// Returns a property name that is also the name of a key column, if any.
 fn reserved_name<'e>(entity: &Entity<'e>) -> Option<&'e str> {
-    // Few property names start with `__`. Only such names are compared with each column name.
+    // Few property names start with `__`, and only those are compared with each column name.
     let mut names = entity.properties.iter().map(|property| property.name);
     names.find(|name| name.starts_with("__") && KEY_COLUMNS.contains(name))
 }
 
-/// Returns the cells of an entity. `path` is the path of the entity as text, and `others` are its
+/// Returns the cells of an entity. `path` is the entity's path as text, and `others` are its
 /// uninterpreted fields.
 fn entity_cells<'v>(
     entity: &'v Entity<'v>,
@@ -100,7 +100,7 @@ fn entity_cells<'v>(
     cells
 }
 
-/// Returns a path as text. The kinds and the numbers or names are separated by slashes.
+/// Returns a path as text, with slashes between the kinds and the numbers or names.
 fn path_text(steps: &[PathElement<'_>]) -> String {
     let mut path = String::new();
     for (index, step) in steps.iter().enumerate() {

@@ -7,8 +7,7 @@ use crate::table::row::Row;
 use crate::table::tree::{Rules, parse, utf8};
 use crate::table::view::View;
 
-/// Decodes arbitrary records. There is one row for each record, with the offsets and the bytes of
-/// the record.
+/// Decodes arbitrary records into one row each, with the offsets and the bytes of the record.
 #[derive(Debug, Clone)]
 pub(super) struct Raw;
 
@@ -21,11 +20,11 @@ impl Decode for Raw {
     }
 }
 
-/// Decodes JSON documents. There is one row for each document. Each value of an object goes into
-/// the column of the same name. A document that is not an object goes into the column `__value__`.
+/// Decodes JSON documents into one row each. Each value of an object goes into the column of the
+/// same name. A document that is not an object goes into the column `__value__`.
 #[derive(Debug, Clone)]
 pub(super) struct Json {
-    /// Whether a row starts with the offset of its record.
+    /// Whether rows start with the offset of their record.
     pub(super) has_offset: bool,
 }
 
@@ -46,7 +45,7 @@ impl Decode for Json {
     }
 }
 
-/// Returns the value of a record that is JSON text.
+/// Returns the value of a JSON record.
 pub(super) fn document(record: &[u8]) -> Result<Value<'_>, Box<Fault>> {
     let text = utf8(record, 0)?;
     let mut value = Value::Null;

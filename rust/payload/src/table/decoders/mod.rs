@@ -1,4 +1,4 @@
-//! Decodes the records of a table into rows. Each file contains the decoders for the records of one
+//! Decodes records into the rows of a table. Each file contains the decoders for the records of one
 //! kind of program.
 
 mod engine;
@@ -18,19 +18,19 @@ use super::view::View;
 /// A record from a reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'r> {
-    /// The offset in the file at which the record's first fragment starts.
+    /// The file offset where the record's first fragment starts.
     pub offset: u64,
-    /// The offset in the file at which the record's last fragment ends.
+    /// The file offset where the record's last fragment ends.
     pub end_offset: u64,
-    /// Whether the record starts after damage in its block. If this is `None`, rows with the offset
-    /// of the record do not say whether the record is salvaged.
+    /// Whether the record starts after damage in its block. If this is `None`, rows with the
+    /// record's offset don't say whether it is salvaged.
     pub is_salvaged: Option<bool>,
     /// The bytes of the record.
     pub data: &'r [u8],
 }
 
 impl<'r> Record<'r> {
-    /// Returns a record whose offsets are not known.
+    /// Returns a record whose offsets aren't known.
     pub fn of(data: &'r [u8]) -> Self {
         Record {
             offset: 0,
@@ -40,9 +40,10 @@ impl<'r> Record<'r> {
         }
     }
 
-    /// Returns the cell for the offset and, if wanted, the cell for whether the record is salvaged.
+    /// Returns the cell for the offset and, if wanted, the one that says whether the record is
+    /// salvaged.
     fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
-        // This capacity is enough for most rows. Growing the vector takes as long as decoding a
+        // This capacity suffices for most rows. Growing the vector takes as long as decoding a
         // short row.
         let mut cells = Vec::with_capacity(8);
         cells.push(("offset", View::UInt(self.offset)));
@@ -51,38 +52,38 @@ impl<'r> Record<'r> {
     }
 }
 
-/// The facts about a log that a decoder needs in addition to the records.
+/// The facts about a log that a decoder needs besides the records.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Facts {
     /// The engine that wrote the write batches, if the dialect of the log identifies it.
     pub engine: Option<crate::Engine>,
-    /// The names of the column families by number, from the MANIFEST files next to the log.
+    /// Column family names by number, from the MANIFEST files next to the log.
     pub families: BTreeMap<u32, Vec<u8>>,
-    /// Whether the dialect or the file name identifies the log as a Weights & Biases run. Such a
-    /// run has a row even if it was killed before its first record.
+    /// Whether the dialect or the file name identifies the log as a Weights & Biases run, which has
+    /// a row even if it was killed before its first record.
     pub is_run: bool,
 }
 
 /// Receives the rows and the faults of a record.
 pub trait Sink {
-    /// Takes a row. Returns whether there was room for the row. If there was no room, the decoder
-    /// stops. When the decoder gets the same record again, it starts with the same row.
+    /// Takes a row, and returns whether there was room for it. If not, the decoder stops. When it
+    /// gets the same record again, it starts with the same row.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
-    /// Takes a fault in the record, before the record's first row. If there was no room for the
-    /// first row, the fault is passed again when the record is decoded again.
+    /// Takes a fault in the record, before the record's first row. If there was no room for that
+    /// row, the fault is passed again when the record is decoded again.
     fn fault(&mut self, fault: Fault);
 }
 
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// A sink that passes on a record's faults, and the record's only row as an object.
+/// A sink that passes on the faults of a record, and its only row as an object.
 pub struct OneRow<'t> {
     /// Takes the row.
     pub take: &'t mut dyn FnMut(View<'_>),
-    /// Takes a fault. All faults are passed to this function before the row is passed to `take`.
+    /// Takes a fault. All faults are passed here before the row is passed to `take`.
     pub fault: &'t mut dyn FnMut(Fault),
 }
 
@@ -119,8 +120,8 @@ trait Decode: Another + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Passes the value of a record to `take`. By default, the value is the only row of the record,
-    /// as an object. Returns whether the record has a value.
+    /// Passes a record's value to `take`, and returns whether it has one. By default, the value is
+    /// the only row of the record, as an object.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let (mut is_taken, mut first) = (false, None);
         let mut sink = OneRow {
@@ -147,23 +148,22 @@ impl<D: Decode + Clone + 'static> Another for D {
 }
 
 impl Decoder {
-    /// Creates the decoder with this name for a log with these facts. Returns `None` if the name is
-    /// unknown. The names are:
+    /// Creates the decoder with this name, for a log with these facts. Returns `None` if the name
+    /// is unknown. The names are:
     ///
-    /// - `raw`: any records. The row has the bytes.
-    /// - `write-batch`: write batches of LevelDB, RocksDB or Pebble. Each operation is a row.
-    /// - `version-edit`: version edits of LevelDB or RocksDB. Each edit is a row.
-    /// - `live-files`: version edits. The rows are the tables that the database has after all
-    ///   edits.
-    /// - `entity`: entities of Datastore or Firestore.
+    /// - `raw`: any records. The row contains the bytes.
+    /// - `write-batch`: LevelDB, RocksDB or Pebble write batches. Each operation is a row.
+    /// - `version-edit`: LevelDB or RocksDB version edits. Each edit is a row.
+    /// - `live-files`: version edits. The rows are the tables the database has after all edits.
+    /// - `entity`: Datastore or Firestore entities.
     /// - `json`: JSON text.
-    /// - `wandb`: JSON text that was made from a record, with the offset of the record.
-    /// - `wandb-history`: records of a run of Weights & Biases. Each step is a row.
-    /// - `wandb-run`, `wandb-summary`, `wandb-config`: records of such a run. The only row is a
-    ///   description, the summary or the configuration of the run.
-    /// - `wandb-metrics`: records of such a run. Each measurement of the machine is a row.
-    /// - `wandb-output`: records of such a run. Each printed line is a row.
-    /// - `swanlab-history`: records of a run of SwanLab. Each logged number is a row.
+    /// - `wandb`: JSON text made from a record, with the record's offset.
+    /// - `wandb-history`: records of a Weights & Biases run. Each step is a row.
+    /// - `wandb-run`, `wandb-summary`, `wandb-config`: the same records. The only row is the run's
+    ///   description, summary or configuration.
+    /// - `wandb-metrics`: the same records. Each measurement of the machine is a row.
+    /// - `wandb-output`: the same records. Each printed line is a row.
+    /// - `swanlab-history`: records of a SwanLab run. Each logged number is a row.
     pub fn named(name: &str, facts: Facts) -> Option<Self> {
         Some(Decoder(match name {
             "raw" => Box::new(json::Raw),
@@ -185,7 +185,7 @@ impl Decoder {
     }
 
     /// Passes the rows and the faults of a record to `sink`. Returns whether there was room for all
-    /// rows. If there was no room, the next call must be for the same record.
+    /// rows. If not, the next call must be for the same record.
     ///
     /// # Errors
     ///
@@ -194,8 +194,8 @@ impl Decoder {
         self.0.record(record, sink).map_err(|fault| *fault)
     }
 
-    /// Passes the whole value of a record to `take`. Returns whether the record has a value. If the
-    /// rows do not describe records of this kind, the record has no value.
+    /// Passes the whole value of a record to `take`, and returns whether it has one. It has none if
+    /// the rows do not describe records of this kind.
     ///
     /// # Errors
     ///
@@ -204,14 +204,14 @@ impl Decoder {
         self.0.value(record, take).map_err(|fault| *fault)
     }
 
-    /// Passes to `sink` the rows that are only complete after the last record. Returns whether
-    /// there was room for all of these rows. If there was no room, call this method again.
+    /// Passes to `sink` the rows that are complete only after the last record. Returns whether
+    /// there was room for all of them. If not, call this method again.
     pub fn rest(&mut self, sink: &mut dyn Sink) -> bool {
         self.0.rest(sink)
     }
 
-    /// If the records so far can be read in more than one way, returns a message that says so.
-    /// Later records do not change this.
+    /// Returns a message if the records so far can be read in more than one way. Later records do
+    /// not change this.
     pub fn note(&self) -> Option<&'static str> {
         self.0.note()
     }

@@ -1,6 +1,5 @@
-//! The row of a Weights & Biases run. The row is either a description of the run (who ran which
-//! program, where, when, and how the run ended), or the summary or the configuration after all
-//! changes.
+//! The row of a Weights & Biases run: either a description of the run (who ran which program,
+//! where, when, and how the run ended), or the summary or the configuration after all changes.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, TryReserveError};
@@ -14,18 +13,18 @@ use crate::table::view::View;
 use crate::value::copied;
 use crate::{Item, PayloadError, PayloadReason, Value, WandbChange, WandbEnvironment, WandbRecord, WandbRun};
 
-/// Decodes one row that describes a run.
+/// Decodes one row describing a run.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
-    /// Whether there is a row that the sink has not yet taken.
+    /// Whether there is a row that the sink hasn't taken yet.
     has_row: bool,
-    /// The last record that describes the run. Each such record describes the whole run.
+    /// The last record describing the run. Each of these records describes the whole run.
     about: Vec<u8>,
     environment: Environment,
     exit_code: Option<i32>,
 }
 
-/// The texts from the environment records. Each record may contain only some of the texts. A text
+/// The texts from the environment records. Each record may contain only some of them, and a text
 /// that no record has contained is empty.
 #[derive(Debug, Clone, Default)]
 struct Environment {
@@ -80,7 +79,7 @@ impl Environment {
         };
         let mut command = String::new();
         push_quoted(&mut command, executable);
-        // The program may be `-m` followed by the name of a module.
+        // The program may be `-m` followed by a module name.
         if let Some(name) = self.program.strip_prefix("-m ") {
             push_quoted(&mut command, "-m");
             push_quoted(&mut command, name);
@@ -94,7 +93,7 @@ impl Environment {
     }
 }
 
-/// Appends a word to a command. As in Python's `shlex.join`, the word is quoted if necessary.
+/// Appends a word to a command, quoted if necessary, as in Python's `shlex.join`.
 fn push_quoted(command: &mut String, word: &str) {
     if !command.is_empty() {
         command.push(' ');
@@ -170,28 +169,28 @@ fn state(exit_code: Option<i32>) -> &'static str {
     }
 }
 
-/// Returns the first of these texts that is not empty.
+/// Returns the first non-empty text.
 fn text_of<'t>(texts: &[Option<&'t str>]) -> View<'t> {
     let mut stated = texts.iter().flatten().filter(|text| !text.is_empty());
     stated.next().map_or(View::Null, |text| View::Text(text))
 }
 
-/// Decodes one row that is the summary or the configuration of a run.
+/// Decodes one row holding the summary or the configuration of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Changes {
     /// Whether the row is the configuration.
     is_config: bool,
-    /// The values after all records so far. This is `None` before the first record, unless the log
+    /// The values after all records so far. Before the first record, this is `None` unless the log
     /// is known to be a run.
     values: Option<Directory>,
     /// The row, until the sink has taken it.
     row: Option<Vec<Item<'static>>>,
 }
 
-/// A dictionary of values that change. In a list of items, each change would require a search.
+/// A dictionary of changing values. With a list of items, each change would require a search.
 #[derive(Debug, Clone, Default)]
 struct Directory {
-    /// The values by name. Each value has a number, which determines its position in the row.
+    /// The values by name, each with a number that determines its position in the row.
     values: HashMap<Cow<'static, str>, (u64, Node)>,
     next: u64,
 }
@@ -243,8 +242,8 @@ impl Decode for Changes {
             let fault = match read_value(record, text.as_bytes(), &name, &mut value) {
                 Ok(None) if item.path.len() > LEVELS_MAX => Some(too_deep(record, text.as_bytes(), &name).into()),
                 Ok(fault) => fault,
-                // Earlier values of the record are already set, so the record can no longer be
-                // omitted.
+                // Earlier values of the record are already set, so the record can't be omitted any
+                // more.
                 Err(fault) if fault.error.reason != PayloadReason::OutOfMemory => Some(Box::new(Fault {
                     part: Part::Value,
                     ..*fault
@@ -275,7 +274,7 @@ impl Decode for Changes {
         true
     }
 
-    /// Passes the change in the record to `take`, as the new values by name and the removed names.
+    /// Passes the change in the record to `take`: the new values by name, and the removed names.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let Some(change) = self.change_in(record)? else {
             return Ok(false);
@@ -299,7 +298,7 @@ impl Decode for Changes {
 }
 
 impl Directory {
-    /// Sets the value at a path. Values along the path that are not dictionaries are replaced with
+    /// Sets the value at a path. Values on the way that are not dictionaries are replaced with
     /// dictionaries.
     fn set(&mut self, path: &[&str], value: Value<'static>) -> Result<(), TryReserveError> {
         let Some((name, directories)) = path.split_last() else {
@@ -318,7 +317,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes the value at a path, if there is one.
+    /// Removes the value at a path, if any.
     fn remove(&mut self, path: &[&str]) -> Result<(), TryReserveError> {
         let Some((&name, directories)) = path.split_last() else {
             return Ok(());
@@ -335,7 +334,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Returns the node with this name. If there is no such node, adds a new node.
+    /// Returns the node with this name, adding it if there is none.
     fn node(&mut self, name: Cow<'static, str>) -> Result<&mut Node, TryReserveError> {
         self.values.try_reserve(1)?;
         let place = self.values.entry(name);

@@ -1,4 +1,4 @@
-//! Decodes the numbers that a SwanLab run has logged.
+//! Decodes the numbers logged by a SwanLab run.
 
 use super::json::document;
 use super::{Decode, Decoded, Record, Sink};
@@ -8,7 +8,7 @@ use crate::table::row::Row;
 use crate::table::view::{TIMES, View};
 use crate::{PayloadReason, SwanlabScalar, Value};
 
-/// Decodes one row for each number.
+/// Decodes one row per number.
 #[derive(Debug, Clone)]
 pub(super) struct Swanlab;
 
@@ -42,7 +42,7 @@ fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
     ])
 }
 
-/// Returns the number in a model and its epoch. The epoch counts the numbers with the same name.
+/// Returns the number in a model and its epoch, which counts the numbers with the same name.
 /// Returns `None` if the model has another form.
 fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
     let data = model.get("data")?;
@@ -89,8 +89,8 @@ fn number(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// Parses a time in the format of Python's `isoformat`, and returns it in microseconds since 1970.
-/// The text ends with an offset from UTC in whole minutes or with `Z`, as in
+/// Parses a time in the format of Python's `isoformat`, returning microseconds since 1970. The text
+/// ends with an offset from UTC in whole minutes or with `Z`, as in
 /// `2025-06-05T18:32:00.500000+02:00`.
 fn time(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
@@ -108,7 +108,7 @@ fn time(text: &str) -> Option<i64> {
         None if fraction.is_empty() => 0,
         _ => return None,
     };
-    // Years are counted from March, so that the leap day is the last day of a year.
+    // Years start in March, so that the leap day is the last day of a year.
     let (years, months) = if month > 2 {
         (year, month - 3)
     } else {
@@ -128,8 +128,7 @@ fn time(text: &str) -> Option<i64> {
     (is_date && is_time && TIMES.contains(&time)).then_some(time)
 }
 
-/// Parses the numbers between separators. `lens` gives the number of digits that each number must
-/// have.
+/// Parses the numbers between separators. `lens` says how many digits each must have.
 fn numbers<const COUNT: usize>(text: &str, separator: char, lens: [usize; COUNT]) -> Option<[i64; COUNT]> {
     let mut parts = text.split(separator);
     let mut found = [0; COUNT];

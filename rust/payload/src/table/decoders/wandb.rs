@@ -13,7 +13,7 @@ use crate::value::copied;
 use crate::wandb::read_step;
 use crate::{Item, PayloadError, PayloadReason, Value, WandbItems, WandbOutput, WandbRecord};
 
-/// Decodes one row for each step, with the values of the step. Unreadable values are omitted.
+/// Decodes one row per step, with the step's values. Unreadable values are omitted.
 #[derive(Debug, Clone)]
 pub(super) struct History;
 
@@ -50,10 +50,10 @@ impl Decode for History {
     }
 }
 
-/// Decodes one row for each measurement.
+/// Decodes one row per measurement.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Metrics {
-    /// The time when the run started, in microseconds since 1970.
+    /// When the run started, in microseconds since 1970.
     start: Option<i64>,
 }
 
@@ -85,28 +85,28 @@ fn seconds(microseconds: i64) -> Value<'static> {
     Value::Float(microseconds as f64 / 1e6)
 }
 
-/// Decodes one row for each printed line, with the time when the start of the line was printed. A
-/// line also ends at the end of the log.
+/// Decodes one row per printed line, with the time when the start of the line was printed. The end
+/// of the log also ends a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
-    /// The unfinished lines at the end of the streams, in the order in which the lines started.
+    /// The unfinished lines at the ends of the streams, in the order in which they started.
     unfinished: Vec<Line>,
-    /// If the sink had no room for the next row, the length of the text whose rows have been taken.
+    /// The length of the text whose rows have been taken, if the sink had no room for the next row.
     taken_len: usize,
 }
 
 #[derive(Debug, Clone)]
 struct Line {
     is_stderr: bool,
-    /// The time when the start of the line was printed.
+    /// When the start of the line was printed.
     timestamp: Option<i64>,
     text: String,
 }
 
 impl Output {
     fn lines(&mut self, output: &WandbOutput<'_>, sink: &mut dyn Sink) -> Decoded {
-        // Only a newline ends a line. On a terminal, a carriage return makes the following text
-        // overwrite the line.
+        // Only a newline ends a line. On a terminal, the text after a carriage return overwrites
+        // the line.
         let mut rest = output.line.get(self.taken_len..).unwrap_or_default();
         while let Some((end, after)) = rest.split_once('\n') {
             let started = self.line_of(output.is_stderr);
@@ -145,13 +145,13 @@ impl Output {
         Ok(true)
     }
 
-    /// Returns the index of the unfinished line of a stream.
+    /// Returns the index of a stream's unfinished line.
     fn line_of(&self, is_stderr: bool) -> Option<usize> {
         self.unfinished.iter().position(|line| line.is_stderr == is_stderr)
     }
 }
 
-/// Returns the cells for a printed text.
+/// Returns the cells for printed text.
 fn cells<'t>(
     is_stderr: bool,
     timestamp: Option<i64>,
@@ -212,8 +212,7 @@ impl Decode for Output {
     }
 }
 
-/// Parses the JSON text of a value in a run. If the value cannot be read, returns the fault for the
-/// value.
+/// Parses a run value's JSON text. If the value cannot be read, returns its fault.
 pub(super) fn read_value<'r>(
     record: &[u8],
     text: &'r [u8],
@@ -224,8 +223,7 @@ pub(super) fn read_value<'r>(
     parse(json, Rules::Run, value).map_or_else(|refused| fault_of(record, json, name, &refused), |()| Ok(None))
 }
 
-/// Returns the fault for a value that was refused. If the whole record is refused, returns the
-/// fault as an error.
+/// Returns the fault for a refused value, as an error if the whole record is refused.
 #[cold]
 fn fault_of(record: &[u8], json: &str, name: &str, refused: &Refused) -> Result<Option<Box<Fault>>, Box<Fault>> {
     let offset = offset_in(record, json.as_bytes());
@@ -247,7 +245,7 @@ fn offset_in(record: &[u8], text: &[u8]) -> usize {
     text.as_ptr().addr() - record.as_ptr().addr()
 }
 
-/// Returns the fault for a value whose text has too many levels of nesting.
+/// Returns the fault for a value whose text is nested too deeply.
 pub(super) fn too_deep(record: &[u8], text: &[u8], name: &str) -> Fault {
     let error = PayloadError::new(offset_in(record, text), text.len(), PayloadReason::TooDeep);
     let detail = format!("the value of '{name}' has more than {LEVELS_MAX} levels");
@@ -273,9 +271,8 @@ pub(super) fn joined(path: &[&str]) -> Result<String, TryReserveError> {
     Ok(name)
 }
 
-/// Returns the values of items by name. Unreadable values are omitted. If a prefix is given, each
-/// name starts with the prefix, and dictionaries are flattened in the same way as wandb flattens
-/// metrics.
+/// Returns the items' values by name. Unreadable values are omitted. If a prefix is given, each
+/// name starts with it, and dictionaries are flattened the way wandb flattens metrics.
 pub(super) fn read_items<'r>(
     record: &[u8],
     items: WandbItems<'r>,
@@ -308,8 +305,8 @@ struct Found<'v> {
 }
 
 impl<'v> Found<'v> {
-    /// Adds a value, or the values inside a dictionary. Stops at the first name that is already
-    /// used, and returns this name.
+    /// Adds a value, or the values inside a dictionary. Stops at the first name already in use, and
+    /// returns it.
     fn add(&mut self, name: String, value: Value<'v>, is_flat: bool) -> Result<Option<String>, TryReserveError> {
         match value {
             Value::Object(items) if is_flat => {
