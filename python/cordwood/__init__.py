@@ -8,18 +8,17 @@
 ...     list(reader)
 [b'one', b'two']
 
-The entry point is `open`, which returns a `Reader` or a `Writer`. `follow` reads a log while it is being written.
+Start with `open`, which returns a `Reader` or a `Writer`. `follow` reads a log while it is being written.
 
 `verify`, `salvage`, `pack`, `stat`, `fragments` and `map` work on whole logs. `info` also describes databases and
-exports. `scan` turns the records of many logs into a table for any program that reads Arrow. `evidence` creates a
-page that reports on one or more logs. `index` gives access to records by number. The package `cordwood.payload`
-decodes the data that programs store in records. The package `cordwood.compat` contains replacements for the readers
-of other packages.
+exports, `scan` turns the records of many logs into a table for any program that reads Arrow, and `evidence` creates a
+page that reports on one or more logs. `index` gives access to records by number. `cordwood.payload` decodes the data
+programs store in records, and `cordwood.compat` contains replacements for the readers of other packages.
 
-When a reader reaches damage, it raises a `CorruptionError`. The iteration can then continue after the damage. With
-the option `on_corruption`, a reader can instead skip the damage, stop there, or also salvage the valid records that
-follow. See `Reader` for the details. `Reader.ok` tells whether any damage was found, and `Reader.skipped` lists the
-skipped regions. `help(cordwood.errors)` shows all exceptions.
+A reader raises a `CorruptionError` when it reaches damage, and the iteration can then continue after the damage. With
+the `on_corruption` option, the reader can instead skip the damage, stop there, or also salvage the valid records that
+follow. See `Reader` for details. `Reader.ok` tells whether any damage was found, and `Reader.skipped` lists the skipped
+regions. `help(cordwood.errors)` shows all exceptions.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Lets `python -m cordwood` run the command line, for systems where the script `cordwood` is not on the path."""
+"""Runs the command line as `python -m cordwood`, for systems where the `cordwood` script is not on the path."""
 
 import sys
 

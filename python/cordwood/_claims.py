@@ -1,4 +1,4 @@
-"""Reads a range of a log whose end another worker may take over during reading, as in Apache Beam."""
+"""Reads a range of a log while another worker may take over its end, as in Apache Beam."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """A function that opens a reader for the bytes `[start, end)` of a log."""
 
 WHOLE_LEN = 1 << 63
-"""The place length for a log that cannot be read in parts. Such a log is a single place."""
+"""The place length of a log that cannot be read in parts, and so is a single place."""
 
 
 class ClaimedRange:
-    """The records and regions that start in the places `[first, end)` of a log, as far as the places can be claimed.
+    """The records and regions that start in the places `[first, end)` of a log, for as long as claims succeed.
 
-    A place is a part of a log that is claimed as a whole, usually a block. A log that cannot be read in parts has
-    only one place, with the length `WHOLE_LEN`.
+    A place is a part of a log that is claimed as a whole, usually a block. A log that cannot be read in parts has a
+    single place, of length `WHOLE_LEN`.
 
     Args:
         open_range: A function that opens a reader for a range of the log.
         first: The number of the first place.
-        end: The number of the place after the last place.
+        end: The number of the place after the last one.
         place_len: The length of a place in bytes.
     """
 
@@ -42,9 +42,8 @@ class ClaimedRange:
         """Yields each batch with the number of its records that start in claimed places (at least 1).
 
         Args:
-            try_claim: A function that claims a place in which a record starts. The function is called once for each
-                such place, in order, and finally for `end`. Once the function returns false, no more records are
-                returned.
+            try_claim: A function that claims a place where a record starts. It is called once for each such place, in
+                order, and finally for `end`. Once it returns false, no more records are returned.
             target_len: Same as for `Reader.record_batches`.
         """
         claimed = self._first - 1
@@ -64,17 +63,17 @@ class ClaimedRange:
         try_claim(self._end)
 
     def findings(self, end: int) -> Reader:
-        """Returns a closed reader whose `skipped` and `skipped_len` apply to the places `[first, end)`.
+        """Returns a closed reader whose `skipped` and `skipped_len` cover the places `[first, end)`.
 
         Args:
-            end: The end of the range after `batches` has finished. If another worker took over the rest, this end is
-                smaller than the original one.
+            end: The end of the range once `batches` has finished: smaller than the original end if another worker took
+                over the rest.
         """
         end_offset = end * self._place_len
         if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):
             return self._reader
-        # The reader has read past the claimed places, and a region may extend into another worker's range. So this
-        # range is read again.
+        # The reader has read past the claimed places, and a region may extend into another worker's range, so read this
+        # range again.
         with self._open(end) as reader:
             for _ in reader.record_batches():
                 pass

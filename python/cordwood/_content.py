@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""For each kind of record, the name of a directory that contains such logs, and the kinds that may occur there."""
+"""For each kind of record, the name for a directory of such logs, and the kinds that can be in it."""
 
 
 def info(
@@ -39,11 +39,11 @@ def info(
 ) -> Info:
     """Summarizes a file or a directory, including its format, records, damage, databases and exports.
 
-    All logs are read. The tables of databases are not read, but missing tables are reported.
+    All logs are read. Database tables are not, but missing ones are reported.
 
     Args:
-        source: A log, a directory of logs, a pattern such as `"*.log"`, a URL, or several of these, which are
-            described together.
+        source: A log, a directory of logs, a pattern such as `"*.log"`, a URL, or several of these, summarized
+            together.
         threads: The number of threads that read logs.
         storage_options: Same as for `Reader`. Default: `None`.
 
@@ -51,8 +51,8 @@ def info(
         The summary. The attribute `failures` lists the files that could not be read.
 
     Raises:
-        OSError: The source is a single file and cannot be read, or is a pipe or a device.
-        DialectError: The source is a single file and is not a log.
+        OSError: The source is a single file that cannot be read, or is a pipe or a device.
+        DialectError: The source is a single file that is not a log.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -74,7 +74,7 @@ def info(
 
 
 class Log(NamedTuple):
-    """A log and additional facts about its records."""
+    """A log, with additional facts about its records."""
 
     report: Report
     dialect: str
@@ -109,7 +109,7 @@ class Content:
         self._dialects = Counter[str]()
         self._compressions = Counter[str]()
         self._payloads = Counter[str]()
-        # The attributes of `Info` that are totals for all logs.
+        # The attributes of `Info` that are totals over all logs.
         self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
         self._entity_logs: list[str] = []
         self._runs: list[Run] = []
@@ -145,7 +145,7 @@ class Content:
         self._report = report
 
     def info(self, path: str, fold: Fold) -> Info:
-        """Returns the summary of a source. Call this once all results have been added."""
+        """Returns the source's summary. Call this after adding all results."""
         fold.judge()
         files, databases, exports = fold.files, fold.databases, fold.exports
         listed = {os.path.realpath(name) for export in exports for name in export.files}
@@ -190,7 +190,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
     with contextlib.suppress(ValueError):
         if is_of_export(file.name) and overall_message(file.name) is not None:
             return "export-metadata"
-    # If a log has no records, its kind is known only if the dialect determines it.
+    # The kind of a log without records is known only if the dialect determines it.
     fits = kinds_of(first.data if first else b"", dialect)
     if not (first or fits):
         return None
@@ -200,7 +200,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
 def _directory(
     payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
 ) -> str | None:
-    """Returns the name of a directory that contains these kinds of records. `None` if mixed or mostly unknown."""
+    """Returns the name for a directory with these kinds of records. `None` if mixed or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
     if databases and known <= DIRECTORIES["version-edit"][1] and known_count >= payloads["other"]:
@@ -220,7 +220,7 @@ _TIMES = range(-62_135_596_800, 253_402_300_800)
 
 
 def _times_of(path: str, log: dict[str, Any]) -> tuple[float, float] | tuple[None, None]:
-    """Returns the times at which the first and the last steps of a run were logged."""
+    """Returns the times when a run's first and last steps were logged."""
     with Reader(path, **log) as reader:
         first, last = float("inf"), float("-inf")
         decoder = RecordDecoder("wandb-history")

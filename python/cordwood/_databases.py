@@ -1,10 +1,9 @@
-"""Checks whether a database is complete, and determines which files its engine is missing.
+"""Checks whether a database is complete, and which files its engine is missing.
 
-An engine reads `CURRENT`, then the MANIFEST that `CURRENT` names, then the tables and the logs that the MANIFEST
-lists. These files may change while cordwood reads them. The engine writes a file before it lists the file, and
-removes a file only after the file is no longer listed. So a directory with a fault is reread until neither `CURRENT`
-nor any MANIFEST changes in the meantime. The existence of each file is checked after the MANIFEST is read, because
-the directory was listed earlier.
+An engine reads `CURRENT`, then the MANIFEST it names, then the tables and logs that the MANIFEST lists. These files can
+change while cordwood reads them: the engine writes a file before listing it, and removes a file only once it is no
+longer listed. So a directory with a fault is reread until neither `CURRENT` nor any MANIFEST changes in the meantime.
+Whether each file exists is checked after reading the MANIFEST, because the directory was listed earlier.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from cordwood.errors import CordwoodError, DialectError, PayloadError
 from cordwood.types import OF_CURRENT, Database, Engine, OutcomeKind, Problem, ProblemKind, Severity
 
 _READINGS_MAX = 10
-"""The maximum number of times that a directory is read if its database keeps changing."""
+"""How many times, at most, a directory is read if its database keeps changing."""
 
 _NAMES_MAX = 10
 """At most this many files are named on one line."""
@@ -45,7 +44,7 @@ _OTHER_CURRENT = re.compile(r"CURRENT\.([0-9]{1,20}|bak)")
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
-# These texts may come from untrusted sources, so the patterns scan each line only once, whatever the line contains.
+# These texts may be untrusted, so the patterns scan each line only once, whatever it contains.
 _OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
@@ -59,18 +58,18 @@ _NETEASE = b"\x80\x1d\x30\x01"
 """If `CURRENT` starts with these bytes, both `CURRENT` and the MANIFEST are encrypted."""
 
 _BATCH = struct.Struct("<QI")
-"""The header of a write batch: the first sequence number and the number of operations."""
+"""A write batch's header: the first sequence number and the number of operations."""
 
 
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
     """Returns the databases in these files' directories, and the directories that were not read.
 
-    Directories that are unreadable or given as URLs are not read. See `unjudged`. `damaged` contains the paths of the
-    damaged logs and of the files that are not logs. Other values in `damaged` are ignored.
+    Directories that are unreadable or given as URLs are not read: see `unjudged`. `damaged` contains the paths of the
+    damaged logs and of the files that are not logs. Other values in it are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
-    # The path of a damaged log may lead to the same directory in a different way.
+    # The path of a damaged log may name the same directory differently.
     names: dict[str, set[str]] = defaultdict(set)
     for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
@@ -95,10 +94,10 @@ def database_in(directory: str, damaged: Collection[str] = ()) -> Database | Non
 
     Args:
         directory: The path of the directory.
-        damaged: The names of the damaged files in the directory. Only logs that the engine reads are considered.
+        damaged: The names of the damaged files in the directory. Only logs the engine reads are considered.
 
     Returns:
-        The database. `None` if the directory contains no database, or a database that NetEase has encrypted.
+        The database. `None` if the directory contains none, or one that NetEase has encrypted.
 
     Raises:
         OSError: The directory or a file in it cannot be read.
@@ -116,10 +115,10 @@ _Read = TypeVar("_Read")
 
 
 def judged(path: object, read: _Read) -> _Read:
-    """Returns the `Report` or the `Stat` of a log, adjusted for the other files in the log's directory.
+    """Returns a log's `Report` or `Stat`, adjusted for the other files in its directory.
 
-    It is not a fault if the newest log of a database belongs entirely to another log. In this case,
-    `other_log_number` is set to `None`.
+    If the newest log of a database belongs entirely to another log, that is not a fault, and `other_log_number` is set
+    to `None`.
     """
     log: Any = read
     is_fault = log.other_log_number is None or not is_without_record(path, log.log_number)
@@ -129,12 +128,12 @@ def judged(path: object, read: _Read) -> _Read:
 def is_without_record(path: object, number: int | None) -> bool:
     """Checks whether a file is the newest log of a database and has no record.
 
-    RocksDB writes a new log over an older log (`recycle_log_file_num`). Until the first record of the new log is
-    written, the file belongs entirely to the older log.
+    RocksDB writes new logs over older ones (`recycle_log_file_num`). Until the first record of a new log is written,
+    the file belongs entirely to the older log.
 
     Args:
-        path: The path of the file. If the value is not a path, the result is false.
-        number: The log number with which the file was read. The number must match the one in the file's name.
+        path: The path of the file. For a value that is not a path, the result is false.
+        number: The log number the file was read with, which must match the one in its name.
     """
     if not is_path(path):
         return False
@@ -147,7 +146,7 @@ def is_without_record(path: object, number: int | None) -> bool:
 
 
 class _Manifest:
-    """The state of a database after the edits in a MANIFEST.
+    """The state of a database after a MANIFEST's edits.
 
     Attributes:
         is_intact: Whether the MANIFEST is a log without damage.
@@ -155,9 +154,9 @@ class _Manifest:
         is_decoded: Whether all edits are known.
         is_of_leveldb: Whether LevelDB supports all fields of the edits.
         numbers: The last value of each numeric field, by field name.
-        log_numbers: The smallest log number that each column family needs.
-        synced_lens: The synced length, in bytes, of each log that RocksDB tracks.
-        tables: The tables that the MANIFEST lists.
+        log_numbers: The smallest log number each column family needs.
+        synced_lens: The synced length, in bytes, of each log RocksDB tracks.
+        tables: The tables listed in the MANIFEST.
     """
 
     def __init__(self, path: str) -> None:
@@ -179,17 +178,17 @@ class _Manifest:
 
     @property
     def oldest_log_number(self) -> int:
-        """The number of the oldest log that the database needs, or 0 if the database needs no log."""
+        """The number of the oldest log the database needs, or 0 if it needs none."""
         return max(self.numbers.get("min_log_number_to_keep", 0), min(self.log_numbers.values(), default=0))
 
     @property
     def log_number_min(self) -> int:
-        """A lower bound for the numbers of the needed logs, which also holds for RocksDB's two-phase transactions."""
+        """A lower bound on the numbers of the needed logs, valid for RocksDB's two-phase transactions too."""
         others = (self.numbers.get(kind, 0) for kind in ("min_log_number_to_keep", "prev_log_number"))
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
     def fault(self, engine: Engine) -> ProblemKind | None:
-        """Returns why the engine cannot open a database with this MANIFEST, or why it is unclear whether it can."""
+        """Returns why the engine cannot open a database with this MANIFEST, or why that is unclear."""
         needed = (
             {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
         )
@@ -245,19 +244,18 @@ class _Directory:
         return [name for name in self.names if pattern.fullmatch(name)]
 
     def database(self, damaged: Collection[str]) -> Database | None:
-        """Returns the database. `None` if no database exists, or if NetEase has encrypted it."""
+        """Returns the database. `None` if there is none, or if NetEase has encrypted it."""
         if not self._is_database():
             return None
         database = self._judged()
-        # If the number is not known, assume that the engine reads every log. An empty file does not count as a
-        # damaged log.
+        # If the number is unknown, assume that the engine reads every log. An empty file is not a damaged log.
         oldest = database.log_number_min or 0
         logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
         needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
         # The writes that seem to be missing at the end of such a log may be in its damaged part.
         rest = [each for each in database.problems if each.kind != ProblemKind.LOG_CUT or each.path not in needed]
         problems = [*rest, *(Problem(ProblemKind.LOG_DAMAGED, path) for path in needed)]
-        # The other problems disappear once these files have been fetched.
+        # The other problems disappear once these files are fetched.
         pointers = [Problem(kind, problem.path) for problem in problems if (kind := _pointer_kind(problem.path))]
         return database._replace(problems=tuple(pointers or problems))
 
@@ -298,8 +296,8 @@ class _Directory:
 
     def _is_database(self) -> bool:
         above, name = os.path.split(os.path.abspath(self.path))
-        # Titan keeps a different kind of MANIFEST in a RocksDB database's directory "titandb". When an engine repairs
-        # a database, it moves the replaced files to the directory "lost".
+        # Titan keeps a different kind of MANIFEST in a RocksDB database's "titandb" directory. An engine that repairs a
+        # database moves the replaced files to its "lost" directory.
         if name == "titandb" or (name == "lost" and os.path.isfile(os.path.join(above, "CURRENT"))):
             return False
         has_tables, has_logs = bool(self._matching(_TABLE)), bool(self._matching(_LOG))
@@ -311,7 +309,7 @@ class _Directory:
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
-        """Returns the fault of `CURRENT`, and the name of the MANIFEST that `CURRENT` or the marker names."""
+        """Returns the fault of `CURRENT`, and the name of the MANIFEST that it or the marker names."""
         if self.marker:
             return None, self.marker[2]
         if self.current is None:
@@ -328,19 +326,19 @@ class _Directory:
         return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
 
     def _others(self) -> list[str]:
-        """Returns the file that goleveldb uses instead of a faulty `CURRENT`, if that file names a MANIFEST."""
+        """Returns the file goleveldb uses instead of a faulty `CURRENT`, if it names a MANIFEST."""
         names = [name for name in self.names if _OTHER_CURRENT.fullmatch(name)]
-        # The newest file comes first, and `CURRENT.bak` comes last.
+        # The newest file comes first, and `CURRENT.bak` last.
         names.sort(key=lambda name: int(name[8:]) if name[8:].isdecimal() else -1, reverse=True)
         return [name for name in names if (self._text(name) or b"").decode(errors="replace")[:-1] in self.manifests][:1]
 
     def _options(self) -> bytes:
-        """Returns the newest options file of RocksDB or Pebble, or no bytes if no such file exists."""
+        """Returns the newest options file of RocksDB or Pebble, or no bytes if there is none."""
         names = self._matching(_OPTIONS)
         return self._lines(max(names, key=_number)) if names else b""
 
     def _lines(self, name: str) -> bytes:
-        """Returns the start of a text file with LF line endings, because Git on Windows may have written CR LF."""
+        """Returns the start of a text file, with LF line endings even if Git on Windows wrote CR LF."""
         return (self._text(name) or b"").replace(b"\r\n", b"\n")
 
     def _engine(self, manifest: _Manifest | None) -> Engine:
@@ -372,7 +370,7 @@ class _Directory:
             else:
                 missing.setdefault(family, []).append(name)
         for family, absent in missing.items():
-            # All tables of a column family with the same path_id are in the same directory.
+            # A column family's tables with the same path_id are all in the same directory.
             is_elsewhere = family not in found and engine != Engine.LEVELDB and self._may_have_other_directories(engine)
             kind = ProblemKind.TABLE_ELSEWHERE if is_elsewhere else ProblemKind.TABLE_MISSING
             yield from (Problem(kind, self._path(name)) for name in absent)
@@ -380,8 +378,8 @@ class _Directory:
     def _may_have_other_directories(self, engine: Engine) -> bool:
         """Checks whether RocksDB or Pebble may keep tables in other directories.
 
-        The info logs of RocksDB name each directory of tables (`db_paths`, `cf_paths`), but the options do not. The
-        tables of a backup are in a directory that all backups share. Pebble may keep tables in a store.
+        RocksDB's info logs name each table directory (`db_paths`, `cf_paths`), but its options do not. The tables of a
+        backup are in a directory shared by all backups. Pebble may keep tables in a store.
         """
         above, name = os.path.split(os.path.abspath(self.path))
         backup, private = os.path.split(above)
@@ -404,8 +402,7 @@ class _Directory:
     def _has_other_log_directory(self) -> bool:
         """Checks whether the options put the logs in another directory.
 
-        Before version 7, RocksDB's options always name a directory for logs, which may be the database directory
-        itself.
+        Before version 7, RocksDB's options always name a log directory, which may be the database directory itself.
         """
         found = _LOG_DIRECTORY.search(self._options().decode(errors="replace"))
         return found is not None and found[1].rstrip(_SEPARATORS) not in map(_own_directory, self._infos())
@@ -413,13 +410,13 @@ class _Directory:
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
         yield from (Problem(ProblemKind.TABLE_UNLISTED, self._path(name)) for name in unlisted)
-        # The engine wrote a later edit that listed a table, and then removed the log that the torn MANIFEST names.
-        # The later edit is missing from the MANIFEST.
+        # A later edit, now missing from the torn MANIFEST, listed a table. The engine then removed the log that the
+        # MANIFEST names.
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
-            # LevelDB creates a log before it writes the edit that names the log, and removes the log after it writes
-            # the edit that names the next log.
+            # LevelDB creates a log before writing the edit that names it, and removes it after writing the edit that
+            # names the next log.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
@@ -437,7 +434,7 @@ class _Directory:
                 kind = ProblemKind.LOG_MISSING if log_len is None else ProblemKind.LOG_SHORT
                 yield Problem(kind, self._path(name))
         oldest = manifest.oldest_log_number
-        # RocksDB removes only the oldest logs. So each column family's log exists, unless the log was never created.
+        # RocksDB removes only the oldest logs, so each column family's log exists unless it was never created.
         needed = {number for number in (oldest, *manifest.log_numbers.values()) if number >= max(oldest, 1)}
         for number in sorted(needed - manifest.synced_lens.keys()) if not unlisted else ():
             name = _file_name(number, "log")
@@ -445,10 +442,10 @@ class _Directory:
                 yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """Yields the logs without a record. If the database has no log and no table, this yields the directory.
+        """Yields the logs without a record, or the directory if the database has no log and no table.
 
-        A database without logs and tables is new, or its writes were lost. For LevelDB, only the newest log is
-        checked, because the sequence numbers show whether other logs were lost.
+        A database without logs and tables is new or has lost its writes. For LevelDB, only the newest log is checked,
+        because the sequence numbers show whether other logs were lost.
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
             older = (
@@ -461,7 +458,7 @@ class _Directory:
             yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
 
     def _has_no_record(self, name: str, manifest: _Manifest) -> bool:
-        """Checks whether a log is empty, has only zeros, or is an older log that its engine is about to overwrite."""
+        """Checks whether a log is empty, all zeros, or an older log that its engine is about to overwrite."""
         if name not in self._no_record:
             self._no_record[name] = self._is_without_record(name, manifest)
         return self._no_record[name]
@@ -470,8 +467,8 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A `Reader` would log a warning about the older log. If the log has a record, which is usual, only the first
-        # record is read.
+        # A `Reader` would log a warning about the older log. Usually the log has a record, and then only the first is
+        # read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
@@ -480,17 +477,17 @@ class _Directory:
         return False
 
     def _written_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
-        """Returns the needed logs that have at least one record."""
+        """Returns the needed logs with at least one record."""
         logs = self._needed_logs(manifest)
         return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the newest log if the MANIFEST contains a later sequence number than any log does.
+        """Yields the newest log if the MANIFEST contains a later sequence number than every log.
 
         The logs must contain write batches.
 
-        The engine writes a sequence number to a log before it writes the number to the MANIFEST. But the disk may not
-        preserve this order, and RocksDB also numbers writes that bypass the log.
+        The engine writes a sequence number to a log before writing it to the MANIFEST. But the disk may not preserve
+        this order, and RocksDB also numbers writes that bypass the log.
         """
         logs = self._written_logs(manifest)
         last = manifest.numbers.get("last_sequence", 0)
@@ -503,9 +500,9 @@ class _Directory:
             yield Problem(ProblemKind.LOG_BEHIND, logs[-1][1], (end, last))
 
     def _batches(self, logs: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
-        """For each write batch in these logs, yields the first sequence number and the number after the last one."""
+        """Yields the first sequence number of each write batch in these logs, and the number after its last one."""
         for _, path in logs:
-            # The log may contain records other than write batches, or a live database may have removed the log.
+            # The log may hold records other than write batches, or a live database may have removed it.
             with (
                 suppress(CordwoodError, FileNotFoundError, struct.error),
                 Reader(path, on_corruption="skip") as reader,
@@ -516,13 +513,12 @@ class _Directory:
                         yield start, start + count
 
     def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the logs that are cut short, empty or torn, although a newer log has later writes.
+        """Yields logs that are cut short, empty or torn even though a newer log has later writes.
 
-        LevelDB starts a new log once the previous log is complete, and the sequence numbers continue. So a gap in the
-        numbers means that writes were lost. An empty log may leave no gap, because a flush closes a log even if the
-        log has no writes, and because the number in the MANIFEST may be later than those of the log's writes. But a
-        table that is newer than the next log contains the writes of the empty log, unless LevelDB has recovered the
-        next log since then.
+        LevelDB starts a new log once the previous one is complete, and continues its sequence numbers, so a gap in the
+        numbers means that writes were lost. An empty log may leave no gap, because a flush closes a log even if it has
+        no writes, and because the number in the MANIFEST may be later than those of the log's writes. But a table newer
+        than the next log contains the writes of the empty log, unless LevelDB has recovered the next log since then.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -532,7 +528,7 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Usually, only one log is needed. A single log does not have to be read here.
+        # Usually only one log is needed, and it does not have to be read here.
         for number, path in logs if len(logs) > 1 else ():
             try:
                 with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
@@ -555,12 +551,11 @@ class _Directory:
             earlier.append((path, found.start is not None, kind))
 
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """Yields the logs of RocksDB and Pebble that end in an incomplete record, although a newer log follows.
+        """Yields the RocksDB and Pebble logs that end in an incomplete record although a newer log follows.
 
         RocksDB reads the newer log only if its sequence numbers continue those of the torn log, as they do after a
-        crash, or if the options skip or tolerate incomplete records. Otherwise, RocksDB refuses the database, or
-        opens it without the newer logs. With absolute consistency, RocksDB always refuses such a database, and so
-        does Pebble.
+        crash, or if the options skip or tolerate incomplete records. Otherwise, it refuses the database, or opens it
+        without the newer logs. With absolute consistency, it always refuses such a database, and so does Pebble.
         """
         from cordwood.payload.write_batch import WriteBatch
 
@@ -583,7 +578,7 @@ class _Directory:
                         start = WriteBatch(first).sequence
                         is_cut = is_refused or (is_strict and start != end)
                         kind = ProblemKind.LOG_CUT if is_cut else ProblemKind.LOG_TORN
-                        # If the log has grown, it was still being written.
+                        # A log that has grown was still being written.
                         yield from (
                             Problem(kind, log) for log, old_len in torn if self._len(os.path.basename(log)) == old_len
                         )
@@ -601,24 +596,23 @@ class _Directory:
                 return  # It has no write batches, or a live database has removed it.
 
     def _needed_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
-        """Returns the numbers and the paths of the logs that the engine reads, in order."""
+        """Returns the numbers and paths of the logs the engine reads, in order."""
         numbered = [(_table_or_log_number(name), name) for name in self._matching(_LOG) if self._len(name) is not None]
         oldest = manifest.oldest_log_number
         return [(number, self._path(name)) for number, name in sorted(numbered) if number >= oldest]
 
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
-        """Returns the tables that the engine removes because the last edits of the MANIFEST are gone.
+        """Returns the tables the engine removes because the MANIFEST's last edits are gone.
 
-        A crash also leaves tables that are newer than the last edit. But after a crash, the log to which the engine
-        wrote at the time of that edit still exists, because the engine removes the log only after a later edit.
-        In LevelDB, the last edit names this log. In RocksDB, the last edit may name a log that was never created, and
-        in older versions, the log's number is larger than the number in the edit. A Pebble database may have no log.
+        A crash also leaves tables newer than the last edit. But then the log that the engine was writing at the time of
+        that edit still exists, because the engine removes it only after a later edit. In LevelDB, the last edit names
+        this log. In RocksDB, the last edit may name a log that was never created, and in older versions the log's
+        number is larger than the one in the edit. A Pebble database may have no log.
 
-        RocksDB starts a log before it writes the table of the previous log. RocksDB's MANIFEST may end with a
-        complete edit, or the next log may have been started before the last remaining edit. In these cases, only the
-        sequence numbers show that edits are missing. The log of the last edit is missing, and the writes between that
-        edit and the first log are neither in a log nor in a listed table. Writes that bypass the log also leave such
-        a gap, but in this case the log of the last edit still exists.
+        RocksDB starts a log before writing the previous log's table. If its MANIFEST ends with a complete edit, or the
+        next log was started before the last remaining edit, only the sequence numbers show that edits are missing: the
+        last edit's log is missing, and the writes between that edit and the first log are neither in a log nor in a
+        listed table. Writes that bypass the log leave such a gap too, but then the last edit's log still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -641,11 +635,11 @@ class _Directory:
         return [] if has_log else [names[number] for number in newer]
 
     def _newer_table(self, next_number: int) -> str | None:
-        """Returns LevelDB's newest table if the table's number shows that a log may be missing.
+        """Returns LevelDB's newest table if its number shows that a log may be missing.
 
-        `next_number` is the number of the next file according to the MANIFEST. LevelDB numbers files consecutively.
-        LevelDB creates a log, then a table with the writes of the older log, and then the edit that names the new log
-        and the table. A compaction creates only tables, so no number is missing before the numbers of its tables.
+        `next_number` is the next file's number according to the MANIFEST. LevelDB numbers files consecutively. It
+        creates a log, then a table with the older log's writes, and then the edit that names the new log and the table.
+        A compaction creates only tables, so no number is missing before those of its tables.
         """
 
         def numbered(pattern: re.Pattern[str]) -> dict[int, str]:
@@ -654,7 +648,7 @@ class _Directory:
 
         tables = numbered(_TABLE)
         without = next((number for number in itertools.count(next_number) if number not in tables), 0)
-        # The log may be newer than the listing of the directory.
+        # The log may be newer than the directory listing.
         has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
         return None if has_log or max(tables, default=0) < without else tables[max(tables)]
 
@@ -664,7 +658,7 @@ _POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer"
 
 
 def _pointer_kind(path: str) -> ProblemKind | None:
-    """Returns which program left a pointer in place of this file, or `None` if there is no pointer."""
+    """Returns which program left a pointer in this file's place, or `None` if there is no pointer."""
     try:
         if os.path.isfile(path):  # Opening a pipe may block forever.
             detect(path)
@@ -676,13 +670,13 @@ def _pointer_kind(path: str) -> ProblemKind | None:
 
 
 def _own_directory(info: str) -> str | None:
-    """Returns the directory of the database at the time when RocksDB wrote this info log."""
+    """Returns the database's directory at the time RocksDB wrote this info log."""
     found = _OWN_DIRECTORY.search(info)
     return found and found[1].rstrip(_SEPARATORS)
 
 
 def log_number(name: str) -> int | None:
-    """Returns the log number in this name, or `None` if a database's log cannot have this name."""
+    """Returns the log number in this name, or `None` if no log of a database has such a name."""
     return _table_or_log_number(name) if _LOG.fullmatch(name) else None
 
 
@@ -740,13 +734,13 @@ _OF_LOGS = {
         "{{}} torn, and a newer log has later writes: {} would refuse the database",
     ),
 }
-"""How each engine treats a damaged log, and a log whose end is missing."""
+"""How each engine treats a damaged log, and one whose end is missing."""
 
 
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
-    """Describes a database in several lines. Each line has a label, a text, and a flag for a fault.
+    """Describes a database in several lines, each with a label, a text, and a flag for a fault.
 
-    With `is_brief`, the MANIFEST and the tables get a line only if they have a fault or an oddity.
+    With `is_brief`, the MANIFEST and the tables get a line only for a fault or an oddity.
     """
     lines: list[tuple[str, str, bool]] = []
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}

@@ -1,4 +1,4 @@
-"""Combines the results for the files of a source. All functions and verbs for many logs use this module."""
+"""Combines the results for a source's files. All functions and verbs for many logs use this module."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 
 class Fold:
-    """Combines the results for the files of a source.
+    """Combines the results for a source's files.
 
     Attributes:
         files: The files.
-        failures: The name or the `Split` of each file that could not be read, with the exception.
-        others: The name or the `Split` of each file in a directory that is not a log, with the format.
-        damaged: The names of the damaged logs, if the results are or contain reports.
+        failures: The name or `Split` of each file that could not be read, with the exception.
+        others: The name or `Split` of each file in a directory that is not a log, with its format.
+        damaged: The names of the damaged logs, if the results are reports or contain them.
         record_counts: The number of records read from each log that has a report.
         databases: The databases among the files, once `judge` has been called.
-        exports: The exports of Datastore or Firestore among the files, once `judge` has been called.
+        exports: The Datastore or Firestore exports among the files, once `judge` has been called.
     """
 
     def __init__(self, files: Sequence[Input]) -> None:
@@ -52,7 +52,7 @@ class Fold:
             yield file, found
 
     def judge(self, *, has_all_records: bool = True) -> None:
-        """Checks the databases and the exports. Call this once all results have been added.
+        """Checks the databases and exports. Call this after adding all results.
 
         Directories that cannot be read are added to the failures.
         """

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from cordwood._native import Follower, Record
 
 _PAUSE_MAX = 0.1
-"""The maximum time, in seconds, between two checks of whether the follower was closed."""
+"""The longest time, in seconds, between two checks of whether the follower was closed."""
 
 
 class FollowerRecords:
-    """The records of a follower, as `bytes` or with their offsets.
+    """A follower's records, as `bytes` or with their offsets.
 
-    The iterator sleeps and reads in the event loop, and reads at most 1 MiB at a time. If a waiting task is
-    cancelled, no thread keeps running and no record is lost.
+    The iterator sleeps and reads in the event loop, at most 1 MiB at a time. Cancelling a waiting task leaves no thread
+    running and loses no record.
     """
 
     def __init__(self, follower: Follower, has_offsets: bool) -> None:  # noqa: FBT001 - called in Rust
@@ -45,9 +45,9 @@ async def left(follower: Follower) -> None:
 
 
 async def _next(follower: Follower) -> Record:
-    """Waits for a record, like `Follower.__next__`. If no record arrives before the timeout, the iteration ends."""
+    """Waits for a record, like `Follower.__next__`. The iteration ends if none arrives before the timeout."""
     # Other tasks must get a turn even if a record is always available. No record is held across an await, because a
-    # task that is cancelled at the await would lose the record.
+    # task cancelled there would lose it.
     await asyncio.sleep(0)
     clock = asyncio.get_running_loop().time
     deadline = None if follower.timeout is None else clock() + follower.timeout

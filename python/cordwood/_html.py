@@ -11,7 +11,7 @@ _REGIONS_MAX = 10
 
 
 def page_of(value: Any, names: Iterable[str], regions: Sequence[Any] = ()) -> str:
-    """Returns a table of a report's attributes, and a second table of its skipped regions."""
+    """Returns a table of a report's attributes, and a second one of its skipped regions."""
     caption: str = value.path or type(value).__name__
     html = _table(caption, ((name, getattr(value, name)) for name in names))
     if not regions:
@@ -42,7 +42,7 @@ def _reason(region: Any) -> str:
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:
-    """Returns a table. All text is escaped, because a path may contain any characters, even invalid ones."""
+    """Returns a table. All text is escaped, because a path can contain any characters, even invalid ones."""
     lines = [f"<caption>{escape(caption.encode(errors='backslashreplace').decode())}</caption>"]
     if names := "".join(f"<th>{escape(name)}</th>" for name in head):
         lines.append(f"<tr>{names}</tr>")
@@ -54,7 +54,7 @@ def _text(value: object) -> str:
     if (kind := getattr(value, "kind", None)) is not None:
         outcome = cast("Any", value)
         zeros = "" if outcome.zeros_offset is None else f"; zeros from {outcome.zeros_offset:,} on"
-        # Even a damaged log can end with a whole record, so the text does not say "clean".
+        # Even a damaged log can end with a whole record, so the text doesn't say "clean".
         end = "no torn tail," if kind == "clean" else kind
         return f"{end} at {outcome.offset:,}{zeros}"
     if isinstance(value, bool):

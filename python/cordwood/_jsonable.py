@@ -1,4 +1,4 @@
-"""Converts values to JSON. This module is not part of `payload`, so printing JSON does not import `payload`."""
+"""Converts values to JSON. This is not part of `payload`, so printing JSON doesn't import `payload`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
-    """Replaces all values that JSON cannot represent, including values inside lists and objects.
+    """Replaces all values JSON cannot represent, including those inside lists and objects.
 
     Bytes become a string if they are valid UTF-8, and `{"base64": "..."}` otherwise. A named tuple becomes an object
-    without the fields that are `None`. Any other tuple becomes a list. A time becomes a string in the format of RFC
+    without its `None` fields, and any other tuple a list. A time becomes a string in the format of RFC
     3339. Numbers that JSON cannot represent become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of
     protocol buffers.
     """
@@ -31,7 +31,7 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
         return str(value)  # An enum member becomes its plain string.
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    # The value is a time in UTC. This check avoids importing the module `datetime`.
+    # The value is a UTC time. This check avoids importing the module `datetime`.
     if isoformat := getattr(value, "isoformat", None):
         return isoformat().replace("+00:00", "Z")
     if isinstance(value, dict):
@@ -62,7 +62,7 @@ def json_value(payload: str, record: ReadableBuffer, dialect: str | None = None)
 def json_text(value: object) -> str:
     """Returns a value as one line of JSON."""
     if not _encode:
-        # Many importers of this module write no JSON.
+        # Many modules that import this one write no JSON.
         import json
 
         _encode.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode)

@@ -1,6 +1,6 @@
 """Writes messages to the logger `cordwood`.
 
-This is a separate module so that `logging` is imported only if there is a message to log.
+This is a separate module so that `logging` is imported only if there is a message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Logs damage that was skipped. If the policy does not raise, only these messages report the damage."""
+    """Logs skipped damage. If the policy does not raise, only these messages report it."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
@@ -33,17 +33,17 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs the incomplete end of a file that is no longer followed because another file now has its name."""
+    """Logs the incomplete end of a file no longer followed because another file now has its name."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )
 
 
 def log_summary(count: int, length: int, path: str | None) -> None:
-    """Logs how much was skipped beyond the regions logged individually. Call this once reading is finished."""
+    """Logs how much was skipped beyond the regions logged individually. Call this after reading."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)
 
 
 def log_fault(place: str, text: str) -> None:
-    """Logs a fault that involves several files. Reading only one of the files would not reveal such a fault."""
+    """Logs a fault involving several files, which reading only one of them would not reveal."""
     _logger.warning("%s: %s", place, text)

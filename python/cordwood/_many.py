@@ -1,4 +1,4 @@
-"""Functions that accept one log, or many logs as a directory, a pattern or a list."""
+"""Functions for one log, or for many logs given as a directory, a pattern or a list."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ U = TypeVar("U")
 class Results(Mapping[str | Split, T], Generic[T]):
     """The results of `verify`, `stat`, `map` and `salvage` for a directory, a pattern or a list.
 
-    `Results` is a mapping from the path, the URL or the `Split` of each log to its result, in the order of the logs.
-    For `verify`, the result is a `Report`. Files that could not be read are not among the keys, nor are files in
-    directories that are not logs.
+    `Results` maps the path, the URL or the `Split` of each log to its result, in the order of the logs. For `verify`,
+    this is a `Report`. Files that could not be read are not among the keys, nor are files in directories that are not
+    logs.
 
     >>> import os
     >>> os.mkdir("directory")
@@ -83,13 +83,12 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @staticmethod
     def of(read: Callable[..., U], source: Any, /, **options: Any) -> U | Results[U]:
-        """Calls a function for one log and returns the result, or for many logs and returns their `Results`.
+        """Calls a function for one log and returns its result, or for many logs and returns their `Results`.
 
         Args:
-            read: The function to call with the source of each log, and with the options.
+            read: The function to call with each log's source and the options.
             source: One log, or a directory, a pattern or a list of logs.
-            options: The options. If the options include a `dialect`, the logs in a directory are read in that
-                dialect.
+            options: The options. With a `dialect`, the logs in a directory are read in that dialect.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -115,7 +114,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def exports(self) -> tuple[Export, ...]:
-        """The exports of Datastore or Firestore in directories, if these are the results of `verify`."""
+        """The Datastore or Firestore exports in directories, if these are the results of `verify`."""
         return self._exports
 
     @property
@@ -144,10 +143,10 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
 
 def _is_ok(name: str | Split, result: Any) -> bool:
-    """Checks that a `Report` or a `Stat` has no fault, or that a `LogMap` shows no damage."""
+    """Checks that a `Report` or `Stat` has no fault, or that a `LogMap` shows no damage."""
     if not isinstance(result, Report):
         return getattr(result, "ok", not result.damaged_len)
-    # A split that does not include the log's start may contain only an older log.
+    # A split without the log's start may contain only an older log.
     is_start = isinstance(name, str) or not name.start
     return result.ok and not (is_start and result.other_log_number is not None)
 
@@ -190,8 +189,8 @@ def logs_of(
 ) -> tuple[list[tuple[object, Split | None]], bool]:
     """Returns each source, its `Split` if it has one, and whether `sources` names many logs.
 
-    The native `scan` calls this. Files in directories that are not logs are left out. If `decode` names a kind of
-    record, the metadata of exports is also left out, and so are logs in directories whose first record is of another
+    Called by the native `scan`. Files in directories that are not logs are left out. If `decode` names a kind of
+    record, the metadata of exports is left out too, and so are logs in directories whose first record is of another
     kind.
 
     Raises:
@@ -210,7 +209,7 @@ def logs_of(
     def is_other_kind(file: Input, *_: object) -> bool:
         if not file.is_in_directory:
             return False
-        # A file that is named like a log can have another format, such as text.
+        # A file named like a log can have another format, such as text.
         detect(file.opened)
         return wanted is not None and other_kind(file.name, wanted, **options) is not None
 
@@ -236,13 +235,13 @@ def logs_of(
 
 
 def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False) -> Callable[..., Any]:
-    """Returns a function like `one` that also accepts many logs, and returns `Results` for them.
+    """Returns a function like `one` that also accepts many logs and returns their `Results`.
 
     Args:
         one: A function for one log.
         own: The options of `one` among `"threads"`, `"progress"` and `"start"`. A function with `"start"` also
             accepts splits.
-        judges_directories: Whether the results include the databases and the exports in directories, and whether each
+        judges_directories: Whether the results include the databases and exports in directories, and whether each
             `Report` takes into account the files next to its log.
     """
 
@@ -315,7 +314,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception. Whatever the exception's class is, the file is not at fault.
+            # The caller's code raised this exception. Whatever its class, the file is not at fault.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found

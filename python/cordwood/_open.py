@@ -24,13 +24,13 @@ class Split(NamedTuple):
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
             Default: `None`.
         compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
-        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If the length is
-            given, readers do not request the length of a remote file again. Default: `None`.
-        position: The position at the start of the log. Readers use the position to recognise the log, and raise a
-            `LogChangedError` if the path names another log. `None` if no byte of the log was read and no store stated
-            the version of the file. Default: `None`.
-        source: The object in a store from which the split was planned, if any. Readers read this object in place of
-            the path. Default: `None`.
+        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If it is given,
+            readers do not request the length of a remote file again. Default: `None`.
+        position: The position at the start of the log. Readers use it to recognise the log, and raise a
+            `LogChangedError` if the path names another one. `None` if no byte of the log was read and no store stated
+            the file's version. Default: `None`.
+        source: The object in a store that the split was planned from, if any. Readers read it in place of the path.
+            Default: `None`.
 
     A split can be pickled. The pickle contains the absolute path or the object.
 
@@ -65,7 +65,7 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     """Returns the source for a function that reads logs, and the options merged with those of the split.
 
     Raises:
-        ValueError: An option differs from the split's option.
+        ValueError: An option differs from the split's.
     """
     source = split.path if split.source is None else split.source
     file_len, position, own = split.file_len, split.position, split._asdict()
@@ -155,29 +155,29 @@ def open(  # noqa: A001
     """Opens a log for reading or writing records.
 
     Args:
-        source: To read, pass a path, a URL, an object with `read`, any other source of `Reader`, or a `Split`, which
-            specifies its own range. The path can be the directory of a segmented log. Bytes or any other buffer (such
-            as `mmap`) are treated as the content of a log, never as a path: `b"name.log"` is a log of eight bytes. To
-            write, pass a path or an object with `write`. With `segment_len`, pass the path of a directory.
-        mode: `"r"` reads. `"w"` writes a new file and replaces any existing one. `"x"` writes a new file, and fails
-            if the file exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never
-            text. Default: `"r"`.
-        dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`, which means the dialect of
-            the file, or `"leveldb"` for a new file.
+        source: To read, pass a path, a URL, an object with `read`, any other source `Reader` accepts, or a `Split`,
+            which specifies its own range. The path can be a segmented log's directory. Bytes or any other buffer (such
+            as `mmap`) are the content of a log, never a path: `b"name.log"` is a log of eight bytes. To write, pass a
+            path or an object with `write`. With `segment_len`, pass the path of a directory.
+        mode: `"r"` reads. `"w"` writes a new file, replacing any existing one. `"x"` writes a new file, and fails if it
+            exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never text.
+            Default: `"r"`.
+        dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`, which means the file's
+            dialect, or `"leveldb"` for a new file.
         log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`. Readers then detect the
             number.
         compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`. Readers then detect
             the compression.
-        record_len_max: Refuse records longer than this, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
+        record_len_max: Refuse records longer than this many bytes, as for `Reader` and `Writer`. Default: 1 GiB.
 
     Options for reading:
         on_corruption: How to treat damage, as for `Reader`. Default: `"raise"`.
-        start: Return only the records that start at or after this offset, in bytes. The offset is a file offset, or
-            for a segmented log, a log offset. A `Position` in the same log is also accepted. Default: 0, which means
-            the start of the log, even if its oldest segments were pruned.
+        start: Return only the records that start at or after this offset, in bytes: a file offset, or for a segmented
+            log, a log offset. A `Position` in the same log is also accepted. Default: 0, the start of the log, even if
+            its oldest segments were pruned.
         end: Return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
-        storage_options: The arguments of the file system of a URL, as for `Reader`. Default: `None`.
+        storage_options: The arguments for a URL's file system, as for `Reader`. Default: `None`.
         verify_checksums: Whether to verify each checksum. Default: `True`.
 
     Options for writing:
@@ -192,20 +192,20 @@ def open(  # noqa: A001
         segment_len: For appending: write the log as a directory of files, called segments, of at most this many bytes
             each, as for `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest
             segments. Default: `None`, which writes the log as a single file.
-        retention_bytes: For appending to a segmented log: each time a segment is started, remove the oldest segments,
-            but keep at least this many bytes before the new segment, as for `Writer`. Default: `None`, which keeps
-            all segments.
+        retention_bytes: For appending to a segmented log: each time a segment is started, remove the oldest ones, but
+            keep at least this many bytes before the new segment, as for `Writer`. Default: `None`, which keeps all
+            segments.
         retention_time: For appending to a segmented log: each time a segment is started, remove the oldest segments
             whose files were last changed more than this many seconds ago. Default: `None`, which keeps all segments.
 
     Returns:
-        A `Reader` for mode `"r"`, and a `Writer` for all other modes. Readers and writers are context managers.
+        A `Reader` in mode `"r"`, and a `Writer` in all other modes. Both are context managers.
 
     Raises:
         OSError: The operating system reports an error, such as `FileNotFoundError`, `PermissionError` or
             `IsADirectoryError`. The exception contains the path.
         FileExistsError: The mode is `"x"` and the file exists.
-        ModuleNotFoundError: `source` is a URL, and fsspec, or a package that it needs for this URL, is not installed.
+        ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: The mode is `"a"` and the file does not end with a whole record.
         CorruptionError: The mode is `"a"` and the file is damaged, or a segment between two other segments is
@@ -214,8 +214,8 @@ def open(  # noqa: A001
         LogTruncatedError: For reading, the segments that contained `start` were pruned.
         DialectError: The mode is `"a"` and the file is not a log, has a different dialect than the given one, or
             cannot be appended to.
-        TypeError: `source` is not a valid source, or an option for writing is passed in mode `"r"`, or vice versa.
-            The message lists the options of the mode.
+        TypeError: `source` is not a valid source, or an option for writing is passed in mode `"r"`, or vice versa. The
+            message lists the mode's options.
         ValueError: The mode is unknown, or an option has an invalid value, makes no sense in the dialect, or differs
             from the value in the `Split`.
 
@@ -242,7 +242,7 @@ def open(  # noqa: A001
         try:
             return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
         except FileNotFoundError as error:
-            # The path looks like a pattern. Only functions for many logs accept patterns.
+            # The path looks like a pattern, which only functions for many logs accept.
             if isinstance(source, str | PathLike) and not {*"*?["}.isdisjoint(fsdecode(source)):
                 _add_hint(error, Hint.READ_DIRECTORY)
             raise
@@ -275,32 +275,31 @@ def follow(
 
     Args:
         path: The path of a file, which must exist but may be empty, or of a segmented log's directory. Following a
-            segmented log never raises a `LogRotatedError` and never misses a record.
+            segmented log never raises a `LogRotatedError` or misses a record.
         start: Return only the records that start at or after this position. Pass a file offset in bytes, or the
             `Follower.position` of an earlier run, which also identifies the log. Default: 0.
-        timeout: How long the iteration waits for the next record, in seconds. After this time, the iteration ends. A
-            new iteration over the same follower continues at the same place. With 0, the follower returns the records
-            that already exist and never waits. Default: `None`, which waits forever.
+        timeout: How long the iteration waits for the next record, in seconds, before it ends. A new iteration over the
+            same follower continues at the same place. With 0, the follower returns the existing records and never
+            waits. Default: `None`, which waits forever.
         dialect: Same as for `Reader`. The dialect is detected once the file has a file header or a whole fragment.
             `"wandb_old"` is never detected, so you must pass it. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path names another file or no file, and every record of the old file has been
-            returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file at the
-            path, but misses a file that was at the path only between two polls. `"stop"` ends the iteration. See
-            `Follower`. Default: `"raise"`.
-        poll_interval: How many seconds to sleep before checking the file again. Default: 0.05.
-        retry_time: If no valid block follows apparent damage, the follower rereads the damage at least three times,
-            and for at least this many seconds, before it reports the damage. With 0, the follower reports damage at
-            once. Default: 0.1.
+        on_rotation: What to do once the path names another file or none, and every record of the old file has been
+            returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file, but
+            misses a file that was at the path only between two polls. `"stop"` ends the iteration. See `Follower`.
+            Default: `"raise"`.
+        poll_interval: How long to sleep before checking the file again, in seconds. Default: 0.05.
+        retry_time: If no valid block follows apparent damage, the follower rereads it at least three times, and for at
+            least this many seconds, before reporting it. With 0, damage is reported at once. Default: 0.1.
         record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:
-        A `Follower`, which is an iterator of `bytes` for both `for` and `async for`.
+        A `Follower`, an iterator of `bytes` for both `for` and `async for`.
 
     Raises:
-        OSError: The file cannot be opened, or is not a regular file.
+        OSError: The file cannot be opened or is not a regular file.
         OverflowError: A number is negative or too large.
         TypeError: `path` is not a path.
         ValueError: An option has an invalid value.

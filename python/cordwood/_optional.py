@@ -14,13 +14,13 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
 
     Args:
         name: The name of the module.
-        need: The start of the message, which says why the module is needed.
+        need: The start of the message, saying why the module is needed.
         extra: The name of the extra.
-        without: The features that work without the package. The text starts with a semicolon.
+        without: The features that work without the package, as text that starts with a semicolon.
 
     Raises:
         ModuleNotFoundError: The package is not installed.
-        ImportError: The package is installed, but cannot be imported.
+        ImportError: The package is installed but cannot be imported.
     """
     package = name.partition(".")[0]
     try:
@@ -29,7 +29,7 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
         text = f"{need} the package {package}: pip install 'cordwood[{extra}]'{without} ({error})"
         raise ModuleNotFoundError(text, name=error.name) from error
     except Exception as error:
-        # A package may raise any exception on import, for example because of an incompatible numpy. Its message may
+        # A package may raise any exception on import, for example because of an incompatible numpy, and its message may
         # have many lines.
         from textwrap import shorten
 

@@ -1,6 +1,6 @@
 """Defines how `pickle` and `copy` treat objects of the native module.
 
-Objects that hold a file, a lock or a position are refused. The error message names the arguments to pass instead.
+Objects that hold a file, a lock or a position are refused, with an error that names the arguments to pass instead.
 """
 
 import copyreg

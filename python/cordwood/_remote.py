@@ -1,7 +1,7 @@
-"""Wraps sources that are read in ranges, such as objects in a store, in file objects that read ahead.
+"""Wraps sources read in ranges, such as objects in a store, in file objects that read ahead.
 
-The binding calls `file_of` for each source that is neither a path nor a buffer. The packages for each kind of source
-are imported when the first such source is opened.
+The binding calls `file_of` for each source that is neither a path nor a buffer. The packages for a kind of source are
+imported when the first one is opened.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
 """The lengths of the first ranges. Later ranges have the last length. Reading only the start must not take 16 MiB."""
 
 AHEAD_MAX = 4
-"""The maximum number of ranges that are requested before they are needed, each in its own thread."""
+"""The maximum number of ranges requested before they are needed, each in its own thread."""
 
 read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 """The current limit, as passed to `set_read_ahead`."""
@@ -39,11 +39,11 @@ read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 def set_read_ahead(length: int) -> None:
     """Limits how many bytes of each remote file this process requests before they are needed.
 
-    The limit applies to URLs, and to other sources that are read in ranges, if they are opened after the call. A
-    lower limit saves memory when many files are read at the same time, but causes more requests.
+    The limit applies to URLs and other sources read in ranges, if they are opened after the call. A lower limit saves
+    memory when many files are read at once, but causes more requests.
 
     Args:
-        length: The limit in bytes, which must be at least 131,072 (four blocks). The limit is 64 MiB by default.
+        length: The limit in bytes, at least 131,072 (four blocks). The default limit is 64 MiB.
 
     Raises:
         ValueError: `length` is less than four blocks.
@@ -80,7 +80,7 @@ _URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
 
 
 def local_path(name: str) -> str | None:
-    """Returns the path of the local file or archive that a name refers to, or `None` for any other URL."""
+    """Returns the path of the local file or archive a name refers to, or `None` for any other URL."""
     if not is_url(name):
         return name
     # In a chain of URLs, the bytes come from the last part.
@@ -89,26 +89,26 @@ def local_path(name: str) -> str | None:
 
 
 def own_path(name: str) -> str | None:
-    """Returns the path of the file that a path or a URL names, or `None` if the file is in a store or an archive."""
+    """Returns the path of the file at a path or URL, or `None` if it is in a store or an archive."""
     url = _URL.fullmatch(name)
     # A cache contains the same bytes as the file, but an archive contains several members.
     return None if url and "://" in (url[3] or "") else local_path(name)
 
 
 def base_name(name: str) -> str:
-    """Returns the last part of a path or a URL. For a member of an archive, this is the last part of its path."""
+    """Returns the last part of a path or a URL. For an archive member, this is the last part of its path."""
     url = _URL.fullmatch(name)
     return os.path.basename(url[2] if url else name)
 
 
 class _Url(str):
-    """A URL with the arguments of its file system, which stay with the URL in lists, splits and pickles."""
+    """A URL with its file system's arguments, which stay with it in lists, splits and pickles."""
 
     storage_options: Mapping[str, Any]
 
 
 def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
-    """Returns the source, or the list of sources, with the arguments of the file system added to each URL.
+    """Returns the source, or the list of sources, with the file system arguments added to each URL.
 
     Raises:
         ValueError: The source contains no URL.
@@ -125,7 +125,7 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
         kind: type[object] = part.__class__
         if issubclass(kind, list | Iterator) and not hasattr(part, "read"):
             return list(map(given, part))
-        # A `Split` has another type, and already has the options with which it was planned.
+        # A `Split` has another type, and already has the options it was planned with.
         return tuple(map(given, part)) if kind is tuple else part
 
     found = given(source)
@@ -147,7 +147,7 @@ def source_of(source: object) -> RangeReadable | None:
         source: A URL, or another source that is neither a path nor a buffer.
 
     Raises:
-        ImportError: A package that is needed for the URL is not installed.
+        ImportError: A package needed for the URL is not installed.
         TypeError: The source is an `fsspec.OpenFile` that decompresses its file.
         ValueError: No file system is known for the URL.
     """
@@ -189,33 +189,33 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
         version: The version of the file when it had this length, if known.
 
     Raises:
-        ModuleNotFoundError: A package that is needed for the URL is not installed.
+        ModuleNotFoundError: A package needed for the URL is not installed.
         ValueError: No file system is known for the URL.
     """
     return _OnFilesystem(*_filesystem_of(url), url, file_len, version)
 
 
 def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> RangeReadable:
-    """Like `ranges_of_url`, but caches the length and the first bytes for a file that is opened repeatedly."""
+    """Like `ranges_of_url`, but caches the length and first bytes of a file that is opened repeatedly."""
     return _ReadTwice(*_filesystem_of(url), url, file_len, version)
 
 
 def is_listed(name: str) -> bool:
-    """Checks whether a name is a URL of several files, which is a pattern, or a directory whose URL ends in a slash.
+    """Checks whether a name is a URL of several files: a pattern, or a directory's URL ending in a slash.
 
-    A URL of a web server never refers to several files. Web servers do not list their files, and may have any
-    characters in their URLs.
+    A web server's URL never refers to several files. Web servers do not list their files, and their URLs may contain
+    any characters.
     """
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
 
 def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
-    """Returns the files in a directory, or the files that match a pattern, in sorted order.
+    """Returns the files in a directory, or those matching a pattern, in sorted order.
 
-    Each file is returned as a tuple of five values. The first is its URL, in the same caches or the same archive. The
-    second is its path relative to the directory, or to the last directory of the pattern without wildcards. The
-    relative path never leads out of the directory. The other values are whether the file was found in a directory
-    rather than matched by a pattern, the file's length in bytes, and the version if the store reports one.
+    Each file is returned as a tuple of five values: its URL, in the same caches or the same archive; its path relative
+    to the directory, or to the last directory of the pattern without wildcards; whether it was found in a directory
+    rather than matched by a pattern; its length in bytes; and its version, if the store reports one. The relative path
+    never leads out of the directory.
 
     Raises:
         OSError: The files cannot be listed, or there are none.
@@ -245,7 +245,7 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
 
 
 def _filesystem_of(url: str) -> tuple[Any, str]:
-    """Returns the fsspec file system for a URL, and the file's path within the file system."""
+    """Returns the fsspec file system for a URL, and the file's path within it."""
     protocol = url.partition("://")[0].rpartition("::")[2]
     packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
     try:
@@ -263,8 +263,8 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise _about(url, ValueError, str(error)) from error
     except Exception:
-        # File systems may raise exceptions of any class here, because archives are already opened and other file
-        # systems check their options.
+        # Exceptions of any class are possible here, because archives are already opened and other file systems check
+        # their options.
         with _os_errors_of(url):
             raise
     return fs, path
@@ -291,7 +291,7 @@ _VERSIONS = (
 def _version_of(info: dict[str, Any]) -> str | None:
     """Returns the version of a file according to its fsspec file system."""
     found = next((info[name] for name in _VERSIONS if info.get(name)), None)
-    # In a listing, the time is a number, but for a single file it is a `datetime`.
+    # The time is a number in a listing, but a `datetime` for a single file.
     return None if found is None else str(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
@@ -336,7 +336,7 @@ class _OnFilesystem:
 
 
 class _ReadTwice(_OnFilesystem):
-    """A file that may be opened more than once. The length and the start are requested only once."""
+    """A file that may be opened more than once. Its length and start are requested only once."""
 
     _start: memoryview | None = None
 
@@ -389,17 +389,17 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 class RangeFile:
     """A seekable file object that reads ahead in ranges.
 
-    Ranges are requested ahead if they are within `[start, end)`, extended by a block on both sides. The block that
-    contains `start` may begin before `start`, and the last record may extend past `end`. Everywhere else, only the
-    bytes that a read asks for are requested, so that little more than `[start, end)` is transferred.
+    Ranges are requested ahead within `[start, end)`, extended by a block on both sides: the block that contains `start`
+    may start before it, and the last record may extend past `end`. Everywhere else, only the bytes a read asks for are
+    requested, so that little more than `[start, end)` is transferred.
 
     If an object is replaced between two requests, the bytes come from two different objects. To detect this, the
-    version of the object is compared before the last range is returned. If the version has changed, bytes from all
-    ranges are compared, because a log that has only grown is still the same log.
+    object's version is compared before the last range is returned. If it has changed, bytes from all ranges are
+    compared, because a log that has only grown is still the same log.
 
     Attributes:
-        source: The source that is read.
-        name: The name of the source, for errors and reports. `None` if the source has no name.
+        source: The source being read.
+        name: The source's name, for errors and reports. `None` if it has none.
     """
 
     def __init__(self, source: RangeReadable, start: int, end: int | None, position: Position | None = None) -> None:
@@ -415,18 +415,17 @@ class RangeFile:
         if position:
             self._planned, self._version = marks_of(position)
         self._version = self._version or getattr(source, "version", None)
-        # The marks of the received ranges, by the offsets at which the ranges start.
+        # The marks of the received ranges, by the ranges' start offsets.
         self._marks: dict[int, tuple[int, int, int]] = {}
         self._is_compared = False
         self._start = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
-            # The last record may extend into the block after the end. Reading only the start does not need this
-            # block.
+            # The last record may extend into the block after the end, which reading only the start does not need.
             end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
         self._position = 0
-        # Adjacent ranges. The first range may precede the range that contains the position.
+        # Adjacent ranges. The first may precede the one that contains the position.
         self._ranges: deque[_Range] = deque()
         # The number of ranges requested since the last seek to a position outside the ranges.
         self._count = 0
@@ -470,7 +469,7 @@ class RangeFile:
         return data
 
     def _received(self, start: int, body: memoryview) -> None:
-        """Keeps the mark of a range. If it is the last range, also compares the version."""
+        """Keeps the mark of a range. For the last range, also compares the version."""
         if start in self._marks or not self._start <= start < self._end:
             return
         if self._end <= start + len(body) and not self._is_compared:
@@ -480,7 +479,7 @@ class RangeFile:
         self._marks[start] = (start + len(body) - len(end), len(end), crc32c(end))
 
     def _compare(self) -> None:
-        """Checks that all ranges received so far, and the planned ranges, are from the current object.
+        """Checks that all ranges received so far, and the planned ones, are from the current object.
 
         Raises:
             LogChangedError: The ranges are from another object.
@@ -503,7 +502,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. A request that has already started finishes by itself, and so does its thread."""
+        """Cancels the requests. One that has already started finishes by itself, and so does its thread."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -512,7 +511,7 @@ class RangeFile:
     __del__ = close
 
     def _range_at(self, position: int, size: int) -> _Range:
-        """Returns the range that contains the position, and requests this range and later ones if necessary."""
+        """Returns the range that contains the position, requesting it and later ones if necessary."""
         ranges = self._ranges
         if not (ranges and ranges[0].start <= position < ranges[-1].end):
             is_next = bool(ranges) and position == ranges[-1].end
@@ -565,7 +564,7 @@ def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
         DialectError: The file is not a log.
         OSError: The file cannot be read.
     """
-    # `detect` reads this many bytes, and the range is kept until `detect` closes the file.
+    # `detect` reads this many bytes, and the range is kept until it closes the file.
     start = ranges.read(3 * BLOCK_LEN)
     found = detect(cast("RangeReadable", ranges))
     version: str | None = getattr(ranges.source, "version", None)
@@ -575,10 +574,10 @@ def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
 
 @contextlib.contextmanager
 def _os_errors_of(name: str | None) -> Generator[None]:
-    """Raises the error of a source as an `OSError` that names the source.
+    """Raises a source's error as an `OSError` that names the source.
 
-    An `OSError` keeps its class. The error is raised unchanged in two cases: if its class is not built in, because
-    the class may take different arguments, and if it has a hint, because it then already names the source.
+    An `OSError` keeps its class. It is raised unchanged if its class is not built in, because the class may take
+    different arguments, or if it has a hint, because it then already names the source.
     """
     try:
         yield
@@ -596,11 +595,11 @@ def _os_errors_of(name: str | None) -> Generator[None]:
 
 
 def _first_line(text: str) -> str:
-    """Returns the first line. The other lines may list thousands of directories that were searched for a library."""
+    """Returns the first line. The others may list thousands of directories searched for a library."""
     return text.partition("\n")[0]
 
 
-# Stores raise these errors without an `errno` and with their own messages.
+# Stores raise these errors without an `errno` and with messages of their own.
 _NUMBERS: dict[type[OSError], int] = {
     FileNotFoundError: errno.ENOENT,
     IsADirectoryError: errno.EISDIR,

@@ -32,19 +32,18 @@ def plan_splits(
 ) -> list[Split]:
     """Cuts logs into byte ranges that workers can read independently. Each record is in exactly one range.
 
-    Planning requires the length of each file, which is requested unless you pass it. The start of each file is also
-    read, unless you pass `dialect`. Several remote files are read in parallel. A log of a dialect with log numbers or
+    Planning requires the length of each file, which is requested unless you pass it. It also reads the start of each
+    file, unless you pass `dialect`. Several remote files are read in parallel. A log in a dialect with log numbers or
     compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts, so it becomes a single range.
 
-    If several names refer to the same file, for example through a link, the file is cut only once, under its first
-    name. The file at a repeated URL is also cut only once. A file in a directory is cut only if it is a log.
+    A file with several names, for example through a link, is cut only once, under its first name. The file at a
+    repeated URL is also cut only once. A file in a directory is cut only if it is a log.
 
     Args:
-        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these and of objects in
-            stores. A directory includes all logs in it and in its subdirectories. If you know the length of a file in
-            bytes, you can pass a tuple of its path or URL and the length.
-        split_len: The number of bytes in a range, which must be at least 1. This number is rounded up to whole blocks
-            of 32 KiB.
+        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these and of objects in stores.
+            A directory includes all logs in it and its subdirectories. If you know a file's length in bytes, you can
+            pass a tuple of its path or URL and the length.
+        split_len: The number of bytes in a range, at least 1, rounded up to whole blocks of 32 KiB.
         dialect: Same as for `Reader`, for all files. Default: `None`, which detects the dialect of each file.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
@@ -52,8 +51,8 @@ def plan_splits(
             `None`.
 
     Returns:
-        The ranges, file by file and in the order of their offsets. Together, the ranges of a file cover the whole
-        file. An empty file has no range.
+        The ranges, file by file and in the order of their offsets. Together, a file's ranges cover the whole file. An
+        empty file has none.
 
     Raises:
         DialectError: A file is not a log.
@@ -77,7 +76,7 @@ def plan_splits(
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
     if dialect or log_number is not None or compression:
-        # Creating a reader here raises an error for options that readers of the splits would not accept.
+        # Creating a reader here raises an error for options that readers of the splits would reject.
         Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 
@@ -115,7 +114,7 @@ def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Po
 
 
 def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int, LogFormat | None, Position | None]:
-    """Returns the start, the end and the format of a log, and the position at its start.
+    """Returns a log's start, end and format, and the position at its start.
 
     If the length of a remote file is unknown, it is requested once.
     """
@@ -128,7 +127,7 @@ def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int
         return 0, len(ranges), named, start_of(b"", None, None, None, version)
     first, file_len = 0, file.file_len
     if segments := file.segments or segments_in(file.name):
-        # The ranges are offsets in the log. The first segments of the log may have been pruned.
+        # The ranges are offsets in the log, whose first segments may have been pruned.
         first, file_len = segments[0][0], sum(segments[-1])
     return first, file_len or os.stat(file.name).st_size, *_format_of(file.name, named)
 
@@ -139,12 +138,11 @@ def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:
     You can pass a group to `verify`, `stat` and `scan`.
 
     Args:
-        splits: The splits, as `plan_splits` returns them.
-        group_len: The maximum number of bytes in a group, which must be at least 1. A longer split forms its own
-            group.
+        splits: The splits, as returned by `plan_splits`.
+        group_len: The maximum number of bytes in a group, at least 1. A longer split forms its own group.
 
     Returns:
-        The groups, in which the splits keep their order.
+        The groups, with the splits in the same order.
 
     Raises:
         ValueError: `group_len` is less than 1.

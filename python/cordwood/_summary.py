@@ -20,7 +20,7 @@ from cordwood.types import (
 )
 
 _HEADER_LEN_MIN = 7
-"""The length of the shortest header. If there are fewer bytes between two regions, they are a block's trailer."""
+"""The length of the shortest header. Fewer bytes between two regions are a block's trailer."""
 
 
 _HIDES_NO_DATA = {
@@ -30,9 +30,9 @@ _HIDES_NO_DATA = {
 
 
 def suspect_regions(report: Report) -> list[SkippedRegion]:
-    """Returns the listed regions in which records may have been lost: damage, zeros and a torn tail.
+    """Returns the listed regions where records may have been lost: damage, zeros and a torn tail.
 
-    Zeros at the end are left out if they are regarded as padding.
+    Zeros at the end are left out if they are padding.
     """
     zeros = zeros_of(report)
     end_offset = zeros.offset if zeros and zeros.is_padding else report.outcome.offset + 1
@@ -40,12 +40,12 @@ def suspect_regions(report: Report) -> list[SkippedRegion]:
 
 
 def zeros_inside_text(length: int) -> str:
-    """Describes how many zeros precede a record, and where the zeros may come from."""
+    """Describes how many zeros precede a record, and where they may come from."""
     return f"{quantity(length, 'byte')} of zeros before more records: never written, or lost"
 
 
 ZEROS_ARE = "space that was never written, or data that was lost"
-"""The possible origins of zeros at the end of a file."""
+"""Where zeros at the end of a file may come from."""
 
 
 class ZerosAtEnd(NamedTuple):
@@ -59,7 +59,7 @@ class ZerosAtEnd(NamedTuple):
     App Engine's writer produces such files.
     """
     is_all: bool
-    """Whether the file consists only of zeros."""
+    """Whether the file is all zeros."""
 
     def __str__(self) -> str:
         what = "padding" if self.is_padding else ZEROS_ARE
@@ -71,7 +71,7 @@ def zeros_at_end(
 ) -> ZerosAtEnd | None:
     """Returns the zeros at the end of a log, which start at this offset, or `None` if there are none.
 
-    Zeros after damage are not regarded as padding, but as part of a record that never reached the disk.
+    Zeros after damage are treated as part of a record that never reached the disk, not as padding.
     """
     if offset is None:
         return None
@@ -81,7 +81,7 @@ def zeros_at_end(
 
 
 def zeros_inside(report: Report) -> list[SkippedRegion]:
-    """Returns the skipped regions of zeros that are followed by a record."""
+    """Returns the skipped regions of zeros followed by a record."""
     end = report.outcome.offset
     found: list[SkippedRegion] = []
     has_record = False
@@ -123,7 +123,7 @@ def is_empty_run(report: Report) -> bool:
 
 
 def is_incomplete(report: Report) -> bool:
-    """Checks whether `--strict` fails on a log even if the log is not damaged."""
+    """Checks whether `--strict` fails on a log even if it is not damaged."""
     zeros = zeros_of(report)
     has_zeros = zeros is not None and not zeros.is_padding
     return is_torn(report) or has_zeros or bool(zeros_inside(report)) or is_empty_run(report)
@@ -140,7 +140,7 @@ def has_no_dialect(report: Report) -> bool:
 def report_of(reader: Reader, record_count: int) -> Report:
     """Returns the report of a reading that returned this many records.
 
-    In this report, `salvaged_count` is the number of records after damage in the same block, which LevelDB drops.
+    The report's `salvaged_count` is the number of records after damage in the same block, which LevelDB drops.
     """
     left_out_count, len_by_reason = left_out(reader)
     return Report(
@@ -162,13 +162,13 @@ def report_of(reader: Reader, record_count: int) -> Report:
 def _shows_flip(regions: Sequence[SkippedRegion]) -> bool:
     """Checks whether a flipped bit outside a length explains a region.
 
-    Headers have different lengths in different dialects, so in the wrong dialect, bytes can look as if a bit of a
-    length were flipped. A flipped bit outside a length confirms the dialect.
+    Header lengths differ between dialects, so in the wrong dialect, bytes can look as if a bit of a length were
+    flipped. A flipped bit outside a length confirms the dialect.
     """
     flips = (region.bit_flip for region in regions)
     return any(flip and flip.part != FragmentPart.LENGTH for flip in flips)
 
 
 def format_of(report: Report) -> LogFormat:
-    """Returns the format in which the log was read."""
+    """Returns the format the log was read in."""
     return LogFormat(report.dialect, report.log_number, report.compression)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 
 def source_name(name: str) -> str:
-    """Returns the name of a source for JSON: the name of the file, unchanged. `-` is stdin."""
+    """Returns a source's name for JSON: the name of the file, unchanged. `-` is stdin."""
     return "<stdin>" if name == "-" else name
 
 
 def display_name(name: str) -> str:
-    """Returns the name of a source for display. Unprintable characters are escaped."""
+    """Returns a source's name for display, with unprintable characters escaped."""
     return escaped(source_name(name))
 
 
@@ -22,7 +22,7 @@ def quantity(count: int, noun: str) -> str:
 
 
 def damaged_text(paths: Sequence[str]) -> list[str]:
-    """Returns a list of one text, which states how many logs are damaged and names the first, or an empty list."""
+    """Returns a list of one text, stating how many logs are damaged and naming the first, or an empty list."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return [f"{len(paths):,} damaged: {display_name(paths[0])}{more}"] if paths else []
 

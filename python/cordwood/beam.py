@@ -1,9 +1,8 @@
-"""Reads and writes logs in pipelines of Apache Beam. Requires `pip install 'cordwood[beam]'`.
+"""Reads and writes logs in Apache Beam pipelines. Requires `pip install 'cordwood[beam]'`.
 
-`ReadFromLog` reads the logs that a pattern matches. `ReadAllFromLog` reads the logs of a `PCollection`. `WriteToLog`
-writes new logs. A log is cut into ranges of blocks, which workers read independently. A runner may split a range
-again while the range is being read. Each record is returned exactly once, by the worker that reads the block in which
-the record starts.
+`ReadFromLog` reads the logs that match a pattern, and `ReadAllFromLog` those of a `PCollection`. `WriteToLog` writes
+new logs. A log is cut into ranges of blocks, which workers read independently. A runner may split a range again while
+it is being read. Each record is returned exactly once, by the worker that reads the block where the record starts.
 
 >>> import apache_beam
 >>> from cordwood.beam import ReadFromLog, WriteToLog
@@ -15,7 +14,7 @@ the record starts.
 3
 """
 
-# Type checkers also run where Beam is not installed, and its types are unknown there.
+# Type checkers also run where Beam is not installed and its types are unknown.
 # pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
@@ -79,10 +78,10 @@ class LogOutputs(NamedTuple):
     """The outputs of `ReadFromLog` and `ReadAllFromLog` with `with_damage=True`.
 
     Attributes:
-        records: A `PCollection` of the elements that the transform returns without `with_damage`.
-        damage: A `PCollection` with a tuple for each region that was not returned. The tuple consists of the path of
-            the file and the `cordwood.SkippedRegion`. Adjacent regions may form one element or several, depending on
-            how the log was cut. In total, the regions always cover the same bytes.
+        records: A `PCollection` of the elements the transform returns without `with_damage`.
+        damage: A `PCollection` with a tuple for each region that was not returned: the path of the file and the
+            `cordwood.SkippedRegion`. Adjacent regions may form one element or several, depending on how the log was
+            cut. In total, they always cover the same bytes.
     """
 
     records: Any
@@ -90,7 +89,7 @@ class LogOutputs(NamedTuple):
 
 
 class _Log(NamedTuple):
-    """A file to be read.
+    """A file to read.
 
     Attributes:
         path: The path of the file.
@@ -110,12 +109,12 @@ class _Log(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of `Reader` for the format of the log."""
+        """The `Reader` options for the format of the log."""
         return self.format._asdict() if self.format else {}
 
     @contextmanager
     def source(self) -> Generator[Any]:
-        """Opens the file as a source for `Reader`. The source has the path of the file, for errors and messages."""
+        """Opens the file as a source for `Reader`, with the path of the file for errors and messages."""
         with FileSystems.open(self.path, compression_type=self.compression_type) as file:
             if self.compression_type == CompressionTypes.UNCOMPRESSED:
                 methods = {name: getattr(file, name) for name in ("read", "seek", "tell", "seekable")}
@@ -125,7 +124,7 @@ class _Log(NamedTuple):
             yield SimpleNamespace(cordwood_path=self.path, **methods)
 
     def _decompressed(self, file: Any, size: int) -> bytes:
-        """Returns the next bytes of a file that Beam decompresses. Beam does not report that a file is cut short.
+        """Returns the next bytes of a file that Beam decompresses. Beam does not report a file that is cut short.
 
         Raises:
             EOFError: The file is cut short.
@@ -161,7 +160,7 @@ class _Log(NamedTuple):
 
 
 class _Head:
-    """The start of a file on one of Beam's file systems, as a source for `detect`."""
+    """The start of a file on a Beam file system, as a source for `detect`."""
 
     def __init__(self, file: Any) -> None:
         self.name: str = file.path
@@ -212,9 +211,9 @@ class _Detect(beam.DoFn):
 
 
 def _matches(pattern: str) -> list[Any]:
-    """Returns the `FileMetadata` of a file, or of all files that match a pattern.
+    """Returns the `FileMetadata` of a file, or of all files matching a pattern.
 
-    If the name of a file equals the pattern itself, only this file is returned.
+    If a file is named exactly like the pattern, only this file is returned.
 
     Raises:
         FileNotFoundError: The file does not exist.
@@ -243,7 +242,7 @@ _TRACKER = beam.DoFn.RestrictionParam()
 
 
 class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
-    """Turns each `_Log` into batches of its records. A restriction is a range of parts, which are claimed one by one.
+    """Turns each `_Log` into batches of its records. A restriction is a range of parts, claimed one by one.
 
     Args:
         of_batch: A function that returns an element with the first records of a batch.
@@ -299,7 +298,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
 
 
 class _Decode(_Read):
-    """Turns each `_Log` into Arrow batches of the contents of its records. Each claimed part is read as a whole.
+    """Turns each `_Log` into Arrow batches of its records' contents. Each claimed part is read as a whole.
 
     Args:
         table: The options of `scan` that determine the columns.
@@ -360,27 +359,27 @@ def _count(name: str, number: int) -> None:
 class ReadAllFromLog(PTransform):
     """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
 
-    A path that ends in `/` refers to all files in that directory. A `FileMetadata` as returned by `fileio.MatchAll`
-    is always read as a single file, even if the file's name contains wildcard characters. Each file is read up to its
-    length at the time when it was found.
+    A path ending in `/` refers to all files in that directory. A `FileMetadata` as returned by `fileio.MatchAll` is
+    always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
+    had when it was found.
 
-    Segmented logs are refused. The files of a segmented log are also refused unless you name each of them, because a
-    missing file would not be noticed.
+    Segmented logs are refused. So are their files unless you name each one, because a missing file would not be
+    noticed.
 
-    The namespace `cordwood` has three counters. `records` is the number of records, `record_bytes` is their number of
-    bytes, and `skipped_bytes` is the number of bytes in all regions of the output `damage`.
+    The namespace `cordwood` has three counters. `records` is the number of records, `record_bytes` their number of
+    bytes, and `skipped_bytes` the number of bytes in all regions of the output `damage`.
 
     Args:
-        desired_bundle_size: The number of bytes of a log in each range that a worker reads. This number is rounded
-            down to whole blocks of 32 KiB, but never to less than one block. Default: 64 MiB.
+        desired_bundle_size: The number of bytes of a log in each range that a worker reads, rounded down to whole
+            blocks of 32 KiB, but never to less than one block. Default: 64 MiB.
         min_bundle_size: The minimum number of bytes in the last range of a file. Default: 0.
-        compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. A compressed file cannot be
-            split, and neither can a log in a dialect with log numbers. A compressed file that ends early raises an
-            `EOFError` under every policy. Default: `"auto"`, which chooses the decompression by file name extension.
+        compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. Neither a compressed file nor
+            a log in a dialect with log numbers can be split. A compressed file that ends early raises an `EOFError`
+            under every policy. Default: `"auto"`, which decides by file name extension.
         with_filename: Whether each element is a tuple of the path and the record or list. Default: `False`.
         as_batches: With `True`, an element is a list of records of about 256 KiB in total, which takes half the time.
-            With `"arrow"`, an element is a `pyarrow.RecordBatch` of the same size with the columns `offset` and
-            `record`. Default: `False`, in which case each element is a record.
+            With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
+            Default: `False`, which makes each element a record.
         decode: The kind of records, as for `cordwood.scan`. If `decode` is given, an element is a
             `pyarrow.RecordBatch` of decoded records. With `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges
             are not split further. With other values, one worker reads the whole log, because a row may depend on
@@ -389,15 +388,15 @@ class ReadAllFromLog(PTransform):
         columns: The columns with `decode`, as for `cordwood.scan`. Default: `None`.
         schema: The schema with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in JSON,
             you must pass a schema, because all logs must have the same columns. Default: `None`.
-        with_damage: Whether to return a `LogOutputs`, which contains the elements and the regions that were not
-            returned. Default: `False`.
+        with_damage: Whether to return a `LogOutputs`, with the elements and the regions that were not returned.
+            Default: `False`.
         dialect: Same as for `cordwood.Reader`. Default: `None`, which detects the dialect of each file.
         on_corruption: How to treat damage, as for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default:
             `"raise"`, which makes the pipeline fail on damage.
 
     Raises:
         TypeError: `schema` is not a pyarrow schema.
-        ValueError: An option has an invalid value, or is missing.
+        ValueError: An option has an invalid value or is missing.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import ReadAllFromLog
@@ -461,7 +460,7 @@ class ReadAllFromLog(PTransform):
         """Applies the transform. Beam calls this method.
 
         Args:
-            pcoll: The input, which is the `PCollection` before the `|`.
+            pcoll: The input: the `PCollection` before the `|`.
 
         Returns:
             A `PCollection`, or the `LogOutputs`.
@@ -493,7 +492,7 @@ def _check_text(name: str, path: object) -> None:
 
 
 def _check(table: dict[str, Any]) -> None:
-    """Rejects options that a scan would reject, and options with which two logs could have different columns."""
+    """Rejects options that a scan would reject, and those with which two logs could have different columns."""
     scan(b"", **table)
     if table["schema"] is None and PAYLOADS[table["decode"]].columns is None:
         raise ValueError(f"the columns of {table['decode']!r} depend on the records: pass schema")
@@ -509,7 +508,7 @@ def _with_path(element: tuple[str, list[bytes]]) -> Iterable[tuple[str, bytes]]:
 
 
 class ReadFromLog(PTransform):
-    """Reads the logs that a pattern matches.
+    """Reads the logs that match a pattern.
 
     Args:
         file_pattern: A path on one of Beam's file systems, or a pattern. In a pattern, `*`, `?` and `[...]` match
@@ -521,7 +520,7 @@ class ReadFromLog(PTransform):
 
     Raises:
         FileNotFoundError: No file matches.
-        TypeError: `file_pattern` is not a string, or an argument has a wrong type, as for `ReadAllFromLog`.
+        TypeError: `file_pattern` is not a string, or an argument has the wrong type, as for `ReadAllFromLog`.
         ValueError: Same as for `ReadAllFromLog`.
 
     >>> import apache_beam, cordwood
@@ -555,7 +554,7 @@ class ReadFromLog(PTransform):
 
 
 class _Sink(FileBasedSink):
-    """Writes each bundle or shard to its own file. The files get their final names once all of them are complete."""
+    """Writes each bundle or shard to its own file. The files get their final names once all are complete."""
 
     def __init__(
         self,
@@ -611,15 +610,15 @@ class _Sink(FileBasedSink):
 
 
 class WriteToLog(PTransform):
-    """Writes the records of a `PCollection` to new logs, one for each shard, and returns the paths of the logs.
+    """Writes the records of a `PCollection` to new logs, one per shard, and returns the paths of the logs.
 
     The logs get their final names once all of them are complete. A bundle that fails and is retried leaves no
     duplicate records and no partial logs. On a local file system, the logs and their directory entries have been
     synced to the disk by then. Existing logs with such names are removed first. A `PCollection` without records
     produces an empty log.
 
-    Each window of an unbounded `PCollection` has its own logs. The logs of a window are complete once the watermark
-    has passed the end of the window. The logs of a window replace only existing logs with the same names.
+    Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
+    of the window. They replace only existing logs with the same names.
 
     Args:
         file_path_prefix: The start of the paths of the logs, on one of Beam's file systems.
@@ -681,7 +680,7 @@ class WriteToLog(PTransform):
         """Applies the transform. Beam calls this method.
 
         Args:
-            pcoll: The input, which is the `PCollection` before the `|`.
+            pcoll: The input: the `PCollection` before the `|`.
 
         Returns:
             A `PCollection` of paths.
@@ -691,7 +690,7 @@ class WriteToLog(PTransform):
             if sink.shard_name_template == DEFAULT_SHARD_NAME_TEMPLATE:
                 sink = self._sink_for(DEFAULT_WINDOW_SHARD_NAME_TEMPLATE)
             elif "W" not in sink.shard_name_template:
-                # The logs of a window would replace the logs of the previous window.
+                # The logs of a window would replace those of the previous window.
                 raise ValueError(
                     f"the shard_name_template of a stream needs a W, for the window: {sink.shard_name_template!r}"
                 )

@@ -14,7 +14,7 @@ All exceptions derive from `CordwoodError`::
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was opened for appending
 
-Errors of the operating system are still raised as `OSError`. A wrong argument raises a `TypeError` or a `ValueError`.
+Operating system errors are still raised as `OSError`. A wrong argument raises a `TypeError` or a `ValueError`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class CordwoodError(Exception):
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset of the fault, in bytes. For a region, this is the offset of the first byte. 0 if the
-            fault concerns the whole file.
+        offset: The file offset of the fault, in bytes. For a region, the offset of its first byte. 0 if the fault
+            concerns the whole file.
         message: The fault, without the path.
         hint: Advice on how to proceed, or `None`.
 
@@ -52,8 +52,8 @@ class CordwoodError(Exception):
         """Creates an error with these attributes. The other attributes of its class keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
-        # The argument contains the path because other programs build new errors from the arguments. For example,
-        # Apache Beam does so to add the name of a step.
+        # The argument contains the path because other programs build new errors from the arguments, as Apache Beam does
+        # to add the name of a step.
         super().__init__(str(self))
         if hint is not None:
             _add_hint(self, hint)
@@ -131,18 +131,17 @@ class DialectError(CordwoodError):
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: Usually 0. If a packed log has an unknown version or codec, this is the offset of the version or
-            codec. If a log cannot be packed because of an engine's metadata, this is the offset of that metadata.
-        format: The detected format: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`,
-            `"Git LFS pointer"`, `"text"`, ... If the file is a log, this is the name of its dialect. Otherwise it may
-            be `"unknown"`.
+        offset: Usually 0. If a packed log has an unknown version or codec, the offset of that version or codec. If a
+            log cannot be packed because of an engine's metadata, the offset of that metadata.
+        format: The detected format: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
+            `"text"`, ... For a log, this is the name of its dialect. Otherwise it may be `"unknown"`.
     """
 
     format: str
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to a log other than the one in its name or in `log_number`.
+    """A file to be salvaged belongs entirely to a log other than the one its name or `log_number` says.
 
     To read the other log, call `cordwood.open(path, log_number=error.other_log_number)`.
 
@@ -163,18 +162,17 @@ class RecordTooLargeError(_RegionError):
     A `Reader` stays usable, and its next read continues after the record.
 
     Under every policy, a reader of a compressed log also raises this error for a record that decompresses to too many
-    bytes. The reader then stays before the record, and each further attempt to read raises the same error. See
-    `Reader`.
+    bytes. It then stays before the record, and each further attempt to read raises the same error. See `Reader`.
 
-    A `Writer` does not write a record that is longer than its `record_len_max`, and stays usable. In this case,
-    `offset` is the length of the log, and `length` is the length of the record.
+    A `Writer` does not write a record longer than its `record_len_max`, and stays usable. In this case, `offset` is the
+    length of the log, and `length` that of the record.
 
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: The file offset of the record's first fragment.
         length: The number of affected bytes, starting at `offset`.
         reason: `Reason.RECORD_TOO_LARGE`.
-        record_len_max: The smallest limit that allows the record. `None` if the length of the record is unknown.
+        record_len_max: The smallest limit that allows the record, or `None` if its length is unknown.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"longer", b"short"])
@@ -193,7 +191,7 @@ class RecordTooLargeError(_RegionError):
 class TornTailError(_RegionError):
     """A log that ends in an incomplete record, or in zeros, was opened for appending.
 
-    If records were written after such an end, every reader would lose the records up to the next block.
+    If records were written there, every reader would lose those up to the next block.
 
     Attributes:
         path: The file.
@@ -220,8 +218,8 @@ class PayloadError(CordwoodError, ValueError):
     """A record cannot be decoded, or a value cannot be stored in a record.
 
     Attributes:
-        path: Always `None`. The record may come from anywhere, so its path is not known.
-        offset: The offset of the unreadable part from the start of the record, in bytes. This is not a file offset.
+        path: Always `None`, because the record may come from anywhere.
+        offset: The offset of the unreadable part in bytes, counted from the start of the record, not of the file.
         length: The number of affected bytes, starting at `offset`.
         reason: Why these bytes cannot be decoded.
 
@@ -238,24 +236,23 @@ class PayloadError(CordwoodError, ValueError):
 
 
 class _ChangedError(CordwoodError):
-    """The file of a log has changed."""
+    """A log's file has changed."""
 
     file_len: int | None = None
 
 
 class LogTruncatedError(_ChangedError):
-    """A log ends before the offset at which reading should start, or starts after this offset.
+    """A log ends before the offset where reading should start, or starts after it.
 
-    The offset is the `start` of a reader, the target of a `seek`, or the offset that a follower has reached. The file
-    was cut short, or was replaced by another file, in which the offset has no meaning. A segmented log may start
-    after the offset because its oldest segments were pruned. In this case, `first_offset` is the offset at which the
-    log starts.
+    The offset is a reader's `start`, the target of a `seek`, or the offset a follower has reached. The file was cut
+    short, or replaced by another file, in which the offset has no meaning. A segmented log can also start after the
+    offset because its oldest segments were pruned; `first_offset` is then where it starts.
 
     Attributes:
         path: The path of the log. `None` if the source has no path.
-        offset: The file offset at which reading should start.
+        offset: The file offset where reading should start.
         file_len: The length of the file, in bytes. `None` if unknown, as for an object with `read`.
-        first_offset: The offset at which the log starts, if it starts after `offset` because its oldest segments were
+        first_offset: The offset where the log starts, if it starts after `offset` because its oldest segments were
             pruned. Otherwise `None`.
     """
 
@@ -265,8 +262,8 @@ class LogTruncatedError(_ChangedError):
 class LogChangedError(CordwoodError):
     """The path names a different log than the one that was read, planned or indexed before.
 
-    The log was replaced, or rewritten from its start. A log that has only grown is still the same log, and so is a
-    copy of the log. To read the new log, start at offset 0, or make a new index or new splits.
+    The log was replaced, or rewritten from its start. A log that has only grown is still the same log, and so is a copy
+    of it. To read the new log, start at offset 0, or make a new index or new splits.
 
     Attributes:
         path: The path of the log.
@@ -289,10 +286,10 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """The path of a followed log now names another file or no file, and all records of the old file were returned.
+    """The path of a followed log now names another file or none, and all records of the old file were returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
-    new follower. With `on_rotation="reopen"`, the same follower continues with the new file. A file that was at the
+    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that was at the
     path only between two polls is missed.
 
     Attributes:
@@ -329,10 +326,10 @@ _WORDS = {
     "plan_splits take directories",
     Hint.OTHER_NAME: "give the new log another name",
 }
-"""The text of each hint, which is added as a note to exceptions."""
+"""The text of each hint, added to exceptions as a note."""
 
 
 def _add_hint(error: BaseException, hint: Hint) -> None:
-    """Adds a hint to an exception, both as the attribute `hint` and as a note that appears in tracebacks."""
+    """Adds a hint to an exception, as the attribute `hint` and as a note shown in tracebacks."""
     error.hint = hint  # type: ignore[attr-defined]
     error.add_note(_WORDS[hint])

@@ -1,7 +1,7 @@
 """The types of values that cordwood returns, such as formats, reports and skipped regions.
 
-The string values of the enums are stable. All other types are named tuples. You can construct, compare, hash, copy,
-pickle and match their values.
+The string values of the enums are stable. All other types are named tuples, whose values you can construct, compare,
+hash, copy, pickle and match.
 """
 
 from enum import StrEnum
@@ -12,16 +12,15 @@ from cordwood._text import damaged_text, quantity
 from cordwood.typing import CompressionName, DialectName
 
 BLOCK_LEN: Final = 32_768
-"""The number of bytes in a block of a log. Ranges that are read in parallel start at multiples of this number."""
+"""The number of bytes in a block of a log. Ranges read in parallel start at multiples of it."""
 
 
 class DetectedDialect(str):
     """The name of a detected dialect whose logs may also contain RocksDB's metadata.
 
-    A `DetectedDialect` compares equal to the plain name. Readers, reports and `cordwood.detect` return a
-    `DetectedDialect` as the `dialect` for `"leveldb"` and `"recyclable"`. If you pass a `DetectedDialect` as an
-    option, even after pickling, RocksDB's metadata is still recognised. If you pass the plain name, that metadata
-    counts as damage, as it does in LevelDB.
+    A `DetectedDialect` compares equal to the plain name. Readers, reports and `cordwood.detect` return one as the
+    `dialect` for `"leveldb"` and `"recyclable"`. If you pass a `DetectedDialect` as an option, even after pickling,
+    RocksDB's metadata is still recognised. If you pass the plain name, that metadata is damage, as it is in LevelDB.
 
     >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
     'leveldb'
@@ -39,8 +38,8 @@ class LogFormat(NamedTuple):
 
     Attributes:
         dialect: How the bytes are laid out.
-        log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
-            Default: `None`.
+        log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown. Default:
+            `None`.
         compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
 
     >>> with cordwood.open("example.log", "w", dialect="rocksdb", log_number=7) as writer:
@@ -61,23 +60,20 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves the length
-            wrong.
+        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves it wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
         MISSING_END: A record whose last fragment is missing.
         INTERRUPTED_RECORD: A record that is incomplete because bytes in its middle were skipped.
-        ZERO_HEADER: A header of zeros, followed by bytes that are not zero. Such a header should be followed by zeros
-            up to the end of the block.
+        ZERO_HEADER: A header of zeros, followed by bytes that are not zero. Only zeros should follow it up to the end
+            of the block.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that is too large.
-        ZERO_FILL: Zeros up to the end of the block or the file. The zeros may be unwritten space, padding, or lost
-            data.
-        NONZERO_TRAILER: The last bytes of a block, which are too few for a header, are not zero. No engine reads
-            these bytes.
-        EMPTY_FIRST: An empty first fragment without the rest of its record. Old versions of LevelDB wrote such
-            fragments. No data is missing.
+        ZERO_FILL: Zeros up to the end of the block or the file. They may be unwritten space, padding, or lost data.
+        NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine reads them.
+        EMPTY_FIRST: An empty first fragment without the rest of its record, such as old versions of LevelDB wrote. No
+            data is missing.
         TORN_TAIL: An incomplete record at the end, such as one left by a crash.
         FILE_HEADER: The first bytes of a file of this dialect.
         UNKNOWN_VERSION: The file header has an unknown version. The records after the header are still read.
@@ -88,16 +84,15 @@ class Reason(StrEnum):
         IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
         END_TRAILER: The header that marks the end of a closed log.
         STALE: The rest of an older log in a recycled file, after the end of this log.
-        LOST_WRITE: A part of an older log in the middle of this log. The data that was written here never reached the
-            disk.
+        LOST_WRITE: A part of an older log in the middle of this log. The data written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
-        BAD_CONTAINER: A container of records in a packed log, in a form that no writer produces. No record in the
-            container is returned.
-        MISSING_SEGMENT: Bytes of a segmented log that are not in any of its files, because a file was removed or cut
+        BAD_CONTAINER: A container of records in a packed log, in a form that no writer produces. None of its records
+            are returned.
+        MISSING_SEGMENT: Bytes of a segmented log missing from all of its files, because a file was removed or cut
             short.
         GROWN_SEGMENT: The part of a file in a segmented log that extends past the start of the next file.
-        NOT_READ: The bytes after the damage at which reading stopped because the policy is `"stop"`.
+        NOT_READ: The bytes after the damage where reading stopped, because the policy is `"stop"`.
     """
 
     BAD_LENGTH = "bad_length"
@@ -131,7 +126,7 @@ class Reason(StrEnum):
 
     @property
     def severity(self) -> "Severity":
-        """The severity of a region that is skipped for this reason."""
+        """The severity of a region skipped for this reason."""
         return Severity(SEVERITIES[self])
 
 
@@ -142,8 +137,8 @@ class Hint(StrEnum):
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
-        CHECK_OFFSET: Check the offset that you passed to `seek`. If no record starts at this offset, the error does
-            not show that the log is damaged.
+        CHECK_OFFSET: Check the offset you passed to `seek`. If no record starts there, the error does not show that the
+            log is damaged.
         RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Both readers and writers need a higher
             limit for records longer than 1 GiB.
         LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records that do not fit in memory.
@@ -195,11 +190,11 @@ class Severity(StrEnum):
     """The severity of a skipped region.
 
     Attributes:
-        INFO: The region is not damaged. Such a region is padding, an engine's metadata, or bytes that the options
-            exclude. Zeros (`Reason.ZERO_FILL`) may be unwritten space or lost data. The file does not show which.
+        INFO: The region is not damaged: it is padding, an engine's metadata, or bytes that the options exclude. Zeros
+            (`Reason.ZERO_FILL`) may be unwritten space or lost data; the file does not show which.
         TORN_TAIL: The incomplete end of a file.
         CORRUPTION: Bytes that no complete write can have produced, or a record that exceeds a limit. The option
-            `on_corruption` decides how a reader treats such regions.
+            `on_corruption` decides how a reader treats these regions.
     """
 
     INFO = "info"
@@ -228,15 +223,14 @@ class WaitReason(StrEnum):
 
     Attributes:
         IDLE: Everything in the file has been returned.
-        INCOMPLETE: The next record is incomplete. The record is still being written, or its writer was killed.
-        ZEROS: The next bytes are zeros, either space that a writer has preallocated, or a hole that will be filled
-            later.
-        STALE: The next bytes may be left over from an older log that this log overwrites. The bytes belong to another
-            log, or look damaged in a log that has a number. If no record is ever returned, the file may have been
-            renamed. Readers take the log's number from the file's name.
+        INCOMPLETE: The next record is incomplete: it is still being written, or its writer was killed.
+        ZEROS: The next bytes are zeros, either space preallocated by a writer or a hole that will be filled later.
+        STALE: The next bytes may be left over from an older log that this one overwrites: they belong to another log,
+            or look damaged in a log with a number. If no record is ever returned, the file may have been renamed,
+            because readers take the log's number from the file's name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The next bytes are the rest of a block whose damage has been reported. Reading continues at the next
-            block. After damage at the start of the file, reading continues once later bytes identify the log.
+            block or, after damage at the start of the file, once later bytes identify the log.
     """
 
     IDLE = "idle"
@@ -286,7 +280,7 @@ class FragmentKind(StrEnum):
         WAL_SYNC_FIRST: A `FIRST` fragment with the number and the synced offset: type 10.
         WAL_SYNC_MIDDLE: A `MIDDLE` fragment with the number and the synced offset: type 11.
         WAL_SYNC_LAST: A `LAST` fragment with the number and the synced offset: type 12.
-        SET_COMPRESSION: A statement of how a RocksDB log's records are compressed: type 9.
+        SET_COMPRESSION: How a RocksDB log's records are compressed: type 9.
         TIMESTAMP_SIZES: The lengths of the timestamps in a RocksDB log: types 10 and 11.
         PREDECESSOR: The log that a RocksDB log continues: types 130 and 131.
         PACKED_FULL: A container of records, in a packed log: type 0x40.
@@ -383,9 +377,9 @@ def _text(name: str, item: object) -> str:
 
 
 class BitFlip(NamedTuple):
-    """A single flipped bit that explains damage. Flipping the bit back makes the fragment's checksum valid.
+    """A single flipped bit that explains damage. Flipping it back makes the fragment's checksum valid.
 
-    The attribute `SkippedRegion.bit_flip` has this type.
+    This is the type of the attribute `SkippedRegion.bit_flip`.
 
     Attributes:
         offset: The file offset of the byte.
@@ -409,7 +403,7 @@ class BitFlip(NamedTuple):
 
 
 class SkippedRegion(NamedTuple):
-    """The bytes `[offset, end_offset)` of a file, which were not returned as a record, and the reason why.
+    """The bytes `[offset, end_offset)` of a file, which were not returned as a record, and the reason.
 
     `Reader.skipped`, `Follower.skipped` and `Report.skipped` list these regions. `str(region)` describes a region in
     a sentence.
@@ -473,16 +467,16 @@ class SkippedRegion(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How the reading of a log ended, or whether it is unfinished. Readers, followers and reports have an `outcome`.
+    """How reading a log ended, or whether it is unfinished. Readers, followers and reports have an `outcome`.
 
     Attributes:
         kind: `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
-        offset: A file offset in bytes, whose meaning depends on `kind`. The offset is the end of the file or the
-            range for `"clean"`, the start of the torn tail for `"torn_tail"`, the start of the damage for
-            `"stopped"`, and the offset reached so far for `"unfinished"`.
-        zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. The zeros may be
-            unwritten space, padding, or lost data. `None` if the file does not end in zeros, or was not read to its
-            end. Always `None` for a follower.
+        offset: A file offset in bytes, depending on `kind`: the end of the file or the range for `"clean"`, the start
+            of the torn tail for `"torn_tail"`, the start of the damage for `"stopped"`, and the offset reached so far
+            for `"unfinished"`.
+        zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. They may be unwritten
+            space, padding, or lost data. `None` if the file does not end in zeros, or was not read to its end. Always
+            `None` for a follower.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -521,7 +515,7 @@ class NotYet(NamedTuple):
 
     @property
     def pending_len(self) -> int:
-        """The number of bytes in the file after `offset`, including zeros that a writer has preallocated."""
+        """The number of bytes in the file after `offset`, including zeros preallocated by a writer."""
         return max(0, self.file_len - self.offset)
 
     def __repr__(self) -> str:
@@ -529,13 +523,13 @@ class NotYet(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
+    """A fragment of a log, or a gap between fragments, as `cordwood.fragments` returns it.
 
     Attributes:
         offset: The file offset of the first byte.
         end_offset: The file offset after the last byte. After damage, this is the start of the next fragment found.
         kind: The kind of the fragment: `"full"`, `"first"`, `"trailer"`, ...
-        block: The index of the block that contains the fragment, from 0.
+        block: The index of the fragment's block, from 0.
         type_byte: The type byte. `None` if there is no header.
         payload_len: The length of the payload in bytes, as stated in the header, even if it is wrong. `None` if there
             is no header.
@@ -547,10 +541,10 @@ class Fragment(NamedTuple):
             `None`.
         reason: Why these bytes were not returned as part of a record. `None` for trailers, and for bytes that were
             returned.
-        record_offset: The file offset of the record that contains the fragment, if that record was returned.
-            Otherwise `None`.
-        salvaged: Whether the record that contains the fragment starts after damage in the same block. Only the policy
-            `"salvage"` returns such a record.
+        record_offset: The file offset of the record containing the fragment, if that record was returned. Otherwise
+            `None`.
+        salvaged: Whether the record containing the fragment starts after damage in the same block. Only the policy
+            `"salvage"` returns these records.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -588,7 +582,7 @@ class Fragment(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A summary of a log's contents and damage. `verify` and `salvage` return it.
+    """A summary of a log's contents and damage, as `verify` and `salvage` return it.
 
     Comparing two reports ignores their paths. Notebooks display a report as a table.
 
@@ -596,34 +590,32 @@ class Report(NamedTuple):
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records, without headers and trailers.
-        file_len: The length of the whole file, including the bytes outside the range. For a segmented log, this is
-            the offset at which the log ends. `None` if the length is unknown because an object with `read` was not
-            read to its end.
+        file_len: The length of the whole file, including bytes outside the range. For a segmented log, the offset where
+            the log ends. `None` if the length is unknown because an object with `read` was not read to its end.
         outcome: How reading ended.
-        len_by_reason: The number of bytes in the regions with each reason that occurs, including regions that are not
-            listed.
-        log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
+        len_by_reason: The number of bytes in the regions with each reason found, including unlisted regions.
+        log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
-        salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the
-            policy `"skip"` drop these records, and return all others.
+        salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the policy
+            `"skip"` drop these records and return all others.
         repaired_count: The number of records that `salvage` wrote with a bit flipped back. 0 without
             `repair_bit_flips`.
-        skipped: The first 100,000 regions that were not returned, in order of offset. If one flipped bit explains a
-            region, the region has a `bit_flip`. Adjacent regions are merged if they have the same reason, with the
-            same details, and no flipped bit explains either region.
-        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each fragment is listed as
-            the region that a reader would skip, with its `bit_flip`. Such a fragment may be a part of a record,
-            metadata of the engine, the file header, or the trailer of a closed log.
-        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If
-            this is not `None`, it differs from the number in the file's name or in `log_number`. Either the file was
-            recycled and no record has been written to the new log yet, or the file was renamed or copied.
-        not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`.
-            `"synced_offsets"` are the offsets up to which the file was synced, which some Pebble records contain.
-            `"bad_metadata"` is metadata in a form that no engine writes, and `"ignored_kinds"` is metadata of an
-            unknown type. `"timestamp_sizes"` and `"predecessor"` are metadata records of RocksDB. These records are
-            not kept if they follow damage in the same block, or if they are damaged and a single flipped bit reveals
-            their contents. Without `"timestamp_sizes"`, RocksDB treats keys with timestamps as keys without
-            timestamps. `"version_edit"` is an edit of a MANIFEST without which no engine opens the database.
+        skipped: The first 100,000 regions that were not returned, ordered by offset. A region explained by one flipped
+            bit has a `bit_flip`. Adjacent regions are merged if they have the same reason, with the same details, and
+            no flipped bit explains either of them.
+        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each is listed as the region
+            that a reader would skip, with its `bit_flip`. A fragment may be part of a record, metadata of the engine,
+            the file header, or the trailer of a closed log.
+        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If not
+            `None`, it differs from the number in the file's name or in `log_number`: either the file was recycled and
+            no record has been written to the new log yet, or the file was renamed or copied.
+        not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`. `"synced_offsets"`
+            are the offsets up to which the file was synced, which some Pebble records contain. `"bad_metadata"` is
+            metadata in a form that no engine writes, and `"ignored_kinds"` is metadata of an unknown type.
+            `"timestamp_sizes"` and `"predecessor"` are RocksDB metadata records, which are not kept if they follow
+            damage in the same block, or if they are damaged and a single flipped bit reveals their contents. Without
+            `"timestamp_sizes"`, RocksDB treats keys with timestamps as keys without them. `"version_edit"` is a
+            MANIFEST edit without which no engine opens the database.
         dialect_known: Whether the dialect was detected or passed as an option. If the dialect could not be detected,
             the log was read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
@@ -658,18 +650,18 @@ class Report(NamedTuple):
 
         A torn tail does not count as damage.
         """
-        # The lengths do not show all damage, because a region may be empty, for example with `Reason.GROWN_SEGMENT`.
+        # The lengths do not show all damage, because a region may be empty, as with `Reason.GROWN_SEGMENT`.
         is_damaged = any(Reason(reason).severity is Severity.CORRUPTION for reason in self.len_by_reason)
         return not is_damaged and not self.repaired
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions, including regions that are not listed."""
+        """The number of bytes in all regions, including unlisted ones."""
         return sum(self.len_by_reason.values())
 
     @property
     def len_by_severity(self) -> dict[Severity, int]:
-        """The number of bytes in the regions of each severity that occurs."""
+        """The number of bytes in the regions of each severity found."""
         lens = dict.fromkeys(Severity, 0)
         for reason, length in self.len_by_reason.items():
             lens[Reason(reason).severity] += length
@@ -677,7 +669,7 @@ class Report(NamedTuple):
 
     @property
     def damaged_len(self) -> int:
-        """The number of damaged bytes, which are the bytes in regions of `Severity.CORRUPTION`."""
+        """The number of damaged bytes: those in regions of `Severity.CORRUPTION`."""
         return self.len_by_severity.get(Severity.CORRUPTION, 0)
 
     def __eq__(self, other: object) -> bool:
@@ -712,32 +704,32 @@ class Stat(NamedTuple):
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records.
-        file_len: The length of the file in bytes. For a segmented log, this is the offset at which the log ends.
-            `None` if unknown.
+        file_len: The length of the file in bytes. For a segmented log, the offset where the log ends. `None` if
+            unknown.
         outcome: How reading ended.
-        log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
+        log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block, as in
             `Report.salvaged_count`.
-        stored_len: The number of bytes of payload in the records' fragments. This number differs from `payload_len`
-            only in a compressed or a packed log.
+        stored_len: The number of payload bytes in the records' fragments. It differs from `payload_len` only in a
+            compressed or packed log.
         header_len: The number of bytes in the headers of the records' fragments.
         record_len_min: The length of the shortest record in bytes. `None` if there are no records.
         record_len_max: The length of the longest record in bytes. `None` if there are no records.
-        full_count: The number of FULL fragments of the records. Each FULL fragment is a complete record.
+        full_count: The number of FULL fragments of the records, each a complete record.
         first_count: The number of FIRST fragments of the records.
         middle_count: The number of MIDDLE fragments of the records.
         last_count: The number of LAST fragments of the records.
-        container_count: The number of containers in a packed log. Each container consists of one or more of the
-            fragments that are counted above.
+        container_count: The number of containers in a packed log. Each is stored in one or more of the fragments
+            counted above.
         container_len: The stored length of the containers in bytes, without headers.
         packed_count: The number of records in containers.
         packed_len: The number of bytes of data in these records.
-        trailer_len: The number of bytes in trailers, which are the ends of blocks that are too short for a header.
-        skipped_len: The number of bytes that were not returned, for any reason. `verify` reports the reasons.
+        trailer_len: The number of bytes in trailers, which are block ends too short for a header.
+        skipped_len: The number of bytes not returned, for any reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
-        zeros_inside_len: The number of zero bytes that are followed by a record. The zeros may be unwritten space,
-            padding, or lost data.
+        zeros_inside_len: The number of zero bytes followed by a record. They may be unwritten space, padding, or lost
+            data.
         other_log_number: The number of another log, if the whole file belongs to that log, as in
             `Report.other_log_number`. Otherwise `None`.
         ok: Whether the log has no region of severity `"corruption"`. A torn tail does not count as damage.
@@ -838,12 +830,12 @@ class Engine(StrEnum):
 
 
 class ProblemKind(StrEnum):
-    """A fault in a database, or an oddity worth knowing.
+    """A fault in a database, or an oddity worth knowing about.
 
     Attributes:
         CURRENT_MISSING: `CURRENT` is missing. LevelDB would create a new database.
         CURRENT_EMPTY: `CURRENT` is empty.
-        CURRENT_ZEROS: `CURRENT` consists of zeros.
+        CURRENT_ZEROS: `CURRENT` contains only zeros.
         CURRENT_NO_NEWLINE: `CURRENT` does not end with a newline.
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
@@ -860,28 +852,26 @@ class ProblemKind(StrEnum):
         TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another one.
         LOG_MISSING: A log that the MANIFEST needs is missing.
         LOG_SHORT: A log is shorter than its synced length, as stated in the MANIFEST.
-        LOG_CUT: A LevelDB log lacks its last writes, or all of its writes, although a newer log has later writes.
-            LevelDB does not report this loss. In RocksDB, a log ends in an incomplete record, and a newer log does
-            not start with the next write. By default, RocksDB refuses the database, or opens it without the newer
-            log. With absolute consistency, RocksDB refuses every such log, as Pebble does.
+        LOG_CUT: In LevelDB, a log lacks its last writes, or all of its writes, although a newer log has later ones, and
+            LevelDB does not report this loss. In RocksDB, a log ends in an incomplete record, and a newer log does not
+            start with the next write. By default, RocksDB refuses the database, or opens it without the newer log. With
+            absolute consistency, it refuses every such log, as Pebble does.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. The log may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
             block. Depending on its `wal_recovery_mode`, RocksDB refuses the database, drops the writes that follow,
             or drops only the damaged writes. Pebble refuses the database, or drops the writes that follow.
-        LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. The numbers in between are
-            `missing_sequences`. The writes with these numbers were lost, for example in a power failure, or bypassed
-            the log in RocksDB.
-        LOG_EMPTY: A log has no record. The log is empty or contains only zeros, or the newest log is an older log
-            that RocksDB or Pebble is about to overwrite. Either no write has reached the log, or the writes were
-            lost.
+        LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. The writes with the numbers in
+            between, `missing_sequences`, were lost, for example in a power failure, or bypassed the log in RocksDB.
+        LOG_EMPTY: A log has no record: it is empty or contains only zeros, or the newest log is an older log that
+            RocksDB or Pebble is about to overwrite. Either no write has reached the log, or the writes were lost.
         DATABASE_EMPTY: The MANIFEST lists no table, and there is no log. Either no key was ever written, or all keys
             were lost.
         TABLE_NEWER: LevelDB created this table after the last edit of the MANIFEST. The log that LevelDB created
             before the table may be missing.
-        TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log that preceded the table is
-            gone. Either only the log was lost, or the last edits are gone as well. The engine removes the table when
-            it opens the database.
+        TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log before the table is gone.
+            Either only the log was lost, or the last edits are gone as well. The engine removes the table when it opens
+            the database.
         GIT_LFS_POINTER: Git LFS has not fetched this file, and left a pointer in its place. No other problems are
             listed.
         GIT_ANNEX_POINTER: git-annex has not fetched this file, and left a pointer in its place.
@@ -919,7 +909,7 @@ class ProblemKind(StrEnum):
 
 
 class Problem(NamedTuple):
-    """A fault in a database, or an oddity worth knowing.
+    """A fault in a database, or an oddity worth knowing about.
 
     Attributes:
         kind: The kind of fault or oddity.
@@ -949,19 +939,19 @@ _NOTES = frozenset(
 
 
 class Database(NamedTuple):
-    r"""A database in a directory, checked from the point of view of its engine. The contents of tables are not read.
+    r"""A database in a directory, checked from its engine's point of view. The contents of tables are not read.
 
     Attributes:
         path: The directory.
-        engine: The engine, which is determined from the files in the directory.
+        engine: The engine, as determined from the files in the directory.
         manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names. `None` if they name none.
         newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
-            `manifest` has no fault. If `manifest` has no fault, no other MANIFEST is read.
-        table_count: The number of tables that `manifest` lists, or `newest_manifest` if `manifest` is unusable.
-            `None` if the number is not known.
-        problems: The faults, and the oddities worth knowing.
+            `manifest` has no fault, in which case no other MANIFEST is read.
+        table_count: The number of tables listed in `manifest`, or in `newest_manifest` if `manifest` is unusable.
+            `None` if the number is unknown.
+        problems: The faults, and the oddities worth knowing about.
         log_number_min: A lower bound for the numbers of the logs that the engine reads. The writes of older logs are
-            already in tables. `None` if the number is not known.
+            already in tables. `None` if the number is unknown.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
     >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
@@ -1046,7 +1036,7 @@ class Export(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run of Weights & Biases, or a run of SwanLab whose log is empty.
+    """A Weights & Biases run, or a SwanLab run with an empty log.
 
     Attributes:
         path: The path of the run's log.
@@ -1072,26 +1062,26 @@ class Info(NamedTuple):
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs of each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
-        log_count_by_payload: The number of logs with each kind of records, according to their first record. The kind
-            is one of the values of `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        log_count_by_payload: The number of logs with each kind of record, judging by their first record. The kind is
+            one of the values of `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: The number of records that can be read.
         salvaged_count: How many of these records start after damage in the same block.
         payload_len: The number of bytes of data in the records.
         file_len: The number of bytes in the logs.
-        damaged_len: The number of damaged bytes, which are the bytes of severity `CORRUPTION`.
+        damaged_len: The number of damaged bytes: those of severity `CORRUPTION`.
         torn_count: The number of logs that end in an incomplete record.
         zeros_count: The number of logs that end in zeros that are not padding.
         zeros_len: The number of zero bytes at the ends of these logs.
-        zeros_inside_len: The number of zero bytes that are followed by a record.
-        runs: The runs of Weights & Biases, and the runs of SwanLab whose logs are empty.
+        zeros_inside_len: The number of zero bytes followed by a record.
+        runs: The Weights & Biases runs, and the SwanLab runs with empty logs.
         databases: The databases in a directory.
         exports: The exports of Datastore or Firestore in a directory.
-        unlisted_logs: The paths of logs of entities in a directory that no export's metadata lists. Missing entities
-            in these logs would not be noticed.
+        unlisted_logs: The paths of entity logs in a directory that no export's metadata lists. Entities missing from
+            these logs would go unnoticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
-        misnamed_logs: The logs whose records all have a different log number from the one in the file's name. Each
-            entry consists of the path, the number in the file's name, and the number in the log.
+        misnamed_logs: The logs whose records all have a log number other than the one in the file's name. Each entry is
+            the path, the number in the file's name, and the number in the log.
         other_file_count_by_format: The number of files in a directory that are not logs, for each format.
         failures: The files that could not be read, each with its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
@@ -1127,8 +1117,8 @@ class Info(NamedTuple):
     def ok(self) -> bool:
         """Whether any log, database or export was found, all could be read, and none has a fault.
 
-        Damage is a fault. A file that belongs entirely to another log is also a fault, and so is a database or an
-        export that is not `ok`.
+        Damage is a fault, and so are a file that belongs entirely to another log, and a database or an export that is
+        not `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
@@ -1166,14 +1156,14 @@ class KeyChange(NamedTuple):
         column_family: The number of the column family. 0 is the default one.
         sequence: The sequence number of the operation. `None` if the operation has no number.
         offset: The file offset of the operation's record.
-        old_sequence: The sequence number of the operation that put the old value. `None` if this log does not contain
-            that operation.
-        old_offset: The file offset of the record that contains the old value. `None` if this log does not contain it.
-        is_certain: Whether this operation certainly replaces the old value. If no old value was found, whether the
-            old value is certainly not in this log. The result is uncertain if there is an interruption between the
-            two records, or before this record if no old value was found. An interruption is damage, zeros, a gap in
-            the sequence numbers, a salvaged record, a record that is not a write batch, or an operation that is
-            neither a put nor the deletion of one key.
+        old_sequence: The sequence number of the operation that put the old value. `None` if the operation is not in
+            this log.
+        old_offset: The file offset of the record containing the old value. `None` if it is not in this log.
+        is_certain: Whether this operation certainly replaces the old value or, if none was found, whether the old value
+            is certainly not in this log. This is uncertain if there is an interruption between the two records, or
+            before this record if no old value was found. An interruption is damage, zeros, a gap in the sequence
+            numbers, a salvaged record, a record that is not a write batch, or an operation that is neither a put nor
+            the deletion of one key.
     """
 
     key: bytes
@@ -1188,12 +1178,12 @@ class KeyChange(NamedTuple):
 
 
 class KeyChanges(NamedTuple):
-    """The keys that the write batches of a log delete and overwrite.
+    """The keys deleted and overwritten by the write batches of a log.
 
     Attributes:
         deleted_count: The number of deletions.
         deleted: The first 1,000 deletions.
-        overwritten_count: The number of values that are overwritten in this log.
+        overwritten_count: The number of values overwritten in this log.
         overwritten: The first 1,000 overwritten values.
         faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
         are_all_followed: Whether the log was searched for the older value of each key. If the log has more than a
@@ -1213,8 +1203,7 @@ class RegionEvidence(NamedTuple):
 
     Attributes:
         region: The region, with its reason and any flipped bit that explains it.
-        first_bytes: The first 16 bytes of the region. `None` for a URL, or if the file has been pruned in the
-            meantime.
+        first_bytes: The first 16 bytes of the region. `None` for a URL, or if the file has since been pruned.
     """
 
     region: SkippedRegion
@@ -1227,8 +1216,8 @@ class LogEvidence(NamedTuple):
     Attributes:
         path: The path or URL.
         report: The report of `verify`.
-        modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`. For a segmented log, this
-            is the time of its most recently modified file. `None` for a URL.
+        modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`. For a segmented log, the
+            time of its most recently modified file. `None` for a URL.
         sha256: The SHA-256 of the file, in hexadecimal. For a segmented log, the hash covers all files in order.
             `None` for a URL.
         is_changed: Whether the file changed while it was read. If so, the report and the SHA-256 may describe

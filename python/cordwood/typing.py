@@ -59,7 +59,7 @@ class Writable(Protocol):
     """An object that accepts the bytes of a file in pieces."""
 
     def write(self, data: memoryview, /) -> int | None:
-        """Writes all of the bytes, or only the first few of them.
+        """Writes all of the bytes, or only the first few.
 
         Args:
             data: The bytes, which are read-only. You may keep a reference to them, because they never change.
@@ -101,14 +101,14 @@ class ArrowStreamExportable(Protocol):
 
 
 class RangeReadable(Protocol):
-    """A file from which any range can be read, such as an object in a store.
+    """A file that any range can be read from, such as an object in a store.
 
-    The file may have an attribute `name`, which is a `str` for errors and reports. Several threads call `read_range`
-    at the same time to read ahead.
+    The file may have an attribute `name`, a `str` for errors and reports. To read ahead, several threads call
+    `read_range` at the same time.
     """
 
     def size(self) -> int:
-        """Returns the length of the file in bytes. This method is called once, when the file is opened."""
+        """Returns the length of the file in bytes. Called once, when the file is opened."""
         ...
 
     def read_range(self, start: int, end: int, /) -> ReadableBuffer:
@@ -116,7 +116,7 @@ class RangeReadable(Protocol):
 
         Args:
             start: The file offset of the first byte.
-            end: The file offset after the last byte. This offset is never past the end of the file.
+            end: The file offset after the last byte, never past the end of the file.
 
         Returns:
             All of the bytes. If the method returns fewer bytes or raises an exception, the read fails and is not

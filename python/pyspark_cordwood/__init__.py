@@ -1,4 +1,4 @@
-"""Logs as a data source of Apache Spark: `spark.read.format("cordwood")`, and `readStream`, `write`, `writeStream`.
+"""Logs as an Apache Spark data source: `spark.read.format("cordwood")`, `readStream`, `write`, `writeStream`.
 
 Spark finds this package by its name, without registration, if `cordwood[spark]` is installed. These classes only pass
 on Spark's calls to `cordwood._spark`, which does the work. https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html
@@ -68,7 +68,7 @@ class DefaultSource(DataSource):
 
 
 class _Batches:
-    """Reads the rows of a partition of a table or of a stream."""
+    """Reads the rows of a partition of a table or stream."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         reading.check_columns(schema.names, options)
@@ -103,7 +103,7 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
         self._left = following.paths_of_logs(self._options)
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """Returns the offset before the first record of all logs."""
+        """Returns the offset before the first record of every log."""
         return {}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
@@ -112,12 +112,12 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
         return following.ends_of(options, start, self._left)
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
-        """Returns a partition for each group of splits of a batch."""
+        """Returns a partition for each group of a batch's splits."""
         return [InputPartition(splits) for splits in following.planned_between(self._options, start, end)]
 
 
 class LogWritten(WriterCommitMessage):
-    """The log that a task wrote."""
+    """The log written by a task."""
 
     def __init__(self, job: Job, part: Part) -> None:
         self.job = job

@@ -1,4 +1,4 @@
-"""Implements `cordwood.evidence`, which reports the contents of logs and their damage, as a page and as JSON."""
+"""Implements `cordwood.evidence`, which reports the contents and damage of logs, as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def evidence(
 ) -> Evidence:
     """Reads logs and returns evidence of their contents and damage: a report that you can file as a page or as JSON.
 
-    For each log, the evidence contains the size, the modification time, the SHA-256, the dialect, counts and a
-    picture. Each damaged region is listed with its reason, its offsets, any flipped bit and its first bytes. For a
-    log of write batches, the evidence also lists the keys that are deleted or overwritten, with their sequence
-    numbers. Each log is read several times. The lists have maximum lengths, which are printed on the page.
+    For each log, the evidence gives the size, the modification time, the SHA-256, the dialect, counts and a picture.
+    Each damaged region is listed with its reason, its offsets, any flipped bit and its first bytes. For a log of write
+    batches, the deleted and overwritten keys are listed too, with their sequence numbers. Each log is read several
+    times. The maximum lengths of the lists are printed on the page.
 
     Args:
         source: A path, a directory, a pattern such as `"*.log"`, a URL, or several of these.
-        threads: The number of logs to read in parallel, and the number of threads that read a long log. Default: 1.
+        threads: How many logs to read in parallel, and how many threads read a long log. Default: 1.
         dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
         log_number: Same as for `Reader`. Default: `None`.
         storage_options: Same as for `Reader`. Default: `None`.
         command: The command to print on the page. Default: `None`.
 
     Returns:
-        The evidence. The attribute `failed` lists the files that cannot be read.
+        The evidence. Its attribute `failed` lists the files that cannot be read.
 
     Raises:
         TypeError: A source is not a path.

@@ -1,7 +1,7 @@
 """Formats evidence as an HTML page and as JSON.
 
-Names, keys and messages come from untrusted files, so all text is escaped. Control characters and bidirectional
-characters are shown as their code points. The page's content security policy allows neither scripts nor requests.
+Names, keys and messages come from untrusted files, so all text is escaped, and control and bidirectional characters are
+shown as their code points. The page's content security policy allows neither scripts nor requests.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STATES = ("damaged", "incomplete", "ok")
 
 
 _SUMMARY_MAX = 10_000
-"""At most this many logs, and as many unreadable files, get their own line."""
+"""At most this many logs, and as many unreadable files, get a line each."""
 
 _LIMITS = (
     f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
@@ -77,19 +77,19 @@ _SEVERITIES = {Severity.CORRUPTION: "damage", Severity.TORN_TAIL: "torn tail", S
 
 
 class Evidence(NamedTuple):
-    """The contents and the damage of logs, which `cordwood.evidence` returns. Notebooks show this as a page.
+    """The contents and damage of logs, as returned by `cordwood.evidence`. Notebooks show this as a page.
 
     Attributes:
-        logs: The logs. Damaged logs come first, then incomplete logs. Regions, keys and pictures are included only
-            for the first 50 logs.
-        databases: The databases in directories, and whether their engines find everything that they need.
-        exports: The exports of Datastore or Firestore in directories, and whether they are complete.
+        logs: The logs: damaged ones first, then incomplete ones. Only the first 50 come with regions, keys and
+            pictures.
+        databases: The databases in directories, and whether their engines find everything they need.
+        exports: The Datastore or Firestore exports in directories, and whether they are complete.
         failed: The files that could not be read, each with the reason. A log that disappeared after it was verified
             is also in `logs`.
         other_files: The files in directories that are not logs, each with its format.
         command: The command to print on the page, or `None` to print no command.
-        examined: The time in UTC at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at the time `examined`, to which relative paths refer. `None` if it had been
+        examined: The UTC time when all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
+        directory: The current directory at the time `examined`, which relative paths start from. `None` if it had been
             removed.
         version: The version of cordwood that read the logs.
 
@@ -131,15 +131,15 @@ class Evidence(NamedTuple):
         return json_of(self)
 
     def _repr_html_(self) -> str:
-        # The page is shown in a frame so that its style does not affect the notebook.
+        # Show the page in a frame so that its style does not affect the notebook.
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:40em;border:0"></iframe>'
 
 
 def rank(report: Report) -> int:
-    """Returns the rank of a log for sorting.
+    """Returns a log's rank for sorting.
 
-    The rank is 0 for a damaged log and for a file that belongs entirely to another log, 1 for an incomplete log, and
-    2 for any other log.
+    The rank is 0 for a damaged log or a file that belongs entirely to another log, 1 for an incomplete log, and 2 for
+    any other.
     """
     if not report.ok or report.other_log_number is not None:
         return 0
@@ -185,7 +185,7 @@ def page(evidence: Evidence) -> str:
 
 
 def counts_text(evidence: Evidence) -> str:
-    """Returns the numbers of logs, databases and exports, and how many of each are damaged or incomplete."""
+    """Returns how many logs, databases and exports there are, and how many of each are damaged or incomplete."""
     logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
     states = Counter(_STATES[rank(log.report)] for log in logs)
     incomplete = f", {states['incomplete']:,} incomplete" if states["incomplete"] else ""
@@ -310,7 +310,7 @@ def _key_row(change: KeyChange) -> Sequence[str]:
 
 
 def _key(key: bytes) -> str:
-    """Returns a key as text. A key that is not valid text is written like a Python bytes literal."""
+    """Returns a key as text, or in the form of a Python bytes literal if it is not valid text."""
     try:
         text = key.decode()
     except UnicodeDecodeError:
@@ -350,7 +350,7 @@ def _table(
     *,
     is_cut: bool = False,
 ) -> str:
-    """Returns an HTML table of `count` items, and states how many are not listed. The cells must be HTML."""
+    """Returns an HTML table of `count` items, stating how many are not listed. The cells must be HTML."""
     listed = list(islice(rows, _SUMMARY_MAX))
     heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
     if not listed:

@@ -34,10 +34,10 @@ _WITHOUT_EFFECT = {OperationKind.LOG_DATA, OperationKind.NOOP}
 
 
 def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
-    """Returns the function that `each` calls to collect the counts, the times and the SHA-256 of a log.
+    """Returns the function `each` calls to collect a log's counts, times and SHA-256.
 
     Args:
-        log: The given options for the format of the log.
+        log: The options given for the log's format.
     """
 
     def read(file: Input, threads: int, progress: Progress) -> LogEvidence:
@@ -56,13 +56,13 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
 
 
 def _stats(path: str | None) -> list[tuple[str, int, int]]:
-    """Returns the path, the length and the modification time of each file of a log."""
+    """Returns the path, length and modification time of each file of a log."""
     files = files_of(path) if path else []
     return [(name, stat.st_size, stat.st_mtime_ns) for _, name in files for stat in (os.stat(name),)]
 
 
 def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evidence:
-    """Returns the evidence. This must be called after all results have been collected."""
+    """Returns the evidence. Call this after all results have been collected."""
     inputs = {file.name: file for file in fold.files}
     fold.judge()
     failed = [(name, _reason(error)) for name, error in fold.failures]
@@ -80,7 +80,7 @@ def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evi
                 regions=regions_of(log), keys=key_changes(log.path, log.report), svg=document(pictures)
             )
         except (OSError, CordwoodError, MemoryError) as error:
-            # A live database may have removed the log. Keep its report anyway.
+            # Keep the report even if a live database has removed the log.
             if not is_gone(inputs[log.path], error):
                 failed.append((log.path, _reason(error)))
     directory = None
@@ -121,7 +121,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
         return tuple(RegionEvidence(region, None) for region in skipped)
     first_bytes: dict[SkippedRegion, bytes] = {}
     left = sorted(skipped)
-    # The files are read from the last to the first. `files_of` does not return a file that has been pruned.
+    # The files are read from last to first. `files_of` does not return pruned files.
     for start, name in reversed(files_of(path)):
         here: list[SkippedRegion] = []
         while left and left[-1].offset >= start:
@@ -135,7 +135,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
 
 
 def key_changes(path: str, report: Report) -> KeyChanges | None:
-    """Returns the keys that a log deletes and overwrites, or `None` if its records are not write batches."""
+    """Returns the keys a log deletes and overwrites, or `None` if its records are not write batches."""
     changes = _Changes()
     faulty_count = 0
     has_batch = False
@@ -153,7 +153,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
                 engine = batches.engine(record.data)
             except PayloadError as fault:
                 error = fault
-            # A record may be too short to contain the header of a batch.
+            # A record may be too short to hold a batch header.
             with suppress(PayloadError):
                 batch = WriteBatch(record.data, engine=engine)
             has_batch |= error is None
@@ -183,7 +183,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
 
 
 class _Value(NamedTuple):
-    """The position of a value in the log, and the number of interruptions that precede the value."""
+    """The position of a value in the log, and the number of interruptions before it."""
 
     sequence: int | None
     offset: int | None
@@ -203,7 +203,7 @@ class _Changes:
         self._interruption_count = 0
 
     def interrupt(self) -> None:
-        """Records an interruption, after which an earlier value may not be the last value of its key."""
+        """Records an interruption, after which an earlier value may not be its key's last one."""
         self._interruption_count += 1
 
     def add(self, operation: Operation, offset: int) -> None:
@@ -223,13 +223,13 @@ class _Changes:
             absent = _Value(None, None, 0 if self.are_complete else -1)
             self._append("deleted", operation, key, offset, self._values.pop(name, absent))
         elif operation.kind not in _WITHOUT_EFFECT:
-            # The operation is a merge, a range deletion or a part of a transaction, and may change any key.
+            # A merge, a range deletion or a part of a transaction, which may change any key.
             self.interrupt()
             if operation.kind == OperationKind.DELETE_RANGE:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))
 
     def _append(self, change: str, operation: Operation, key: bytes, offset: int, old: _Value) -> None:
-        """Counts a change, and keeps the change unless the list is full."""
+        """Counts a change, and keeps it unless the list is full."""
         self.counts[change] += 1
         changes: list[KeyChange] = getattr(self, change)
         if len(changes) < limits.LISTED_MAX:

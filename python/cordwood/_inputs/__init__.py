@@ -1,4 +1,4 @@
-"""Finds the files to which names, directories, patterns and URLs refer.
+"""Finds the files that names, directories, patterns and URLs refer to.
 
 * `input` describes one file,
 * `files` lists files, and decides which names refer to a single file,

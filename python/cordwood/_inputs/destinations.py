@@ -1,4 +1,4 @@
-"""Determines the paths of the copies of many logs."""
+"""Decides where the copies of many logs go."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def destinations(names: Sequence[str], files: Sequence[Input], destination: str) -> dict[str, str]:
-    """Returns the path of the new log for each source. No directories are created.
+    """Returns the new log's path for each source. No directories are created.
 
     Whether the destination is a directory depends on the names of the sources, not on the number of logs.
 
     Raises:
-        ValueError: Several logs would be written to one file, or to the directory that contains them.
+        ValueError: Several logs would be written to one file, or to the directory they are in.
     """
     is_several = not is_one_file(names)
-    # A trailing slash marks a directory. Without the slash, the path may name a file.
+    # A trailing slash marks a directory. Without it, the path may name a file.
     bare = destination.rstrip(os.sep + (os.altsep or ""))
     is_directory = is_several or bare != destination or os.path.isdir(destination)
     if not destination or not is_directory:
@@ -40,8 +40,8 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
 def check_new_directory(directory: str, sources: Iterable[str], *, why: str = "") -> None:
     """Checks that new files can be written to a directory.
 
-    If the path exists, it must be a directory, and not the directory of a segmented log. The path must not be inside
-    a directory of sources.
+    The path, if it exists, must be a directory, but not that of a segmented log. It must not be inside a directory of
+    sources.
 
     Raises:
         ValueError: No new files can be written to the path. `why` explains why a directory is needed.
@@ -61,10 +61,10 @@ def check_new_directory(directory: str, sources: Iterable[str], *, why: str = ""
 
 
 def make_directory(path: str, source: str) -> list[str]:
-    """Creates a directory and its parents, and returns the created directories, topmost first.
+    """Creates a directory and its parents, and returns those created, topmost first.
 
-    Other users get the same permissions for the new directories as for the directory of `source`, the log to be
-    copied. A private directory protects the logs in the directory, even if the logs themselves are readable by all.
+    Other users get the same permissions for the new directories as for the directory of `source`, the log to be copied.
+    A private directory protects the logs in it, even if they are readable by all.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:
@@ -101,7 +101,7 @@ def sync_directory(path: str) -> None:
 
 def sync_names(directory: str) -> None:
     """Syncs the entries of a directory."""
-    # On Windows, a directory cannot be opened.
+    # Windows cannot open a directory.
     if os.name == "posix":
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Calls a function for each of several files. Files are read in parallel, but the results are yielded in order."""
+"""Calls a function for each of several files: reads them in parallel, but yields the results in order."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ Progress: TypeAlias = Callable[[int], object] | None
 """A function to call with the number of bytes after each read, or `None` to show no progress."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
-"""A function that reads a file with a given number of threads. Raises a `DialectError` if the file is not a log."""
+"""A function that reads a file with a given number of threads, and raises a `DialectError` if it is not a log."""
 
 Result: TypeAlias = tuple[Input, T | str | Exception]
-"""A file, and what `result_of` returned for the file."""
+"""A file, and what `result_of` returned for it."""
 
 THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""The number of files in a store whose starts are read in parallel before the files themselves are read."""
+"""How many files in a store have their starts read in parallel before they are read themselves."""
 
 LEN_MIN = 1 << 21
-"""A file on a disk that is shorter than this is read without a thread, because starting a task would take longer."""
+"""A file on disk shorter than this is read without a thread, because starting a task would take longer."""
 
 _LISTINGS_MAX = 10
-"""The maximum number of times a directory is listed if its files keep disappearing."""
+"""How many times, at most, a directory is listed if its files keep disappearing."""
 
 _POLL_SECONDS = 0.1
-"""The interval at which the progress of the current file is reported."""
+"""The interval between progress reports for the current file."""
 
 
 def result_of(
     file: Input, read: Read[T], *, threads: int = 1, dialect: str | None = None, progress: Progress = None
 ) -> T | str | Exception:
-    """Returns the result of reading one file, or the exception that was raised.
+    """Returns the result of reading one file, or the exception raised.
 
-    If a file in a directory is not a log, this returns the format of the file. If a `dialect` is given, both named
-    files and the logs in a directory are read in this dialect.
+    For a file in a directory that is not a log, this returns the file's format. With a `dialect`, both named files and
+    the logs in a directory are read in this dialect.
 
     Raises:
-        Exception: The exception does not concern the file. For example, an option is invalid, or Python code failed.
+        Exception: The exception is not about the file. For example, an option is invalid, or Python code failed.
     """
     try:
         if file.error:
@@ -69,19 +69,18 @@ def result_of(
         if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_directory and dialect:
-            # Reading a file in a given dialect does not show whether the file is a log at all.
+            # Reading a file in a given dialect does not show whether it is a log at all.
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
-        # The directory of a segmented log also contains another file. The segmented log is not read, but must still
-        # count as a log.
+        # The directory of a segmented log also contains another file. The log is not read, but must still count as one.
         return error.format if file.is_in_directory and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
 
 
 def is_gone(file: Input, found: object) -> bool:
-    """Checks whether a file found in a directory is now missing. A live database may have removed the file."""
+    """Checks whether a file found in a directory is now missing, perhaps removed by a live database."""
     is_listed = file.is_in_directory and file.error is None and isinstance(found, FileNotFoundError)
     return is_listed and "://" not in file.name and not os.path.lexists(file.name)
 
@@ -96,20 +95,19 @@ def each(
 ) -> Iterator[Result[T]]:
     """Yields each file with its `result_of`, in order.
 
-    Files for which `is_gone` is true are left out. The directory of such a file is listed again, and any new files
-    are yielded later.
+    Files for which `is_gone` is true are left out. Their directories are listed again, and any new files are yielded
+    later.
 
-    Long files, and all files in a store, are read ahead by a pool of threads. The number of threads for a file
-    depends on the file's share of all bytes. A single file gets all threads. All other files are read when their turn
-    comes, including files in a directory whose names are not those of logs.
+    A pool of threads reads ahead long files and all files in a store. How many threads a file gets depends on its share
+    of all bytes. A single file gets all threads. All other files are read when their turn comes, including files in a
+    directory that are not named like logs.
 
     Args:
         files: The files.
-        read: The function that reads a file. The function is called in other threads, and must not print.
-        threads: The number of files read in parallel, or of threads that read a single file.
+        read: The function that reads a file. It is called in other threads, and must not print.
+        threads: How many files to read in parallel, or how many threads read a single file.
         dialect: Same as for `result_of`.
-        shown: A function that starts to show the progress of the current file. Default: `None`, which shows no
-            progress.
+        shown: A function that starts showing the current file's progress. Default: `None`, which shows no progress.
 
     Raises:
         ValueError: `threads` is not from 1 to `THREADS_MAX`.
@@ -170,7 +168,7 @@ def _each_once(
                     try:
                         started.append((next_file, job, pool.submit(result, next_file, job)))
                     except RuntimeError:
-                        # The system cannot start more threads. This file and all later files are read when their turn
+                        # The system cannot start more threads, so this file and all later ones are read when their turn
                         # comes.
                         job.is_cancelled = True
                         waiting.clear()
@@ -196,7 +194,7 @@ def _is_long(file: Input) -> bool:
 
 
 class _Job:
-    """The progress of a file that is read in a thread."""
+    """The progress of a file being read in a thread."""
 
     def __init__(self) -> None:
         self.is_cancelled = False
@@ -208,7 +206,7 @@ class _Job:
         self._done_len += done_len
 
     def report(self, progress: Progress) -> None:
-        """Reports the bytes that have been read since the last call."""
+        """Reports the bytes read since the last call."""
         done_len = self._done_len
         if progress:
             progress(done_len - self._reported_len)

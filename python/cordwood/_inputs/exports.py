@@ -1,10 +1,9 @@
-"""Reads the metadata of a Datastore or Firestore export, which lists the files and the number of entities.
+"""Reads the metadata of a Datastore or Firestore export, which lists its files and counts its entities.
 
-Each directory with entities has a file `*.export_metadata`. This file is a single protocol buffer message that lists
-the files `output-0`, `output-1` and so on. The directory of the whole export has a file `*.overall_export_metadata`.
-This file is a log of two records. The first record is a version, and the second is a message that contains the lists
-for the directories and the number of entities. The field numbers were determined from exports of the Firestore
-emulator.
+Each directory with entities has a file `*.export_metadata`: a single protocol buffer message that lists the files
+`output-0`, `output-1` and so on. The directory of the whole export has a file `*.overall_export_metadata`: a log of two
+records. The first is a version, and the second a message with the lists for the directories and the number of entities.
+The field numbers were determined from exports of the Firestore emulator.
 """
 
 from __future__ import annotations
@@ -28,18 +27,17 @@ _VERSION = b"3"
 """The first record of `*.overall_export_metadata`."""
 
 _LEN_MAX = 1 << 20
-"""The maximum length of a message that is read, in bytes. A message of this length lists about 50,000 files."""
+"""The maximum length of a message to read, in bytes. A message this long lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""At most this many of a list's missing files are reported individually. All others share one error."""
+"""At most this many of a list's missing files are reported individually. The rest share one error."""
 
 
 def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
     """Compares the files in a directory with the metadata of the exports in it, and returns the files.
 
-    A listed file must exist and must be a log, just like a file named on the command line. Missing files are added,
-    each with an error. A list that cannot be read also gets an error, because it is then unknown which files are
-    missing.
+    A listed file must exist and be a log, just like a file named on the command line. Missing files are added, each
+    with an error. A list that cannot be read also gets an error, because it doesn't show which files are missing.
     """
     files: list[tuple[Input, Identity | None]] = []
     # Maps each listed file's real path to the index of the list and the path to report.
@@ -61,7 +59,7 @@ def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Id
         name = os.path.basename(files[by][0].name)
         paths.sort()
         for path, real in paths[:_MISSING_MAX]:
-            # A missing file has no inode, so it is identified by its real path.
+            # A missing file has no inode, so its real path identifies it.
             files.append((_missing(path, f"missing, and {name} lists it"), real))
         if more := paths[_MISSING_MAX + 1 :]:
             path, real = paths[_MISSING_MAX]
@@ -75,7 +73,7 @@ def _missing(path: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """Returns a file in a directory and the paths that it lists. If the file is metadata, it is marked as such."""
+    """Returns a file in a directory, marked as such if it is metadata, and the paths that it lists."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -92,7 +90,7 @@ def _judged(file: Input) -> tuple[Input, list[str]]:
 
 
 def named_metadata(file: Input) -> Input:
-    """Returns a named file. The metadata of an export is marked as such, and any other file is read as a log."""
+    """Returns a named file. The metadata of an export is marked as such, and any other file read as a log."""
     judged, _ = _judged(file)
     return file if judged.error else judged
 
@@ -101,7 +99,7 @@ def listed_files(path: str) -> list[str] | None:
     """Returns the paths listed in an export's metadata, relative to the metadata's directory.
 
     Returns:
-        The paths. `None` if the file is a log with other contents.
+        The paths, or `None` if the file is a log with other contents.
 
     Raises:
         OSError: The file cannot be read.
@@ -131,14 +129,14 @@ def _listed(message: bytes) -> list[str]:
     """Returns the paths in the message of `*.export_metadata`."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    # Every such message contains the name and the times of the export, but some messages list no files.
+    # Every such message contains the export's name and times, but some list no files.
     if not _messages(message, 1):
         raise ValueError("the name of the export is missing")
     return _paths(message, 2)
 
 
 def _paths(message: bytes, entries: int) -> list[str]:
-    """Returns the paths in a list, whose entries are the values of the field with the number `entries`."""
+    """Returns the paths in a list, whose entries are the values of field number `entries`."""
     return [_path(name) for entry in _messages(message, entries) for name in _messages(entry, 2)]
 
 
@@ -153,13 +151,13 @@ def _path(name: bytes) -> str:
 def exports_of(
     files: Iterable[Input], counts: Mapping[str, int] | None = None
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
-    """Returns the exports of Datastore or Firestore whose metadata is among these files.
+    """Returns the Datastore or Firestore exports whose metadata is among these files.
 
-    A named empty file belongs to the export whose list is in the same directory and contains the file.
+    A named empty file belongs to the export whose list is in the same directory and contains it.
 
     Args:
         files: The files.
-        counts: The number of records read from each log, by its path.
+        counts: The number of records read from each log, by path.
 
     Returns:
         The exports, and each metadata file that can no longer be read, with its exception.
@@ -177,7 +175,7 @@ def exports_of(
     in_others: set[str] = set()
     exports: list[Export] = []
     failures: list[tuple[str, Exception]] = []
-    # Read the lists before the metadata of a whole export, which refers to the lists.
+    # Read the lists before a whole export's metadata, which refers to them.
     for path in sorted(metadata, key=lambda path: not path.endswith(LIST_SUFFIX)):
         try:
             if path.endswith(LIST_SUFFIX):
@@ -187,8 +185,7 @@ def exports_of(
                 lists = {name: os.path.realpath(name) for name in _beside(path, _paths(message, 1))}
                 in_others.update(lists.values())
                 for name, real in lists.items():
-                    # If a link leads to an export's metadata in another directory, the listed files are in that
-                    # directory.
+                    # If a link leads to an export's metadata in another directory, the listed files are there.
                     if real not in parts and _len(name):
                         with contextlib.suppress(OSError, ValueError):
                             parts[real] = _export(name, _beside(name, listed_files(name) or ()))
@@ -225,7 +222,7 @@ def _lists_of(path: str) -> Iterator[str]:
 
 
 def export_text(export: Export) -> str:
-    """Describes how much an export contains, and how much it should contain."""
+    """Describes how much an export contains, and how much it should."""
     count, stated_count = export.entity_count, export.stated_entity_count
     is_as_stated = export.stated_len == export.file_len and (None in (count, stated_count) or count == stated_count)
     if is_as_stated or (export.stated_len is None and stated_count is None):
@@ -257,10 +254,10 @@ def _in_state(paths: Sequence[str], state: str) -> str:
 
 
 def _beside(path: str, names: Iterable[str]) -> list[str]:
-    """Returns the paths of the files that the metadata of an export names.
+    """Returns the paths of the files named in an export's metadata.
 
-    If the metadata is a link, the files are in the directory of the link's target. On Windows, the Firestore emulator
-    uses backslashes in paths. On other systems, a file name may contain backslashes.
+    If the metadata is a link, the files are in the directory of its target. On Windows, the Firestore emulator uses
+    backslashes in paths. On other systems, a file name may contain backslashes.
     """
     if is_url(path):
         return [beside(path, f"{path.rpartition('/')[0]}/{name.replace(chr(92), '/')}") for name in names]
@@ -284,7 +281,7 @@ def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -
 
 
 def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
-    """Returns the number of entities in the files, or `None` if a file that is not empty was not read."""
+    """Returns the number of entities in the files, or `None` if a non-empty one was not read."""
     without = {*export.missing_files, *export.empty_files}
     found = [counts.get(os.path.realpath(name)) for name in export.files if name not in without]
     return None if None in found else sum(filter(None, found))
@@ -338,7 +335,7 @@ def stated(message: bytes) -> tuple[int, int]:
 
 
 def _number(value: int | bytes | None) -> int:
-    """Returns the value of a numeric field. A field whose value is 0 may be absent."""
+    """Returns the value of a numeric field, which may be absent if it is 0."""
     if isinstance(value, bytes):
         raise ValueError("not a number field")  # noqa: TRY004 - the message is wrong, not an argument
     return value or 0
@@ -369,7 +366,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Returns a variable-length number, and the offset at which it ends."""
+    """Returns a variable-length number, and the offset where it ends."""
     value = 0
     for index, byte in enumerate(message[at : at + 10]):
         value |= (byte & 0x7F) << 7 * index

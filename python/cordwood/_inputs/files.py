@@ -1,4 +1,4 @@
-"""Lists the files to which names, patterns, directories and URLs refer. Each file is listed only once."""
+"""Lists the files that names, patterns, directories and URLs refer to, each only once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cordwood._remote import base_name, is_listed, is_url, listed, own_path, sou
 
 
 def is_one_file(names: Sequence[str]) -> bool:
-    """Checks whether the names refer to a single file rather than several files, a pattern or a directory."""
+    """Checks whether the names refer to a single file, not to several files, a pattern or a directory."""
     [name, *more] = names
     return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or is_directory_of_logs(name))
 
@@ -29,7 +29,7 @@ def is_directory_of_logs(name: str) -> bool:
 
 
 def segments_in(directory: str) -> list[tuple[int, int]]:
-    """Returns the offset of each file of a segmented log, and the file's length.
+    """Returns the offset and the length of each file of a segmented log.
 
     Returns an empty list if the directory is not a segmented log.
     """
@@ -37,7 +37,7 @@ def segments_in(directory: str) -> list[tuple[int, int]]:
 
 
 def _listed_segments(directory: str) -> list[tuple[int, str]]:
-    """Returns the log offset and the path of each segment, in order.
+    """Returns each segment's log offset and path, in order.
 
     Returns an empty list if the directory is not a segmented log.
     """
@@ -50,7 +50,7 @@ def _listed_segments(directory: str) -> list[tuple[int, str]]:
 
 
 def _segment_len(path: str) -> int:
-    """Returns the length of a file, or 0 if it was pruned or is a dangling link. Readers report such links."""
+    """Returns a file's length, or 0 if it was pruned or is a dangling link. Readers report such links."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -58,20 +58,20 @@ def _segment_len(path: str) -> int:
 
 
 def len_on_disk(path: str) -> int:
-    """Returns the length of a log in bytes. For a segmented log, this is the total length of its files."""
+    """Returns the length of a log in bytes: for a segmented log, the total length of its files."""
     segments = segments_in(path)
     return sum(length for _, length in segments) if segments else os.path.getsize(path)
 
 
 def files_of(log: str) -> list[tuple[int, str]]:
-    """Returns the files of a log, and the log offset at which each file starts. A single file starts at 0."""
+    """Returns a log's files, and the log offset where each one starts. A single file starts at 0."""
     return _listed_segments(log) or [(0, log)]
 
 
 def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | None = None) -> str | None:
     """Returns the SHA-256 of a log up to an offset. For a segmented log, the hash covers all files in order.
 
-    Returns `None` if the log is not on disk, has become shorter, or was pruned in the meantime. `progress` is called
+    Returns `None` if the log is not on disk, or has become shorter or been pruned in the meantime. `progress` is called
     with 0 after each read.
     """
     if end is None or log == "-":
@@ -101,16 +101,16 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
-    """Returns the files that these names refer to, in the same order. A file with several names is returned once.
+    """Returns the files these names refer to, in the same order, and each only once.
 
-    A pattern is replaced by its matches, in sorted order, as in many shells. A directory is replaced by all files in
-    it and in its subdirectories, in the order of their paths. A file found in a directory counts as named if it is
-    also named directly or matched by a pattern. An `Input` among the names is returned unchanged.
+    A pattern is replaced by its matches in sorted order, as in many shells, and a directory by all files in it and its
+    subdirectories, in the order of their paths. A file found in a directory counts as named if it is also named
+    directly or matched by a pattern. An `Input` among the names is returned unchanged.
 
-    A file of a segmented log is left out if the log's directory is also named or found.
+    A segmented log's file is left out if the log's directory is also named or found.
 
-    `same` is called for each file that was named but is left out. The arguments of `same` are the given name and the
-    name under which the file or the segmented log is returned.
+    `same` is called for each file that was named but is left out, with the given name and the name under which the file
+    or the segmented log is returned.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -146,7 +146,7 @@ def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """Returns the file if it lists the files of an export. The listed files are checked together with the list."""
+    """Returns the file if it lists an export's files, which are checked together with the list."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -154,7 +154,7 @@ def list_of_export(source: object) -> list[Input] | None:
 
 
 def named_files(sources: Any) -> list[Input]:
-    """Returns the files to which the sources refer.
+    """Returns the files the sources refer to.
 
     A source is a path or a URL, a directory, a pattern, several of these, or a tuple of a path and a length.
 
@@ -183,7 +183,7 @@ def named_files(sources: Any) -> list[Input]:
 
 
 def identity_of(name: str) -> Identity | None:
-    """Returns the identity of the file that a path or a URL names.
+    """Returns the identity of the file at a path or a URL.
 
     Returns `None` if the file is missing, or if `file_identity` returns `None`.
     """
@@ -220,7 +220,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in _with_whole_logs(matches):
-                # Whatever the pattern is, none of the resulting paths leads out of the directory.
+                # Whatever the pattern, no resulting path leads out of the directory.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part not in (os.curdir, os.pardir))
                 if segments := segments_in(match):
@@ -239,14 +239,14 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
-    """Returns the matches. The log's directory replaces the files of a segmented log."""
+    """Returns the matches, with a segmented log's files replaced by the log's directory."""
     directories = {os.path.dirname(match) for match in matches if is_segment(match)}
     whole = (os.path.dirname(match) if os.path.dirname(match) in directories else match for match in matches)
     return list(dict.fromkeys(name or os.curdir for name in whole))
 
 
 def is_segment(path: str) -> bool:
-    """Checks whether a file has the name of a segment."""
+    """Checks whether a file is named like a segment."""
     try:
         return segment_offset(base_name(path)) is not None
     except ValueError:  # No file has a name that cannot be encoded.
@@ -260,7 +260,7 @@ def segmented_elsewhere(path: str) -> OSError:
 
 
 def _at(name: str) -> list[tuple[Input, Identity | None]]:
-    """Returns the files to which a path refers. A URL that cannot be listed is returned as a single file."""
+    """Returns the files a path refers to. A URL that cannot be listed is returned as a single file."""
     if segments := segments_in(name):
         return [_of_segments(name, os.path.basename(name), segments)]
     if os.path.isdir(name):
@@ -292,7 +292,7 @@ def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
 def has_magic(name: str) -> bool:
     """Checks whether a name contains a wildcard character.
 
-    This replaces `glob.has_magic`, so that the module `glob` is imported only for patterns.
+    Used instead of `glob.has_magic`, so that the module `glob` is imported only for patterns.
     """
     return not _MAGIC.isdisjoint(name)
 
@@ -301,7 +301,7 @@ _MAGIC = frozenset("*?[")
 
 
 def _matches(pattern: str) -> list[str]:
-    """Returns the paths that match a pattern, in sorted order."""
+    """Returns the paths matching a pattern, in sorted order."""
     return sorted(set(_unsorted_matches(pattern)))
 
 
@@ -312,7 +312,7 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
     if not two_stars:
         yield from glob.glob(pattern)
         return
-    # `glob` follows the links that `**` matches, even in circles. Shells do not follow these links.
+    # `glob` follows the links that `**` matches, even in circles. Shells do not.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:
         for path, directories, _ in _walk(top or os.curdir):
@@ -325,7 +325,7 @@ _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
 
 
 def _without_magic(pattern: str) -> str:
-    """Returns the directory that contains all possible matches of a pattern."""
+    """Returns the directory containing all possible matches of a pattern."""
     directory = os.path.dirname(pattern)
     while has_magic(directory):
         directory = os.path.dirname(directory)
@@ -355,7 +355,7 @@ def _of_segments(
 
 
 def _directory_of_segment(name: str) -> Identity | None:
-    """Returns the identity of the segmented log that a file belongs to, if the file has the name of a segment."""
+    """Returns the identity of the segmented log a file belongs to, if the file is named like a segment."""
     return os.path.realpath(os.path.dirname(name)) if is_segment(name) else None
 
 
@@ -372,9 +372,9 @@ def _walk(
 
 
 def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | None]]:
-    """Returns all files in a directory, and the files listed in the metadata of its exports.
+    """Returns all files in a directory, and those listed in the metadata of its exports.
 
-    Links to directories are not followed. A link is left out if the directory also contains the link's target.
+    Links to directories are not followed. A link is left out if its target is also in the directory.
     """
     found: list[tuple[Input, Identity | None]] = []
     links: list[tuple[Input, Identity | None]] = []
@@ -427,5 +427,5 @@ def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Inpu
 
 
 def listed_beside(file: Input) -> list[Input]:
-    """Returns the files that are now in this file's directory, or below it."""
+    """Returns the files now in this file's directory, or below it."""
     return [found for found, _ in _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))]

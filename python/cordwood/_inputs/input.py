@@ -1,4 +1,4 @@
-"""A file that is named directly, matched by a pattern, or found in a directory."""
+"""A file named directly, matched by a pattern, or found in a directory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 from cordwood._remote import is_url, ranges_of_url
 
 Identity: TypeAlias = tuple[int, int] | str
-"""The identity that all names of a file share: the device and the inode, or the URL in a store or an archive."""
+"""The identity shared by all names of a file: the device and inode, or the URL in a store or an archive."""
 
 EMPTY = "empty"
 """The format of an empty file in a directory."""
@@ -16,7 +16,7 @@ METADATA = "metadata of an export"
 """The format of a file that describes an export but contains no entities."""
 
 NO_FILE = "pipe, socket or device"
-"""The format of a file that is opened only if named directly, because opening it may block forever."""
+"""The format of a file opened only if named directly, because opening it may block forever."""
 
 LIST_SUFFIX = ".export_metadata"
 """The suffix of a file that lists the files in one directory of a Datastore or Firestore export."""
@@ -25,41 +25,41 @@ OVERALL_SUFFIX = ".overall_export_metadata"
 """The suffix of a log that describes a whole export."""
 
 RUN_SUFFIXES = (".wandb", ".swanlab")
-"""The suffixes of logs that record runs. Without the dot, each suffix is also the name of the dialect."""
+"""The suffixes of logs that record runs. Without the dot, each is also the name of the dialect."""
 
 
 class Input(NamedTuple):
-    """A file that is named directly, matched by a pattern, or found in a directory."""
+    """A file named directly, matched by a pattern, or found in a directory."""
 
     name: str
     """The path or the URL of the file."""
     relative: str
-    """The path of the file relative to the directory, or to the part of the pattern without wildcards.
+    """The file's path relative to the directory, or to the part of the pattern without wildcards.
 
     For a file named directly, this is the last part of the name.
     """
     is_in_directory: bool = False
-    """Whether the file was found in a directory. Such a file does not have to be a log."""
+    """Whether the file was found in a directory, and so need not be a log."""
     format: str | None = None
-    """The format of the file, if it is already clear before reading that the file is not a log."""
+    """The file's format, if it is clear before reading that it is not a log."""
     error: OSError | None = None
     """Why the file cannot be read, such as a missing file of an export. `None` if no problem is known."""
     is_metadata: bool = False
-    """Whether the file is the log that describes an export. The records of such a log cannot be decoded."""
+    """Whether the file is the log that describes an export, whose records cannot be decoded."""
     file_len: int = 0
     """The number of bytes to read from the file, or 0 if unknown."""
     version: str | None = None
-    """The version of the file that a store reports together with the length."""
+    """The file's version, as reported by a store together with the length."""
     source: Any = None
     """The value to read instead of the file with this name, such as a `Split`, stdin or an object with ranges."""
     segments: tuple[tuple[int, int], ...] = ()
-    """The offset and the length of each segment of a segmented log when it was listed."""
+    """The offset and length of each segment when the segmented log was listed."""
     file_count: int = 1
-    """The number of files that this input represents. The missing files of an export may share one error."""
+    """The number of files this input represents. An export's missing files may share one error."""
 
     @property
     def opened(self) -> Any:
-        """The value to pass to a reader. If a store has already reported the length, it is not requested again."""
+        """The value to pass to a reader. A length that a store has already reported is not requested again."""
         if self.source is None and self.file_len and "://" in self.name:
             return ranges_of_url(self.name, self.file_len, self.version) if is_url(self.name) else self.name
         return self.name if self.source is None else self.source
@@ -81,9 +81,9 @@ class Input(NamedTuple):
 
 
 def dialect_of_empty_run(path: str, file_len: int | None) -> str | None:
-    """Returns the dialect if this is an empty log with the name of a run's log.
+    """Returns the dialect if this is an empty log named like a run's log.
 
-    A run's log is empty if the run was killed before it wrote its first records. Returns `None` for all other files.
+    A run's log is empty if the run was killed before writing its first records. Returns `None` for all other files.
     """
     return path.rpartition(".")[2] if file_len == 0 and path.endswith(RUN_SUFFIXES) else None
 

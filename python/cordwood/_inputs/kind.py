@@ -1,4 +1,4 @@
-"""Decides, based on the contents of files, which files are not logs."""
+"""Decides from the contents of files which ones are not logs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cordwood.types import OutcomeKind, Report
 from cordwood.typing import DialectName
 
 NO_FRAGMENT = "no valid fragment"
-"""The format of a file that could be a log, but has neither a readable fragment nor the name of a log."""
+"""The format of a file that could be a log, but has no readable fragment and is not named like a log."""
 
 ONLY_ZEROS = "only zeros"
-"""The format of a file that could be a log, but contains only zeros and does not have the name of a log."""
+"""The format of a file that could be a log, but contains only zeros and is not named like a log."""
 
 
 def without_fragment(name: str, source: Any) -> str | None:
@@ -25,7 +25,7 @@ def without_fragment(name: str, source: Any) -> str | None:
     Raises:
         DialectError: The file is known to have another format.
     """
-    # A directory is passed only if the names of its files show that it is a segmented log.
+    # A directory is passed only if its file names show that it is a segmented log.
     if os.path.isdir(name) or is_log_name(name) or detect(source) is not None:
         return None
     # Detection reads only the start of a file and the starts of its blocks.
@@ -46,13 +46,13 @@ def without_fragment(name: str, source: Any) -> str | None:
 def may_be_damaged_log(path: str) -> bool:
     """Checks whether a file without a detected dialect may be a log.
 
-    The file may be a log if it is named like one, if its only record is incomplete, or if one bit is wrong.
+    It may be a log if it is named like one, if its only record is incomplete, or if one bit is wrong.
     """
     if is_log_name(path):
         return True
     report = verify(path)
     if report.outcome.kind == OutcomeKind.TORN_TAIL:
-        # A short text can look like an incomplete record, but the header of a record rarely consists of text.
+        # A short text can look like an incomplete record, but a record's header is rarely text.
         with open(path, "rb") as file:
             return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
     return _has_flipped_bit(report)
@@ -62,7 +62,7 @@ _HEADER_LEN_MAX = 11
 """The length of a header with a log number."""
 
 _CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
-"""Bytes that do not occur in text."""
+"""Bytes that never appear in text."""
 
 
 def _has_flipped_bit(report: Report) -> bool:

@@ -1,6 +1,6 @@
 """Finds the directories given by URL that are not checked as a whole, although each log in them is read.
 
-Only exports are checked as a whole, because checking an export requires only the lengths of its files.
+Only exports are checked as a whole, because this requires only the lengths of their files.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
 
 
 def is_in_archive(name: str) -> bool:
-    """Checks whether a name is a URL that contains another URL, such as that of a member of an archive.
+    """Checks whether a name is a URL containing another URL, such as that of an archive member.
 
-    The name of a file in the same directory cannot be derived from the URL of such a member.
+    The name of a file in the same directory cannot be derived from such a member's URL.
     """
     return "://" in name and "::" in name
 
@@ -26,7 +26,7 @@ def is_in_archive(name: str) -> bool:
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
     """Returns the databases and exports given by URL, each with an error saying that it is not checked as a whole.
 
-    The logs in such a directory are read one by one, so a missing file would not be noticed.
+    The logs in such a directory are read one by one, so a missing file would go unnoticed.
     """
     found: dict[str, str] = {}
     for file in files:

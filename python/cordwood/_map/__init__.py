@@ -14,14 +14,14 @@ from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStor
 
 
 class LogMap(NamedTuple):
-    """A picture of a log, which `cordwood.map` returns. Notebooks display the picture.
+    """A picture of a log, as returned by `cordwood.map`. Notebooks display it.
 
     Attributes:
         path: The path of the log, or `None` if the source has no path.
         dialect: The dialect of the log, which defines how its bytes are laid out.
         file_len: The length of the log in bytes.
-        damaged_len: The number of bytes of severity `"corruption"`, which are the damaged bytes and those lost
-            because of the damage.
+        damaged_len: The number of bytes of severity `"corruption"`: the damaged bytes and those lost because of the
+            damage.
         torn_len: The number of bytes in the torn tail.
         svg: The picture as an SVG document in one `<svg>` element. You can write the document to a file or embed it
             in a page.
@@ -75,27 +75,27 @@ def map(  # noqa: A001
     compression: CompressionName | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> LogMap | cordwood.Results[LogMap]:
-    """Draws a picture of a log, which shows where the records and the damage are.
+    """Draws a picture of a log, showing where its records and damage are.
 
-    The log is read twice with the policy `"salvage"`, which takes about a second per GiB. Memory use does not depend
-    on the length of the log. The picture is the same one that `cordwood map --svg` draws. The picture needs no
-    scripts and no other files, and is as wide as the page allows.
+    The log is read twice with the policy `"salvage"`, which takes about a second per GiB. Memory use does not depend on
+    the log's length. The picture is the one `cordwood map --svg` draws. It needs no scripts and no other files, and is
+    as wide as the page allows.
 
     Args:
-        source: A path, a URL, the content of a file in memory, or a file in a store. The source cannot be an open
-            file. For many logs, pass a directory with logs in it or in its subdirectories, a pattern such as
-            `"*.log"`, or a list of these.
+        source: A path, a URL, the content of a file in memory, or a file in a store, but not an open file. For many
+            logs, pass a directory with logs in it or its subdirectories, a pattern such as `"*.log"`, or a list of
+            these.
         dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         storage_options: Same as for `Reader`. Default: `None`.
 
     Returns:
-        The picture. For many logs, a `Results` that maps the name of each log to its picture.
+        The picture. For many logs, a `Results` that maps each log's name to its picture.
 
     Raises:
         DialectError: The file is not a log.
-        OSError: The file is missing, or cannot be read.
+        OSError: The file is missing or cannot be read.
         OverflowError: A number is negative or too large.
         TypeError: `source` can be read only once, such as an open file.
         ValueError: An option has an invalid value, or makes no sense in the dialect.

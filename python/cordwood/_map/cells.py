@@ -1,4 +1,4 @@
-"""Computes the contents of a picture: the cells, each of which represents equally many bytes, and the damage."""
+"""Computes the contents of a picture: cells that each represent equally many bytes, and the damage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Category(IntEnum):
     """The kinds of bytes in a picture."""
 
     WHOLE = 0
-    """Records that consist of one fragment."""
+    """Records of a single fragment."""
     PART = 1
     """Fragments of longer records."""
     OTHER = 2
@@ -29,19 +29,19 @@ class Category(IntEnum):
     ZEROS = 3
     """Unwritten space."""
     STALE = 4
-    """Bytes that are left over from an older log."""
+    """Bytes left over from an older log."""
     TORN = 5
     """The torn tail."""
     LOST = 6
     """Valid fragments of a record whose other fragments are lost."""
     DAMAGE = 7
-    """Bytes that differ from those that were written."""
+    """Bytes that differ from those written."""
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
-"""A cell shows the first of these categories that occurs in the cell, even if only a few bytes have the category.
+"""A cell shows the first of these categories that it contains, even if only in a few bytes.
 
-A cell in which none of these categories occurs shows the category that has the most bytes.
+A cell with none of these categories shows the one with the most bytes.
 """
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
@@ -62,7 +62,7 @@ TITLES = {
 
 
 class Region(NamedTuple):
-    """Adjacent bytes `[start, end)` that have the same severity and reason."""
+    """Adjacent bytes `[start, end)` with the same severity and reason."""
 
     start: int
     end: int
@@ -86,26 +86,25 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 
 
 class Cells:
-    """The bytes of a log, divided into cells of equal length. The length doubles when there would be too many cells.
+    """A log's bytes, divided into cells of equal length, which doubles when there would be too many cells.
 
-    So the log's length does not have to be known in advance, and memory use is the same for every log.
+    So the log's length need not be known in advance, and memory use is the same for every log.
 
     Attributes:
         sums: The number of bytes of each category in each cell.
         totals: The number of bytes of each category in the log.
         regions: The damaged and torn regions, up to `REGIONS_MAX`.
-        region_count: The number of all regions, including regions that are not listed.
-        zeros_inside_len: The number of zeros that are followed by a record.
-        zeros_offset: The offset at which zeros at the end of the log start, or `None` if the log does not end in
-            zeros.
+        region_count: The number of all regions, including those not listed.
+        zeros_inside_len: The number of zeros followed by a record.
+        zeros_offset: The offset where zeros at the end of the log start, or `None` if there are none.
         has_records: Whether the log has any records.
         damage_end: The offset at which the last damage ends.
         salvaged_count: The number of records that follow damage in their block.
         log: The format of the log.
-        other_log_number: The number of another log, if the whole file belongs to that log.
+        other_log_number: The number of another log, if the whole file belongs to it.
     """
 
-    # This class is not a `dataclass`, because importing `dataclasses` takes longer than drawing a small log.
+    # Not a `dataclass`, because importing `dataclasses` takes longer than drawing a small log.
     def __init__(self, cell_len: int, count_max: int) -> None:
         self.cell_len: int = cell_len
         self.count_max = count_max
@@ -122,7 +121,7 @@ class Cells:
 
     @classmethod
     def of(cls, found: Iterable[Run], *, cell_len: int, count_max: int) -> Cells:
-        """Returns the cells of a log from runs that cover the log without gaps."""
+        """Returns a log's cells, from runs that cover it without gaps."""
         cells = cls(cell_len, count_max)
         last: Region | None = None
         zeros: list[tuple[int, int]] = []
@@ -181,19 +180,18 @@ class Cells:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the log is damaged. A torn tail does not count as damage."""
+        """Whether the log is damaged. A torn tail is not damage."""
         return self.totals[Category.DAMAGE] + self.totals[Category.LOST] > 0
 
 
 def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
-    """Returns the cells of a log for rows of `columns` cells.
+    """Returns a log's cells, for rows of `columns` cells.
 
-    Usually, each row shows one block. For a long log, a row shows several blocks, and for a short log, a part of a
-    block.
+    Usually, each row shows one block. For a long log, it shows several blocks, and for a short one, part of a block.
 
     Args:
         source: The log, which is read once.
-        log: The given options for the format of the log.
+        log: The options given for the log's format.
         columns: The number of cells in a row, which is a power of two.
         row_count_max: The maximum number of rows.
     """
@@ -208,7 +206,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
 
 
 def category_of_cell(sums: list[int]) -> Category:
-    """Returns the category of a cell, given its number of bytes in each category."""
+    """Returns a cell's category, given its number of bytes in each one."""
     for category in SHOWN_FIRST:
         if sums[category]:
             return category
@@ -224,7 +222,7 @@ def size(length: int) -> str:
 
 
 def rows(row_len: int) -> str:
-    """Returns text that states how much of a log a row shows."""
+    """Returns text stating how much of a log a row shows."""
     if row_len < BLOCK_LEN:
         return size(row_len)
     return f"{quantity(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"

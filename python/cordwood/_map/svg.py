@@ -1,8 +1,8 @@
 """Draws logs as one SVG document.
 
-The document needs no scripts and no other files. Browsers show each `<title>` when the pointer hovers over its
-element. `<style>` defines colours for light and dark backgrounds. The colours are from the palette of Okabe and Ito,
-which people with every type of colour vision can distinguish. Damage is also hatched and marked in the margin.
+The document needs no scripts and no other files. Browsers show each `<title>` when the pointer hovers over its element.
+`<style>` defines colours for light and dark backgrounds. They are from the Okabe and Ito palette, which people with any
+type of colour vision can distinguish. Damage is also hatched and marked in the margin.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 ROW_COUNT_MAX = 64
 COLUMNS = 128
 FRAGMENTS_MAX = 4000
-"""The maximum number of fragments in a document. If a log has more fragments, cells are drawn instead."""
+"""The maximum number of fragments in a document. For a log with more, cells are drawn instead."""
 REGIONS_MAX = 16
 
-# A document is as wide as the page allows, so the browser scales these units. On a page that is 500 pixels wide,
-# letters are still 9 pixels high.
+# A document is as wide as the page allows, so the browser scales these units. On a page 500 pixels wide, letters are
+# still 9 pixels high.
 _WIDTH = 720
 _LEFT, _BARS = 126, 560
 _TOP, _ROW, _BAR, _LINE = 106, 20, 15, 23
 _TITLE_LEN_MAX = 56
 _LINE_LEN_MAX = 78
 
-# A document may be embedded in a page, so these names must not occur elsewhere in the page.
+# A document may be embedded in a page, so these names must not be used elsewhere in it.
 _STYLE = """
 .cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
 .cordwood-map text { fill: #1c2430; font: 15px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
@@ -77,7 +77,7 @@ _STYLE = """
 
 
 class Box(NamedTuple):
-    """Bytes `[start, end)` that are drawn as one box, with a description."""
+    """Bytes `[start, end)` drawn as one box, with a description."""
 
     start: int
     end: int
@@ -86,7 +86,7 @@ class Box(NamedTuple):
 
 
 def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[Box] | None:
-    """Returns a box for each fragment, or `None` if there are too many fragments."""
+    """Returns a box for each fragment, or `None` if there are too many."""
     boxes = [
         Box(
             fragment.offset,
@@ -100,7 +100,7 @@ def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max:
 
 
 def _title(fragment: Fragment) -> str:
-    """Returns the text that is shown while the pointer hovers over a fragment."""
+    """Returns the text shown while the pointer hovers over a fragment."""
     lines = [f"{fragment.kind}, {quantity(fragment.length, 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
         lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
@@ -119,7 +119,7 @@ def _title(fragment: Fragment) -> str:
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Yields boxes for cells. Adjacent cells in a row that have the same category share one box."""
+    """Yields boxes for cells. Adjacent cells of the same category in a row share one box."""
     categories = cells.categories()
     start = 0
     for index in range(1, len(categories) + 1):
@@ -137,24 +137,24 @@ def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
 
 
 class Picture(NamedTuple):
-    """The picture of a log, as a part of a document."""
+    """The picture of a log, as part of a document."""
 
     cells: Cells
     title: str
     height: int
     elements: list[str]
     fragment_count: int = 0
-    """The number of fragments that are drawn individually, or 0 if there are too many fragments."""
+    """The number of fragments drawn individually, or 0 if there are too many."""
 
 
 def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fragments_max: int) -> Picture:
-    """Returns the picture of a log. If there are more than `fragments_max` fragments, cells are drawn instead.
+    """Draws a log. If it has more than `fragments_max` fragments, cells are drawn instead.
 
     Args:
-        source: A function that opens the log. The function is called several times.
-        log: The given options for the format of the log.
+        source: A function that opens the log. It is called several times.
+        log: The options given for the log's format.
         title: The heading above the picture.
-        fragments_max: The maximum number of fragments that are drawn individually.
+        fragments_max: The maximum number of fragments to draw individually.
     """
     cells = cells_of(source(), log, COLUMNS, ROW_COUNT_MAX)
     boxes = _fragment_boxes(source, cells.log, fragments_max)
@@ -164,7 +164,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 
 
 def document(pictures: Sequence[Picture]) -> str:
-    """Returns one document that shows the pictures below each other."""
+    """Returns one document with the pictures below each other."""
     height = sum(picture.height for picture in pictures)
     # All documents on a page can share the same hatching.
     out = [
@@ -182,7 +182,7 @@ def document(pictures: Sequence[Picture]) -> str:
 
 
 def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Picture:
-    """Returns the picture of a log. A row shows `row_len` bytes."""
+    """Draws a log. Each row shows `row_len` bytes."""
     row_count = max(-(-cells.file_len // row_len), 1)
     marks = {Category.DAMAGE: "mark", Category.LOST: "mark", Category.TORN: "mark2"}
     state = "bad" if cells.is_damaged else "q"
@@ -226,20 +226,20 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, row_len: int) -> Pic
 
 
 def _headline(y: int, style: str, text: str) -> str:
-    """Returns a line about the log. A line that is too long is condensed."""
+    """Returns a line about the log, condensed if it is too long."""
     narrower = f' textLength="{_WIDTH - 32}" lengthAdjust="spacingAndGlyphs"' if len(text) > _LINE_LEN_MAX else ""
     return f'<text x="16" y="{y}" class="{style}"{narrower}>{text}</text>'
 
 
 def _shortened(title: str) -> str:
-    """Returns the title, shortened to fit on one line. A shortened path loses more of its start than of its end."""
+    """Returns the title, shortened to fit on one line. A path loses more of its start than of its end."""
     start = _TITLE_LEN_MAX // 4
     end = _TITLE_LEN_MAX - start - 1
     return title if len(title) <= _TITLE_LEN_MAX else f"{title[:start]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
 
 
 def _box(box: Box, row_len: int) -> Iterator[str]:
-    """Yields the parts of a box in each row. Damage is always drawn wide enough to be visible."""
+    """Yields the parts of a box in each row. Damage is always wide enough to be visible."""
     start = box.start
     while start < box.end:
         row = start // row_len
@@ -259,7 +259,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
 
 
 def _legend(category: Category, length: int, y: int) -> Iterator[str]:
-    """Yields a line of the legend, which shows how a category is drawn and how many bytes it has."""
+    """Yields a legend line, which shows how a category is drawn and how many bytes it has."""
     place = f'x="{_LEFT}" y="{y}" width="18" height="{_BAR}"'
     yield f'<rect class="{category.name.lower()}" {place}/>'
     if category is Category.DAMAGE:
@@ -283,7 +283,7 @@ def _number(value: float) -> str:
 
 
 def _text(text: str) -> str:
-    """Returns text escaped for XML. Most control characters are replaced, because XML cannot represent them."""
+    """Returns text escaped for XML. Most control characters are replaced, because XML can't represent them."""
     printable = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
-    # `html.escape` is not used, because importing `html` would load all HTML entities.
+    # `html.escape` isn't used, because importing `html` would load all HTML entities.
     return printable.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

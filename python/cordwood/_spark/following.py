@@ -1,4 +1,4 @@
-"""Growing logs as a Spark stream. The offset of the stream contains the `Follower.position` of each log as text."""
+"""Growing logs as a Spark stream, whose offset contains the `Follower.position` of each log as text."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ def paths_of_logs(options: Options) -> set[str]:
 def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = None) -> dict[str, str]:
     """Advances the positions in `start` to the end of each log's last record, and adds new logs.
 
-    At most `options.max_files` logs with new records are advanced, starting with the least recently modified log.
-    If `left` is given, only the logs in this set are advanced. Each log is advanced once and then removed from the
-    set.
+    At most `options.max_files` logs with new records are advanced, the least recently modified first. With `left`, only
+    the logs in this set are advanced. Each is advanced once and then removed from the set.
 
     Raises:
         CorruptionError: A log is damaged and the policy is `"raise"`.
@@ -98,7 +97,7 @@ def _end_of(name: str, position: Position | None, options: Options) -> str | Non
 
 
 def _check_not_renamed(path: str, missing: Mapping[str, str]) -> None:
-    """Checks that a new log is not one of the missing logs under a new name.
+    """Checks that a new log is not a missing one under a new name.
 
     Raises:
         LogRotatedError: The log is one of the missing logs.
@@ -140,7 +139,7 @@ _POLL_INTERVAL = 0.05
 
 
 def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str, str]) -> list[list[Split]]:
-    """Plans a batch with the records from `start` to `end` of each log, and returns the splits of each partition."""
+    """Plans a batch with each log's records from `start` to `end`, and returns the splits of each partition."""
     splits: list[Split] = []
     for path, text in end.items():
         position = Position(text.removeprefix(_GONE))

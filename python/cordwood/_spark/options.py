@@ -14,7 +14,7 @@ from cordwood.types import BLOCK_LEN
 from cordwood.typing import DecoderName, DialectName
 
 PARTITION_LEN = 128 << 20
-"""The default value of `spark.sql.files.maxPartitionBytes`, which Spark uses for its own file formats."""
+"""The default of `spark.sql.files.maxPartitionBytes`, which Spark uses for its own file formats."""
 
 
 class Options(NamedTuple):
@@ -22,14 +22,14 @@ class Options(NamedTuple):
 
     Attributes:
         paths: The arguments of `load`: files, directories, patterns and URLs, as absolute paths.
-        table: The kind of rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the
-            records that are not of the kind given by `decode`.
+        table: The kind of rows: `"records"`, `"skipped"` for the regions readers skip, or `"left_out"` for the records
+            not of the kind given by `decode`.
         decode: The contents of the records, as for `cordwood.scan`.
         on_corruption: How to treat damage.
         partition_len: The length of a partition in bytes.
         log: The options `dialect`, `log_number` and `compression`, as for `cordwood.plan_splits`.
         max_files: The maximum number of logs in a batch of a stream.
-        storage_options: The options that fsspec passes to the file systems of URLs.
+        storage_options: The options fsspec passes to the file systems of URLs.
         fails_on_data_loss: Whether a stream fails if a log was pruned, truncated or replaced.
     """
 
@@ -54,7 +54,7 @@ def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Option
     log = {name: values.pop(name) for name in _LOG if name in values}
     given = {_FIELDS.get(name, name): value for name, value in values.items()}
     found = Options(paths_of(options), **given, log=log)
-    # Creating a reader raises an error if a value is invalid.
+    # Creating a reader raises an error for an invalid value.
     Reader(b"", on_corruption=found.on_corruption, **log).close()
     if found.table == "skipped" and (found.decode or found.on_corruption != "raise" or is_stream):
         raise ValueError("the table of skipped regions is about whole logs: no decode, no on_corruption, no stream")
@@ -69,7 +69,7 @@ def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Option
 
 
 def dialect_of(options: Mapping[str, str]) -> DialectName:
-    """Returns the dialect of the logs that a job writes.
+    """Returns the dialect of the logs a job writes.
 
     Raises:
         ValueError: An option does not exist, or jobs cannot write logs of this dialect.
@@ -142,7 +142,7 @@ def _partition_len(text: str) -> int:
 
 
 _OF_SPARK = {"path", "paths", "checkpointlocation", "queryname"}
-# Spark passes an owner when a table is created, but passes no options at all when the table is read.
+# Spark passes an owner when a table is created, but no options at all when it is read.
 _NO_TABLE = (
     "Spark keeps no path for a table in its catalog: CREATE TEMPORARY VIEW name USING cordwood OPTIONS (path '...')"
 )
@@ -154,7 +154,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "partition_len": _partition_len,
     "storage_options": _object,
     **_LOG,
-    # The options for streams. Spark also passes these options when it requests the columns.
+    # The options for streams, which Spark also passes when it requests the columns.
     "maxfilespertrigger": _count,
     "failondataloss": lambda text: _one_of("true", "false")(text) == "true",
 }

@@ -1,4 +1,4 @@
-"""Reads logs as Spark tables. Plans a table's partitions, and reads a partition's batches with pyarrow."""
+"""Reads logs as Spark tables: plans a table's partitions, and reads a partition's batches with pyarrow."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
 _TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
 
 _LEFT_OUT_MAX = 1_000
-"""A scan lists at most this many of the records that are left out of a split."""
+"""A scan lists at most this many of the records left out of a split."""
 
 _SKIPPED_MAX = 100_000
 """A report lists at most this many regions."""
@@ -88,10 +88,10 @@ def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[R
         table = scan(splits, decode=options.decode, schema=schema, on_corruption=options.on_corruption)
     else:
         table = scan(splits, columns=schema.names, on_corruption=options.on_corruption)
-    # Request arrays with 32-bit offsets, as in Spark's types.
+    # Request arrays with 32-bit offsets, like Spark's types.
     stream = pa.RecordBatchReader.from_stream(table, schema=RECORDS if "record" in schema.names else None)
     for batch in stream:
-        # Columns of other types are cast. A cast that would change a value raises an error.
+        # Columns of other types are cast, and a cast that would change a value raises an error.
         yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
 
 

@@ -1,4 +1,4 @@
-"""Writes the logs of a Spark job. The logs are hidden until all tasks of the job have succeeded."""
+"""Writes the logs of a Spark job, which stay hidden until all of its tasks have succeeded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cordwood.typing import DialectName
 
 
 class Part(NamedTuple):
-    """The log that one attempt at a task wrote.
+    """The log written by one attempt at a task.
 
     Attributes:
         name: The name of the file.
@@ -30,9 +30,9 @@ class Job(NamedTuple):
     """A job that writes a table, or one batch of a stream, to a directory of logs.
 
     The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
-    attempts that Spark accepts to a second hidden directory, and then moves this directory into the target. The
-    target therefore gets either all logs of the job or none. The target never contains files of attempts that failed
-    or are still running.
+    attempts that Spark accepts to a second hidden directory, and then moves this directory into the target. So the
+    target gets either all of the job's logs or none, and never contains files of attempts that failed or are still
+    running.
 
     Attributes:
         target: The directory of logs.
@@ -45,7 +45,7 @@ class Job(NamedTuple):
     dialect: DialectName = "leveldb"
 
     def write(self, partition: int, attempt: int, batches: Iterable[Any]) -> Part:
-        """Writes the records of a task to a log, and syncs the log. Each batch must have exactly one column.
+        """Writes a task's records to a log, and syncs it. Each batch must have exactly one column.
 
         Raises:
             OSError: The log cannot be written.
@@ -65,11 +65,11 @@ class Job(NamedTuple):
         return Part(name, count)
 
     def commit(self, parts: Sequence[Part], *, overwrite: bool = False) -> None:
-        """Makes the logs of these parts visible and removes all other files of the job. A second call has no effect.
+        """Makes the logs of these parts visible and removes the job's other files. A second call has no effect.
 
         Raises:
-            OSError: A log is missing, for example because a worker wrote it to that worker's own disk, or the target
-                cannot be changed.
+            OSError: A log is missing, for example because a worker wrote it to its own disk, or the target cannot be
+                changed.
         """
         target = os.path.join(self.target, self.name)
         if not os.path.exists(target):
@@ -109,7 +109,7 @@ class Job(NamedTuple):
         if os.listdir(made):
             os.rename(made, target)
             sync_names(self.target)
-            # The target may be a new directory, so its entry in the parent directory is also synced.
+            # The target may be a new directory, so its entry in the parent directory is synced too.
             sync_names(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
@@ -141,7 +141,7 @@ _LOG_NAME = re.compile(r"\d{5,}\.log")
 
 
 def _is_of_job(path: str) -> bool:
-    """Checks whether a path is a directory that a job has added. Other programs also write files named `part-...`."""
+    """Checks whether a path is a directory added by a job. Other programs also write files named `part-...`."""
     return (
         os.path.basename(path).startswith(PREFIX)
         and os.path.isdir(path)
@@ -157,7 +157,7 @@ def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one directory that all workers see, not to {', '.join(paths)}")
-    # Using the real path keeps a link intact, and places the hidden directories on the file system of the logs.
+    # The real path keeps a link intact, and puts the hidden directories on the file system of the logs.
     target = os.path.realpath(paths[0])
     check_new_directory(target, ())
     return Job(target, PREFIX + name, dialect)

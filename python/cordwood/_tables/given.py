@@ -1,4 +1,4 @@
-"""Makes tables with the columns of a given schema. Values that cannot be converted exactly are errors."""
+"""Makes tables with the columns of a given schema. A value that cannot be converted exactly is an error."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def given_table(payload: Payload, schema: Any) -> Table:
-    """Returns a table with the columns of a `pyarrow.Schema`. All other columns are left out.
+    """Returns a table with the columns of a `pyarrow.Schema`. All others are left out.
 
-    The native module makes columns of other types, and pyarrow casts them. The native module accepts only values that
-    this cast does not change.
+    The native module makes columns of other types, which pyarrow casts, and accepts only values that this cast does not
+    change.
     """
     table = Table(payload, "arrow", columns_of(schema))
     table.schema, table.cast = schema, _cast

@@ -1,6 +1,6 @@
-"""Lists the payloads, one for each name that the option `--as` and the argument `decode=` of `scan` accept.
+"""Lists the payloads, one for each name that the option `--as` and `scan`'s `decode=` argument accept.
 
-The native module decodes the records. Each entry here describes the tables of a payload.
+The native module decodes the records. Each entry here describes a payload's tables.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cordwood._tables.schema import ColumnType, ListOf, StructOf, utf8
 
 
 class Kind(NamedTuple):
-    """A kind of record. Several payloads may show different parts of records of the same kind."""
+    """A kind of record. Several payloads may show different parts of the same kind of record."""
 
     name: str
     title: str
@@ -24,16 +24,16 @@ class Kind(NamedTuple):
     plural: str
     """The name of records, in the plural."""
     best: str
-    """The name of the payload that shows most of the data in a record."""
+    """The name of the payload that shows most of a record's data."""
     starts_with: bytes | None = None
-    """The bytes with which each record starts. `None` if the first bytes do not identify the kind."""
+    """The bytes each record starts with. `None` if the first bytes do not identify the kind."""
     dialects: tuple[str, ...] = ()
     """The dialects whose logs contain only records of this kind."""
     file_name: str | None = None
-    """A pattern for the names that databases give to logs of this kind."""
+    """A pattern for the names databases give to logs of this kind."""
 
     def is_name(self, path: str) -> bool:
-        """Checks whether a file has a name that a database gives to logs of this kind."""
+        """Checks whether a file has a name that databases give to logs of this kind."""
         name = os.path.basename(path)
         return self.file_name is not None and re.fullmatch(self.file_name, name) is not None
 
@@ -43,19 +43,19 @@ class Payload(NamedTuple):
 
     name: str
     help: str
-    """A description of a row and of its most important columns."""
+    """A description of a row and its most important columns."""
     kind: Kind | None
-    """The kind of records that the payload shows, or `None` for all kinds."""
+    """The kind of records the payload shows, or `None` for all kinds."""
     columns: Mapping[str, ColumnType] | None = None
     """The columns, if they are the same in every log."""
     always: Mapping[str, ColumnType] = {}
-    """If the columns differ between logs, the columns that always come first, even without values."""
+    """If the columns differ between logs, those that always come first, even without values."""
     has_offset: bool = False
     """Whether each row has the `offset` of its record."""
     has_value: bool = True
     """Whether `cat` and `follow` print a value for each record."""
     origin: str = "path"
-    """The column that shows which of several logs a row comes from."""
+    """The column showing which of several logs a row comes from."""
     is_by_record: bool = False
     """Whether each row depends only on its own record, so that parts of a log can be decoded separately."""
     is_part: bool = False
@@ -121,7 +121,7 @@ KEY = StructOf(
 
 
 def _columns(text: str) -> Mapping[str, ColumnType]:
-    """Returns columns with simple types, given a text of words `name:type` separated by white space."""
+    """Returns columns with simple types, given as words `name:type` separated by white space."""
     return dict(column.split(":") for column in text.split())
 
 
@@ -231,12 +231,12 @@ KINDS: tuple[Kind, ...] = tuple(dict.fromkeys(payload.kind for payload in _ALL i
 def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
     """Returns the possible kinds of a record.
 
-    Some dialects have only one kind. In all other dialects, an empty record has no kind.
+    Some dialects have only one kind. In all others, an empty record has no kind.
     """
     for kind in KINDS:
         if dialect in kind.dialects:
             return [kind]
-    # Otherwise, an empty record would count as a version edit, and digits would count as JSON.
+    # Otherwise, an empty record would count as a version edit, and digits as JSON.
     return [
         kind
         for kind in KINDS
@@ -250,8 +250,8 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:
     """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
-    The first record must be valid for this kind. If several kinds are possible, the file's name determines the kind,
-    provided that databases use such names.
+    The first record must be valid for this kind. If several kinds are possible, the file's name decides, provided that
+    databases use such names.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]
@@ -259,7 +259,7 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
 
 
 def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | None]:
-    """Returns the kind of records in a log, and the first record, which determines the kind."""
+    """Returns the kind of records in a log, and the first record, which determines it."""
     first = next(reader.records(), None)
     return kind_by_content(path, first.data if first else None, reader.dialect), first
 
@@ -276,7 +276,7 @@ def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
 
 
 def origin_of(path: str, column: str) -> str:
-    r"""Returns the value of an `origin` column, which is the path, or the ID of a run from its file name.
+    r"""Returns the value of an `origin` column: the path, or the ID of a run from its file name.
 
     A name may contain bytes that are not valid text. Each such byte becomes six characters, such as `\udcff`.
     """

@@ -22,7 +22,7 @@ _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
 
 _KEPT_LEN_MAX = 64 << 20
-"""The maximum number of bytes in the batches that a stream keeps while it determines the columns.
+"""The maximum number of bytes in the batches a stream keeps while determining the columns.
 
 If there are more, the stream reads the logs again.
 """
@@ -32,11 +32,11 @@ _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
 
 
 class DecodedScan:
-    """The decoded records of logs, as a table for any program that reads Arrow. `scan` with `decode=` returns it.
+    """The decoded records of logs, as a table for any program that reads Arrow, returned by `scan` with `decode=`.
 
-    The table has the same rows and columns as `cordwood convert --as`. Making the table requires pyarrow. If the
-    columns differ between logs, the sources are read to determine the columns when they are first needed. A stream
-    that determines the columns reads short sources only once.
+    The table has the same rows and columns as `cordwood convert --as`. Making it requires pyarrow. If the columns
+    differ between logs, they are determined when they are first needed, by reading the sources. A stream that
+    determines the columns reads short sources only once.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class DecodedScan:
         """Returns the table as a stream of Arrow batches, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: A capsule of an Arrow schema. pyarrow casts to this schema if possible. Default: `None`.
+            requested_schema: A capsule of an Arrow schema, which pyarrow casts to if possible. Default: `None`.
 
         Returns:
             The capsule, which reads the sources from their start.
         """
-        # Only this stream uses the kept batches, because the sources may have changed when another stream is made.
+        # Only this stream uses the kept batches, because the sources may have changed when another one is made.
         kept = self._find_columns(keeps=True)
         schema = self._schema()
         _check_exportable(schema)
@@ -100,20 +100,19 @@ class DecodedScan:
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
-        """The skipped regions, as a tuple of `SkippedRegion` for each source, in order.
+        """The skipped regions: a tuple of `SkippedRegion` for each source, in order.
 
-        The regions come from the most recent reading, as far as that reading has come. Empty if no reading has
-        started.
+        These are the regions the most recent reading has reached so far. Empty if no reading has started.
         """
         return tuple(log.reader.skipped if log.reader else () for log in self._latest)
 
     @property
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
-        """The records that are not of the kind that `decode` names. Each source has a tuple of offsets and faults.
+        """The records not of the kind that `decode` names. Each source has a tuple of offsets and faults.
 
-        The records come from the most recent reading, as far as that reading has come. Empty if no reading has
-        started. At most the first 1,000 records of each source are listed. A value that cannot be read is left out of
-        its row, and is also listed. With `on_corruption="raise"`, these errors are raised instead.
+        These are the records the most recent reading has reached so far. Empty if no reading has started. At most the
+        first 1,000 records of each source are listed. A value that cannot be read is left out of its row, and is also
+        listed. With `on_corruption="raise"`, these errors are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
 
@@ -121,16 +120,16 @@ class DecodedScan:
     def ok(self) -> bool:
         """Whether no damage was found and no record was left out.
 
-        The value covers the most recent reading, as far as that reading has come.
+        This covers the most recent reading, as far as it has come.
         """
         return not any(log.left_out or (log.reader and not log.reader.ok) for log in self._latest)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """The `Outcome` of each source, in order, which shows how reading ended.
+        """The `Outcome` of each source, in order, showing how reading ended.
 
-        The outcomes describe the most recent reading. If this reading has not reached the end of a source, the
-        outcome of the source is `"unfinished"`. Empty if no reading has started.
+        The outcomes describe the most recent reading. If it has not reached the end of a source, that source's outcome
+        is `"unfinished"`. Empty if no reading has started.
         """
         unfinished = Outcome(kind=OutcomeKind.UNFINISHED, offset=self._options["start"])
         return tuple(log.reader.outcome if log.reader else unfinished for log in self._latest)
@@ -152,10 +151,10 @@ class DecodedScan:
         return self._known or {}
 
     def _find_columns(self, *, keeps: bool) -> _Kept | None:
-        """Reads the sources to determine the columns if they are not known.
+        """Reads the sources to determine the columns if they are unknown.
 
         Returns:
-            With `keeps`, the batches that were made during this reading. `None` if they are incomplete or too long.
+            With `keeps`, the batches made during this reading. `None` if they are incomplete or too long.
         """
         with self._lock:
             if self._given is not None or self._known is not None:
@@ -228,7 +227,7 @@ def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
 
 
 def _check_exportable(schema: Any) -> None:
-    """Checks that Arrow's C interface does not change the schema, because strings in the interface end at a NUL.
+    """Checks that Arrow's C interface does not change the schema, because its strings end at a NUL.
 
     Raises:
         ValueError: The interface changes the schema.
@@ -270,12 +269,12 @@ class _Source:
 
     @property
     def opening(self) -> int:
-        """A number that changes when another stream starts to read the source, which moves the position."""
+        """A number that changes when another stream starts reading the source, which moves the position."""
         return 0 if self._start is None else self._opening_count
 
 
 class _Kept(NamedTuple):
-    """All batches of a reading, and the sources that were read."""
+    """All batches of a reading, and the sources read."""
 
     batches: list[Any]
     logs: list[_Log]
@@ -376,7 +375,7 @@ def decoded_scan(
         raise ValueError("schema must name at least one column")
     origin = payload.origin if are_several else None
     known = payload.known_columns(options["on_corruption"])
-    # If the columns depend on the records, a name that occurs in no record becomes an empty column.
+    # If the columns depend on the records, a name found in no record becomes an empty column.
     if schema is not None and known is not None:
         check_columns_known(schema.names, [*known, *([origin] if origin else [])])
     return DecodedScan(sources, payload, schema=schema, columns=columns, origin=origin, options=options)

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class ListOf(NamedTuple):
-    """The type of a column that contains lists."""
+    """The type of a column of lists."""
 
     item: ColumnType
 
 
 class StructOf(NamedTuple):
-    """The type of a column that contains structures, with the names and types of their fields."""
+    """The type of a column of structures, with the names and types of their fields."""
 
     fields: tuple[tuple[str, ColumnType], ...]
 
@@ -33,7 +33,7 @@ class GivenAs(NamedTuple):
 ColumnType: TypeAlias = str | ListOf | StructOf | GivenAs
 """One of `bool`, `int`, `uint`, `float`, `text`, `bytes`, `time` and `json`, or a type that contains other types.
 
-`uint` occurs only in tables whose columns are known in advance.
+`uint` is used only in tables whose columns are known in advance.
 """
 
 
@@ -42,7 +42,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as one that every row starts with. The text is this name."""
+    """A log has a column with the same name as one every row starts with. The text is this name."""
 
 
 class MisfitError(ValueError):
@@ -60,7 +60,7 @@ class SameNamesError(ValueError):
 
 
 def utf8(text: str) -> str:
-    """Escapes lone surrogates, which can occur in JSON but not in UTF-8."""
+    """Escapes lone surrogates, which JSON can contain but UTF-8 cannot."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -86,7 +86,7 @@ def _check_type(kind: Any, path: str) -> None:
         for inside in (kind.key_type, kind.item_type):
             _check_type(inside, f"{path}[]")
     elif hasattr(kind, "value_type"):
-        # The type is a list, or a dictionary type, whose values are stored only once.
+        # The type is a list, or a dictionary type, which stores its values only once.
         _check_type(kind.value_type, f"{path}[]" if hasattr(kind, "value_field") else path)
     elif fields := list(kind) if hasattr(kind, "get_field_index") else []:
         _check_names([field.name for field in fields], f"fields of the column {path!r}")

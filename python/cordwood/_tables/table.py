@@ -1,4 +1,4 @@
-"""Turns records into a table. `Table` uses the native module to decode records, determine columns and write rows."""
+"""Turns records into a table. `Table` decodes them, determines columns and writes rows with the native module."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ With a lower limit, Parquet's metadata for each column of each row group would t
 
 
 class Fault(NamedTuple):
-    """A fault in a record that was found while making a table."""
+    """A fault in a record, found while making a table."""
 
     part: Literal["record", "row", "value", "rest"]
-    """The part that is missing from the table: the record, a row, a value, or all rows after the first ones."""
+    """The part missing from the table: the record, a row, a value, or all rows after the first ones."""
     record: Record
     error: PayloadError
 
@@ -53,10 +53,10 @@ Report: TypeAlias = Callable[[Fault], None]
 
 
 class Table(NativeTable):
-    """A table of records from logs, which is created one batch at a time.
+    """A table of records from logs, made one batch at a time.
 
     Attributes:
-        stop_offset: The offset in the last log at which reading stopped because the table had enough rows. `None` if
+        stop_offset: The offset in the last log where reading stopped because the table had enough rows. `None` if
             reading did not stop early.
         cast: A function that casts an array to the type of its column. `None` if no cast is needed.
     """
@@ -81,17 +81,17 @@ class Table(NativeTable):
         bytes_as: str = "object",
         escapes_formulas: bool = False,
     ) -> Self:
-        """Creates a table with these columns. If `columns` is `None`, the columns are determined from the records.
+        """Creates a table with these columns, or with columns determined from the records if `columns` is `None`.
 
         Args:
             payload: The kind of payload in the records.
             form: The output format.
             columns: The columns, if they are known.
-            first: The columns that each row starts with. Their values are passed to `read`.
+            first: The columns each row starts with. Their values are passed to `read`.
             wanted: The names of the wanted columns in order, or `None` for all columns. `a.b` is the field `b` of the
                 column `a`.
             limit: The maximum number of rows.
-            opens_early: Whether to open a table without known columns with the columns of the first records.
+            opens_early: Whether a table without known columns is opened with the columns of the first records.
             bytes_as: How bytes are converted to text: "object", "utf-8", "hex" or "base64". With "utf-8", a row with
                 bytes that are not valid UTF-8 is a fault.
             escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would mistake it for a formula.
@@ -140,21 +140,21 @@ class Table(NativeTable):
         target_len: int,
         threads: int = 1,
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Reads a log. Yields the number of records read, and their output, which consists of `bytes` or batches.
+        """Reads a log. Yields the number of records read, and their output, as `bytes` or batches.
 
         Args:
             reader: The reader of the log.
             report: A function to call with each fault.
-            starts: A function to call with the first record, after that record's faults have been reported.
+            starts: A function to call with the first record, once its faults have been reported.
             notes: A function to call with a note about uncertainties.
-            taken: The first records, if they were already read from the reader.
-            first: The names and the texts of the cells that each row starts with.
+            taken: The first records, if already read from the reader.
+            first: The names and texts of the cells each row starts with.
             on_corruption: The policy for damage.
-            target_len: The approximate number of bytes of records to read at a time.
+            target_len: About how many bytes of records to read at a time.
             threads: Same as for `record_batches`.
 
         Raises:
-            HasFirstError: A row contains one of the columns that each row starts with.
+            HasFirstError: A row contains one of the columns every row starts with.
             MisfitError: A value does not fit its column, or has no column.
             TooManyColumnsError: There are too many columns.
         """
@@ -186,7 +186,7 @@ class Table(NativeTable):
     def sources(
         self, reader: Reader, *, target_len: int, threads: int, on_corruption: str
     ) -> Iterable[RecordBatch | list[Record]]:
-        """Yields the records of a log in groups. With a limit, this yields no more records than needed."""
+        """Yields a log's records in groups. With a limit, this yields no more records than needed."""
         # A batch does not store where each record ends, or whether the record was salvaged.
         has_place = self._payload.name == "raw" or (on_corruption == "salvage" and self._payload.has_offset)
         if has_place or self._limit is not None:
@@ -216,7 +216,7 @@ class Table(NativeTable):
     def end(self, report: Report) -> Iterator[tuple[int, list[Any]]]:
         """Makes the rows that become complete only at the end of a log. Yields the same values as `read`.
 
-        Faults in these rows are reported as faults of the last record.
+        Faults in these rows are reported for the last record.
         """
         is_all = False
         while not is_all and not self.is_full:
@@ -226,7 +226,7 @@ class Table(NativeTable):
             yield 0, self._whole(made)
 
     def rest(self) -> Iterator[Any]:
-        """Makes the rows that are held back until all logs have been read."""
+        """Makes the rows held back until all logs have been read."""
         is_all = False
         while not is_all:
             is_all, made, *_ = self.take_held()
@@ -313,8 +313,8 @@ def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record
 def _is_run(reader: Reader) -> bool:
     """Checks whether a log belongs to a run, even one that was killed before its first record.
 
-    The log of a run has a dialect of its own. An empty file is recognised by its name, because wandb writes the file
-    header with the first records.
+    A run's log has a dialect of its own. An empty file is recognised by its name, because wandb writes the file header
+    with the first records.
     """
     if reader.dialect in ("wandb", "wandb_old"):
         return True
@@ -324,10 +324,10 @@ def _is_run(reader: Reader) -> bool:
 
 
 def _family_names(path: str) -> dict[int, bytes]:
-    """Returns the names of column families from the MANIFESTs next to a log. Empty if only the default one exists."""
+    """Returns the column family names from the MANIFESTs next to a log. Empty if only the default one exists."""
     directory = os.path.dirname(path) or os.curdir
     names: dict[int, bytes] = {}
-    # If the directory cannot be listed, or a file cannot be read, names remain unknown.
+    # If the directory cannot be listed or a file cannot be read, names remain unknown.
     with contextlib.suppress(OSError):
         for file in sorted(os.listdir(directory)):
             manifest = os.path.join(directory, file)
@@ -344,7 +344,7 @@ def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
     names: dict[int, bytes] = {}
     with contextlib.suppress(DialectError):
         for record in Reader(manifest, on_corruption="salvage"):
-            # Most edits do not have to be decoded, because they lack the tag that adds a column family.
+            # Most edits need no decoding, because they lack the tag that adds a column family.
             if _ADDS_FAMILY in record:
                 with contextlib.suppress(PayloadError):
                     fields = {field.kind: field.value for field in VersionEdit(record)}

@@ -1,6 +1,6 @@
 """The command `cordwood`, which works with whole logs at the terminal and in scripts.
 
-Each verb is a module of this package, which is imported only when the verb is used:
+Each verb is a module of this package, imported only when the verb is used:
 
 * its docstring is the help text of the verb, and the first line also appears in the list of all verbs,
 * `EXAMPLES` is printed below the help text,
@@ -74,11 +74,11 @@ def _run(arguments: Sequence[str]) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has closed the pipe, as `head` does.
+        # The program reading the output has closed the pipe, as `head` does.
         drop_failed()
         return Status.BROKEN_PIPE
-    # An `ImportError` means that a package from an extra is not installed or cannot be imported. The message names
-    # the package.
+    # An `ImportError` means that a package from an extra is not installed or cannot be imported. Its message names the
+    # package.
     except (OSError, MemoryError, cordwood.CordwoodError, ImportError, Failure) as error:
         complain(error)
         drop_failed()
@@ -97,7 +97,7 @@ def _is_file(word: str) -> bool:
 
 
 def _verb_like(word: str) -> str:
-    """Returns the end of a message, which suggests a verb that the user may have meant."""
+    """Returns the end of a message, suggesting a verb that the user may have meant."""
     if is_option(word):
         return "; options come after the verb"
     verb = next((verb for verb, words in SYNONYMS.items() if word in words), None)

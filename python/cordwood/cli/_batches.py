@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Batches(NamedTuple):
-    """The faults and the missing sequence numbers in the write batches of a log."""
+    """The faults and missing sequence numbers in a log's write batches."""
 
     numbers: SequenceNumbers
     fault_count: int
@@ -34,9 +34,9 @@ class Batches(NamedTuple):
     note: str | None
     """A note about which engine wrote the log, if this is uncertain."""
     suspect_before: int | None
-    """The offset of the first region before the first batch in which records may have been lost."""
+    """Of the regions where records may have been lost, the offset of the first one before the first batch."""
     suspect_after: int | None
-    """The offset of the first region after the last batch in which records may have been lost."""
+    """Of the regions where records may have been lost, the offset of the first one after the last batch."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""
@@ -138,7 +138,7 @@ def read_batches(
                     if fault_count <= REPORTED_MAX:
                         faults.append(f"the record at offset {offset:,}: {error}")
                     continue
-                # Only the first offset and the last offset are kept.
+                # Only the first and last offsets are kept.
                 offsets[1:] = [offset]
                 yield WriteBatch(record, engine=engine)
 

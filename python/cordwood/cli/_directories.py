@@ -1,4 +1,4 @@
-"""Prints the databases and the exports in directories."""
+"""Prints the databases and exports in directories."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cordwood.types import Database, Export
 
 
 def print_databases(databases: Sequence[Database], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
-    """Prints the databases. With `is_quiet`, prints only databases with faults.
+    """Prints the databases. With `is_quiet`, prints only those with faults.
 
-    Returns the exit status, and the totals of the databases for JSON.
+    Returns the exit status, and the database totals for JSON.
 
     The text output ends with the number of databases, which the totals of the logs do not include.
     """
@@ -57,7 +57,7 @@ def print_exports(
 ) -> tuple[Status, dict[str, int]]:
     """Prints which of these files are exports, and how many there are.
 
-    With `is_quiet`, prints only incomplete exports. Returns the exit status, and the totals of the exports for JSON.
+    With `is_quiet`, prints only incomplete exports. Returns the exit status, and the export totals for JSON.
     """
     for export in exports:
         if is_quiet and export.ok:

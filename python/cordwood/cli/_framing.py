@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
-"""The formats in which each record ends with a delimiter byte. A record must not contain the delimiter."""
+"""The formats in which each record ends with a delimiter byte, which no record may contain."""
 
 RECORD_LEN_MAX = 1 << 30
 """The maximum length of a record from stdin. Readers would refuse a longer record."""
@@ -26,8 +26,8 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
     """Yields the records in a stream, in lists.
 
-    With a delimiter, a list contains all records that a single read completes. With length prefixes, each list
-    contains one record.
+    With a delimiter, a list contains all records completed by a single read. With length prefixes, it contains one
+    record.
 
     Raises:
         ValueError: The stream ends inside a length-prefixed record, or a record is too long.

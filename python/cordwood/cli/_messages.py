@@ -25,13 +25,13 @@ class Status(IntEnum):
     DAMAGE = 3
     """The command succeeded, but it found damage or lost data."""
     INTERRUPTED = 130
-    """The user pressed Ctrl-C. Shells report this as 128 plus the number of the signal."""
+    """The user pressed Ctrl-C. Shells report this as 128 plus the signal's number."""
     BROKEN_PIPE = 141
-    """The program that reads stdout has closed the pipe. Shells report the same status in this case."""
+    """The program reading stdout has closed the pipe. Shells report the same status then."""
 
 
 def worst(*statuses: Status) -> Status:
-    """Returns the worst of these statuses, where a failure is worse than damage."""
+    """Returns the worst of these statuses. A failure is worse than damage."""
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
@@ -40,7 +40,7 @@ class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
 
 
 class SourceFailure(cordwood.CordwoodError):
-    """A failure that concerns one source. Other sources may still succeed. The message does not name the source."""
+    """A failure that concerns one source. Others may still succeed. The message does not name the source."""
 
 
 NO_MEMORY = "not enough memory"
@@ -53,7 +53,7 @@ is_quiet = False
 """Whether `--quiet` suppresses progress and hints."""
 
 before_message: Callable[[], None] | None = None
-"""A function that is called before a message is printed, to remove a progress bar."""
+"""A function called before a message is printed, to remove a progress bar."""
 
 
 def complain(message: object, *, place: str | None = None) -> None:
@@ -72,7 +72,7 @@ def complain(message: object, *, place: str | None = None) -> None:
     lines = [f"cordwood: {escaped(text)}"]
     if hint := hint_of(message):
         lines.append(f"  {hint}")
-    # On a terminal, earlier output must appear first. If this flush fails, the next flush reports the error.
+    # On a terminal, earlier output must appear first. If this flush fails, the next one reports the error.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if before_message:
@@ -100,7 +100,7 @@ _HINTS = {
 
 
 def hint_of(error: object) -> str | None:
-    """Returns advice about an error for users of the command, or `None` if there is no advice."""
+    """Returns advice about an error for users of the command, or `None` if there is none."""
     hint = getattr(error, "hint", None)
     return _HINTS.get(hint) if hint else None
 
@@ -108,7 +108,7 @@ def hint_of(error: object) -> str | None:
 def reason_of(error: OSError) -> str:
     """Returns the operating system's error message, with advice added.
 
-    For a dangling link, the advice names the target of the link, because the named file itself exists.
+    For a dangling link, the advice names the link's target, because the named file itself exists.
     """
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
@@ -118,7 +118,7 @@ def reason_of(error: OSError) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """Returns the end of a message, which suggests a known word, or no text if no known word is similar."""
+    """Returns the end of a message, suggesting a known word, or no text if none is similar."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, known, n=1)

@@ -1,4 +1,4 @@
-"""Checks the names of new files, and gives each file its final name once the file is complete."""
+"""Checks the names of new files, and gives each one its final name once it is complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cordwood.cli._output import Output, stdout
 
 
 def check_destination(sources: Iterable[str], destination: str, *, overwrite: bool) -> None:
-    """Checks that a new file can have this name. The check comes before the logs are read.
+    """Checks that a new file can have this name. This happens before the logs are read.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
@@ -50,9 +50,9 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
-    # Unless it is a log, a page or a picture in a directory was written by an earlier run, so it may be replaced.
-    # Both the file and the destination must have the suffix of a page or a picture. Otherwise, a log could be
-    # replaced through a link whose name has such a suffix.
+    # A page or a picture in a directory was written by an earlier run and may be replaced, unless it is a log. Both the
+    # file and the destination must have the suffix of a page or a picture. Otherwise, a log could be replaced through a
+    # link whose name has such a suffix.
     pages = (".html", ".json", ".svg")
     named = [
         file.name
@@ -70,11 +70,11 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
     When a shell expands a pattern, one of the logs may end up as the destination.
 
     Raises:
-        ValueError: The file is or may be a log. A file may be a log if a flipped bit explains why its first fragment
-            is not valid, if its only record is incomplete, or if it has the name of a log.
+        ValueError: The file is or may be a log. It may be one if a flipped bit explains why its first fragment is not
+            valid, if its only record is incomplete, or if it is named like a log.
     """
     refusal = f"which --overwrite does not replace with a {what}{advice}"
-    # detect() raises an error if a file is not a log or cannot be read. A file of either kind may be replaced.
+    # detect() raises an error if a file is not a log or cannot be read. In both cases, it may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
         if not os.path.isfile(destination):
             return
@@ -88,9 +88,8 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
 def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
     """Opens a new file, which gets its final name once it is complete. For `-`, yields stdout.
 
-    A new file can be read only by users who can read all `sources`. With `overwrite`, the new file replaces an
-    existing file and gets its mode. If the existing file is not a regular file, such as a pipe, the data is written
-    to this file directly.
+    A new file can be read only by users who can read all `sources`. With `overwrite`, it replaces an existing file and
+    gets its mode. If the existing file is not regular, such as a pipe, the data is written to it directly.
     """
     if name == "-":
         yield stdout()
@@ -110,10 +109,10 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
 
 
 def _mode_of(sources: Iterable[Input]) -> int:
-    """Returns the mode of a new file made from these sources, before the umask is applied.
+    """Returns the mode of a new file made from these sources, before applying the umask.
 
-    For a single file, this is the mode of the file, as with `cp`. For several files or a segmented log, the mode
-    contains only the permissions that all the files have.
+    For a single file, this is the file's mode, as with `cp`. For several files or a segmented log, it contains only the
+    permissions that all the files have.
     """
     allowed: int | None = None
     for source in sources:
@@ -122,8 +121,7 @@ def _mode_of(sources: Iterable[Input]) -> int:
             with contextlib.suppress(OSError, ValueError):
                 for part in {path, *(part for _, part in files_of(path))}:
                     status = os.stat(part)
-                    # The mode of a directory has execute bits, but a file made from the log in it must not be
-                    # executable.
+                    # A directory's mode has execute bits, but a file made from the log in it must not be executable.
                     mode = status.st_mode & (_READ_WRITE if stat.S_ISDIR(status.st_mode) else _PERMISSIONS)
                     allowed = mode if allowed is None else allowed & mode
     return _READ_WRITE if allowed is None else allowed
@@ -141,10 +139,10 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     """Yields the path of a temporary file, which atomically becomes the file `name` once it is complete.
 
-    With `overwrite`, the temporary file replaces an existing file and gets the mode of that file. Without
-    `overwrite`, an error is raised if a file with this name has appeared in the meantime. The temporary file is in
-    its own directory, which other users cannot enter. The temporary file has the same base name as the new file,
-    because a file name may contain the number of a log.
+    With `overwrite`, the temporary file replaces an existing file and gets its mode. Without `overwrite`, an error is
+    raised if a file with this name has appeared in the meantime. The temporary file is in its own directory, which
+    other users cannot enter, and has the same base name as the new file, because a file name may contain the number of
+    a log.
     """
     target = os.path.realpath(name)
     directory = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
@@ -158,9 +156,8 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
             try:
                 os.rmdir(directory)
             except OSError:
-                # A signal has interrupted `cordwood.salvage`, so its temporary file remains. The directory is listed
-                # only in this case, because listing takes memory, and the failure may have been caused by a lack of
-                # memory.
+                # A signal has interrupted `cordwood.salvage`, leaving its temporary file. The directory is listed only
+                # in this case, because listing takes memory, and a lack of memory may have caused the failure.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)
@@ -189,7 +186,7 @@ def _rename_to_new(old: str, new: str) -> None:
     The new name must not exist.
     """
     try:
-        # Creating a link fails if the name exists, whereas a rename would replace the existing file.
+        # Creating a link fails if the name exists, whereas a rename would replace the file.
         os.link(old, new)
     except FileExistsError:
         raise
@@ -203,12 +200,12 @@ def _rename_to_new(old: str, new: str) -> None:
 def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
     """Makes SIGTERM and SIGHUP call `remove` before they terminate the process.
 
-    By default, these signals would terminate the process immediately. If several files are unfinished at the same
-    time, a signal calls the `remove` functions for all of them.
+    By default, these signals would terminate the process immediately. If several files are unfinished, a signal calls
+    the `remove` functions for all of them.
 
-    The signal handlers raise no exception, because an exception could interrupt the exit of a context manager and
-    skip its last steps. A signal's handler is not changed if the signal is ignored, as after `nohup`, or if a program
-    that calls `main` handles the signal.
+    The signal handlers raise no exception, because it could interrupt the exit of a context manager and skip its last
+    steps. A signal's handler is not changed if the signal is ignored, as after `nohup`, or is handled by a program that
+    calls `main`.
     """
     import signal
 
@@ -217,7 +214,7 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
             for each in _removers:
                 each()
         finally:
-            # This way, the parent process can see which signal terminated this process.
+            # This way, the parent process can see which signal terminated this one.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             # A container's first process survives the signal, so it must exit explicitly.

@@ -1,4 +1,4 @@
-"""Writes new logs made from other logs: a file for a single log, or a directory for several logs."""
+"""Writes new logs made from other logs: a file for one log, or a directory for several."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from cordwood.cli._sources import Tally, for_each_source, inputs_of
 
 
 class Copied(NamedTuple):
-    """A new log, with the texts that describe it."""
+    """A new log, with the texts describing it."""
 
     report: cordwood.Report
-    """The report about the source."""
+    """The report on the source."""
     text: str
-    """The text about the contents of the new log."""
+    """The text about the new log's contents."""
     fields: Mapping[str, Any] = {}
     """Additional fields of the JSON object."""
     notes: Sequence[str] = ()
@@ -51,12 +51,12 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace an existing log once the new one is complete; refuse to replace any other file",
     )
-    # Each source is read completely. The report is the same one that `verify` prints without `--strict`.
+    # Each source is read completely. The report is the one that `verify` prints without `--strict`.
     parser.set_defaults(start=0, strict=False)
 
 
 def write_each(options: argparse.Namespace, copy: Copy) -> Status:
-    """Writes a new log for each source, and prints a report about each source and the totals.
+    """Writes a new log for each source, and prints a report on each source and the totals.
 
     Each new log gets its final name once it is complete.
     """
@@ -133,8 +133,8 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        SourceFailure: The existing file is neither empty nor a log, not even a damaged one. The user probably did not
-            mean to replace this file.
+        SourceFailure: The existing file is neither empty nor a log, not even a damaged one, so the user probably did
+            not mean to replace it.
         ValueError: Same as for `check_destination`.
     """
     if os.path.exists(destination) and not os.path.isfile(destination):

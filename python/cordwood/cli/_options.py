@@ -15,13 +15,13 @@ from cordwood.typing import DialectName
 
 
 def rare(parser: Any) -> argparse.ArgumentParser:
-    """Returns the group of options that few people need, which a verb's help shows last."""
+    """Returns the group of options that few people need, shown last in a verb's help."""
     group: argparse.ArgumentParser = parser.rare
     return group
 
 
 def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Adds `-q`, for verbs that may take a long time. `more` names other lines that the option suppresses."""
+    """Adds `-q`, for verbs that may take a long time. `more` names other lines that it suppresses."""
     parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
 
 
@@ -43,7 +43,7 @@ def add_source_arguments(
     *,
     may_be_piped: bool = False,
 ) -> None:
-    """Adds the sources of a verb that accepts several sources. With `may_be_piped`, a pipe needs no `-`."""
+    """Adds the sources of a verb that accepts several. With `may_be_piped`, a pipe needs no `-`."""
     if may_be_piped:
         parser.add_argument("sources", nargs="*", action=_Sources, metavar="SOURCE", help=what)
     else:
@@ -53,7 +53,7 @@ def add_source_arguments(
 class _Sources(argparse.Action):
     """Makes stdin the source if no source is named and stdin is a pipe or a file.
 
-    On a terminal, a source is required. Otherwise, the command would wait for input.
+    On a terminal, a source is required, or the command would wait for input.
     """
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
@@ -76,7 +76,7 @@ def add_dialect_argument(
 def _log_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise argparse.ArgumentTypeError(f"not the number of a log: {text!r}")
-    # A header has space only for the low half of the number.
+    # A header has room only for the low half of the number.
     return int(text) & 0xFFFFFFFF
 
 
@@ -97,7 +97,7 @@ def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cord
 BYTES_HELP = (
     "in bytes: 4096, 0x1000 or, as reports print it, 4,096; with K, M, G or T (also 64KiB, ...), in powers of 1024"
 )
-"""The help text about how to write offsets and lengths on the command line."""
+"""The help text on how to write offsets and lengths on the command line."""
 
 
 def add_start_argument(parser: argparse.ArgumentParser) -> None:

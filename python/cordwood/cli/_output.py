@@ -37,8 +37,8 @@ STDOUT = "<stdout>"
 class _Stdout(io.BufferedWriter):
     """A buffer for stdout. `write` accepts all of the data. Errors from `write` and `flush` name stdout.
 
-    If a pipe is full, `write` and `flush` may wait for the pipe's reader. After Ctrl-C has interrupted such a wait,
-    no more data is written. Otherwise, closing a table, for example, would wait again.
+    If a pipe is full, `write` and `flush` may wait for its reader. Once Ctrl-C has interrupted such a wait, no more
+    data is written. Otherwise, closing a table, for example, would wait again.
     """
 
     def __init__(self, old: io.TextIOWrapper) -> None:
@@ -78,7 +78,7 @@ def open_streams() -> None:
 
 
 def _open_closed() -> None:
-    """Reopens streams that the shell has closed (`>&-`), so that no other file gets their descriptors.
+    """Reopens streams closed by the shell (`>&-`), so that no other file gets their descriptors.
 
     Python represents a closed stream as `None`. Reading from or writing to a reopened stream fails. Messages to a
     closed stderr are lost.
@@ -92,9 +92,8 @@ def _open_closed() -> None:
 def _open_stdout() -> None:
     """Gives `sys.stdout` its own buffer.
 
-    With PYTHONUNBUFFERED, Python's stdout has no buffer. Without a buffer, a write may accept only a part of the
-    data, for example when the disk becomes full. Only the return value of the write shows this, which neither `print`
-    nor pyarrow checks.
+    With PYTHONUNBUFFERED, Python's stdout has no buffer, so a write may accept only part of the data, for example when
+    the disk becomes full. Only the write's return value shows this, which neither `print` nor pyarrow checks.
     """
     is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
     old = cast("io.TextIOWrapper", sys.stdout)
@@ -121,11 +120,10 @@ def drop_failed() -> None:
 
 
 def drop_pending() -> None:
-    """Drops printed text that is still in a buffer.
+    """Drops printed text still in a buffer.
 
-    Python flushes stdout and stderr when it exits. If a pipe is full, it would wait for the pipe's reader. Python
-    does not flush a stream whose file object is closed. The descriptor stays open for the stream that replaces the
-    closed one.
+    Python flushes stdout and stderr on exit, and if a pipe is full, would wait for its reader. It does not flush a
+    stream whose file object is closed. The descriptor stays open for the stream that replaces the closed one.
     """
     for name in "stdout", "stderr":
         old = getattr(sys, name)
@@ -158,10 +156,10 @@ def print_json(value: object) -> None:
 
 
 def json_bytes(text: str) -> bytes:
-    """Returns JSON in the form in which it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
+    """Returns JSON as it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
 
-    DEL and the C1 control characters are also escaped. JSON allows such characters in strings, but a terminal that
-    receives the line through a pipe would interpret them.
+    DEL and the C1 control characters are escaped too. JSON allows them in strings, but a terminal that receives the
+    line through a pipe would interpret them.
     """
     if not text.isprintable():
         text = text.translate(_CONTROLS)

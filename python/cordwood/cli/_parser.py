@@ -24,7 +24,7 @@ VERBS = (
 )
 
 LOG_OPTIONS = ("dialect", "log_number", "record_len_max")
-"""The options for functions that read or write a log. `options.log` contains the options that the verb accepts."""
+"""The options for functions that read or write a log. `options.log` contains those the verb accepts."""
 
 EPILOG = """\
 also:
@@ -50,8 +50,8 @@ examples:
 
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
-    """Returns a parser for some of the verbs. For each verb in the parser, a module is imported."""
-    # Without this formatter, argparse would look up the width with `shutil` for each option that is added.
+    """Returns a parser for some of the verbs, importing a module for each of them."""
+    # Without this formatter, argparse would look up the width with `shutil` for each option added.
     formatter_class = partial(_Formatter, width=terminal_width() - 2)
     parser = _Parser(
         prog="cordwood",
@@ -104,7 +104,7 @@ def is_option(word: str) -> bool:
 
 
 class _Parser(argparse.ArgumentParser):
-    # The parser of a verb reports unknown options itself, with the usage of the verb.
+    # A verb's parser reports unknown options itself, with the verb's usage.
     is_verb = True
 
     @cached_property
@@ -128,7 +128,7 @@ class _Parser(argparse.ArgumentParser):
                 if destination is not None:
                     options.destination = options.sources.pop()
                 unknown = []
-            # In this package, `map` is the module of a verb, so the built-in function is not used here.
+            # In this package, `map` is a verb's module, so the built-in function is not used here.
             options.sources = [_path_before_url(name) for name in options.sources]
         for name in ("source", "destination"):
             if (value := getattr(options, name, None)) is not None:
@@ -163,7 +163,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _path_before_url(name: str) -> str:
-    """Returns the name of a source or a destination. If an existing path looks like a URL, `./` is put in front.
+    """Returns the name of a source or a destination, with `./` before an existing path that looks like a URL.
 
     Otherwise, the path of a log in a directory named `https:`, which an untrusted archive may contain, would cause a
     network request.

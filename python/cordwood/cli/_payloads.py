@@ -17,7 +17,7 @@ from cordwood.cli import _messages
 from cordwood.cli._messages import complain
 
 AUTO = "auto"
-"""With this value of `--as`, the first record of a log determines the payload."""
+"""With this value of `--as`, a log's first record determines the payload."""
 
 AUTO_HELP = "one of these, by the dialect and the first record; stderr says which one"
 
@@ -28,10 +28,10 @@ def report_engine(name: str, text: str) -> None:
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """Returns a record's kind and the option for it, if `--as` names another kind.
+    """Returns a record's kind and the option that decodes it, if `--as` names another kind.
 
-    Returns `None` if the kind is unknown or ambiguous. In some dialects, all records are of one kind, even if a
-    record can also be decoded as another kind.
+    Returns `None` if the kind is unknown or ambiguous. Some dialects contain records of only one kind, even if a record
+    can also be decoded as another.
     """
     wanted = payload.kind
     if wanted and dialect in wanted.dialects:
@@ -45,9 +45,9 @@ def _advice(kind: Kind) -> str:
 
 
 def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
-    """Returns `other_kind` for `for_each_source`, or `None` if every log contains the kind that `--as` names.
+    """Returns `other_kind` for `for_each_source`, or `None` if the kind that `--as` names fits every log.
 
-    Once the maximum number of rows is reached, no more logs are opened.
+    Once enough rows have been read, no more logs are opened.
     """
     if options.payload == AUTO:
         return lambda _: None
@@ -72,14 +72,14 @@ def is_manifest(name: str, kind: Kind | None) -> bool:
 LOST_EDITS = (
     "records were lost: its live files and column families may be wrong, and a database opened with it may lose more"
 )
-"""The text about damage in a MANIFEST, whose records state which files and column families were added or removed."""
+"""The text for a damaged MANIFEST, whose records state which files and column families were added or removed."""
 
 UNKNOWN_EDITS = "edits with unknown tags, as a newer Pebble writes them, are not decoded: its live files may be wrong"
-"""The text about unknown edits in an undamaged MANIFEST."""
+"""The text for an undamaged MANIFEST with unknown edits."""
 
 
 def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None:
-    """On a terminal, prints how to decode the records of the first log, if this is known. A script gets no hint."""
+    """On a terminal, suggests how to decode the first log's records, if this is known. A script gets no hint."""
     if _messages.is_quiet or not sys.stderr.isatty():
         return
     for file in files:

@@ -21,7 +21,7 @@ from cordwood.cli._selection import Selection, add_selection_arguments
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    # The data of a record as JSON fields.
+    # A record's data as JSON fields.
     _Encoded: TypeAlias = dict[str, Any]
 
 
@@ -55,7 +55,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _with_values(name: str) -> str:
-    """Checks a value of `--as`. For a value that requires a table, the error names the verb that makes tables."""
+    """Checks a value of `--as`. If it requires a table, the error names the verb that makes tables."""
     if name in PAYLOADS and not PAYLOADS[name].has_value:
         raise argparse.ArgumentTypeError(f"{name} is a table: cordwood convert --as {name} makes it")
     return name
@@ -77,7 +77,7 @@ def _row(source: str, record: cordwood.Record, data: dict[str, Any]) -> dict[str
 
 
 def selection_of(options: argparse.Namespace) -> Selection:
-    """Returns the selection of records. The rows are records, and the columns are the fields of `--json`."""
+    """Returns the selection for records: each record is a row, and the fields of `--json` are its columns."""
     data = [options.encoding] if options.encoding else ["text", "base64"]
     if options.payload:
         data = ["value", "error", *data]
@@ -101,10 +101,10 @@ def check_output(options: argparse.Namespace) -> None:
 
 
 def end_selection(selection: Selection) -> None:
-    """Ends the output. This must be called after the last record.
+    """Ends the output. Call this after the last record.
 
     Raises:
-        ValueError: A requested name did not occur in any record.
+        ValueError: A requested name is missing from every record.
     """
     selection.check_names()
     _print_held_back(selection)
@@ -117,12 +117,12 @@ def _print_held_back(selection: Selection) -> None:
 
 
 class Printer:
-    """Prints the records of a source one by one, as JSON or in the format that `--format` names.
+    """Prints a source's records one by one, as JSON or in the format `--format` names.
 
-    Records that cannot be decoded as `--as` demands are reported, and affect the status.
+    Records that can't be decoded as `--as` demands are reported and affect the status.
 
     Attributes:
-        status: The exit status for the records so far.
+        status: The exit status so far.
     """
 
     def __init__(self, options: argparse.Namespace, name: str, dialect: str | None, selection: Selection) -> None:
@@ -150,7 +150,7 @@ class Printer:
         data = encode(record.data)
         error = data.get("error") if data else None
         if is_first and error is None and self._payload and self._payload.is_part:
-            # All records may be of another kind, and would then be skipped.
+            # All records may be of another kind, in which case they would be skipped.
             self._report_advice(record)
         if data is None:
             return
@@ -172,7 +172,7 @@ class Printer:
         return _decoder(payload, self._name, self._dialect) if payload else _ENCODERS[self._encoding]
 
     def _report(self, record: cordwood.Record, error: str) -> None:
-        """Reports the first errors, or only the first record if it is known to be of another kind."""
+        """Reports the first few errors, or only the first if its record is known to be of another kind."""
         self.status = Status.DAMAGE
         self._error_count += 1
         if self._error_count > self._reported_max:
@@ -191,7 +191,7 @@ class Printer:
         return bool(advice)
 
     def close(self) -> None:
-        """Reports the total number of records that could not be decoded, unless each of them was reported."""
+        """Reports how many records could not be decoded, unless each of them was reported."""
         if self._error_count > self._reported_max:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
 
@@ -211,7 +211,7 @@ def _json_of(row: dict[str, Any]) -> str:
 
 
 def _parsed(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns the record with the value parsed, because fields inside the value may be requested."""
+    """Returns the record with its value parsed, because fields inside the value may be requested."""
     value = row.get("value")
     if not isinstance(value, _Json):
         return row
@@ -221,7 +221,7 @@ def _parsed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
-    """Returns a decoder. The decoder returns `None` for a record to which the payload does not apply."""
+    """Returns a decoder, which returns `None` for a record without this payload."""
     if not payload.has_value:
         return _as_text
     value_of = _messages() if payload.name == "wandb" else _values(payload, name, dialect)

@@ -16,9 +16,9 @@ from cordwood.cli import _messages
 class ProgressBar:
     """A progress bar on stderr that shows the rate and the remaining time.
 
-    The bar appears if the work takes longer than a second. The bar is shown only on a terminal, and only if tqdm is
-    installed (the extra `cli`). The bar is not shown while records are printed on the terminal, because they already
-    show the progress. The bar is removed before a message is printed and when the work ends.
+    The bar appears once the work has taken a second, but only on a terminal, and only if tqdm is installed (the extra
+    `cli`). It is not shown while records are printed on the terminal, because they already show the progress. It is
+    removed before a message is printed and when the work ends.
     """
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:
@@ -41,7 +41,7 @@ class ProgressBar:
             self._bar.ncols = max(self._bar.ncols - 3, 1)
 
     def __call__(self, done_len: int) -> None:
-        """Adds the number of bytes that were read since the last call."""
+        """Adds the number of bytes read since the last call."""
         if self._bar is not None:
             self._bar.update(done_len)
 
@@ -56,8 +56,8 @@ class ProgressBar:
             self._bar.close()
 
     def _clear(self) -> None:
-        """Removes the bar from the terminal until the bar is drawn again."""
-        # Ctrl-C may arrive while the bar is being drawn, before tqdm has recorded that the bar is visible.
+        """Removes the bar from the terminal until it is drawn again."""
+        # Ctrl-C may arrive while the bar is being drawn, before tqdm has recorded that it is visible.
         if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
             return
         # This also removes `^C` from the rest of the line.

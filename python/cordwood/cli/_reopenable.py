@@ -1,4 +1,4 @@
-"""Opens sources that are read several times. Streams, which can be read only once, are copied."""
+"""Opens sources that are read several times, copying streams, which can be read only once."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ def is_stream(name: str) -> bool:
 
 
 def first_stream(inputs: Iterable[Input]) -> str | None:
-    """Returns the display name of the first input that can be read only once, or `None` if there is none."""
+    """Returns the display name of the first input that can be read only once, or `None`."""
     return next((display_name(file.name) for file in inputs if not file.format and is_stream(file.name)), None)
 
 
 class Reopenable:
     """A source that can be read several times.
 
-    A named file, a segmented log or a URL can have several readers at the same time. stdin can have only one, and the
-    same is true of the temporary file to which a pipe is copied. For stdin and a temporary file, each reader must
-    finish before the next one starts.
+    A named file, a segmented log or a URL can have several readers at the same time. stdin, and the temporary file that
+    a pipe is copied to, can have only one, so each reader must finish before the next one starts.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -64,10 +63,9 @@ class Reopenable:
         return data
 
     def check_same(self, end: int) -> None:
-        """Checks that a named file is still the same and has not become shorter.
+        """Checks that a named file has neither been replaced nor become shorter.
 
-        This must be called after the file was reopened. The original file stays open, so that no other file gets its
-        inode.
+        Call this after reopening the file. The original file stays open, so that no other file gets its inode.
 
         Raises:
             Failure: The file was replaced or cut short.

@@ -16,18 +16,18 @@ from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Engine, Outcome, OutcomeKind, Reason, Severity
 
 LISTED_MAX = 1_000
-"""At most this many regions of a log are listed on stdout. `--json` lists more regions."""
+"""At most this many regions of a log are listed on stdout; `--json` lists more."""
 
 NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb; --dialect chooses another"
 """The message for a damaged log whose dialect could not be detected."""
 
 
 EMPTY_RUN = "a run without a byte"
-"""The text for a run's empty log. For example, the run may have been killed before its first record."""
+"""The text for a run's empty log, left, for example, by a run killed before its first record."""
 
 
 def format_text(dialect: str, compression: str | None) -> str:
-    """Returns a log's dialect and, if the dialect supports compression, its compression, as in `packed, stored`."""
+    """Returns a log's dialect, and its compression if the dialect supports any, as in `packed, stored`."""
     how = compression or ("stored" if dialect == "packed" else None)
     return f"{dialect}, {how}" if how else dialect
 
@@ -35,7 +35,7 @@ def format_text(dialect: str, compression: str | None) -> str:
 def state_of_log(
     end: Outcome, zeros: _summary.ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
 ) -> str:
-    """Returns a log's state in a few words, for stdout. `zeros` are the zeros at the end of the log."""
+    """Describes a log's state in a few words, for stdout. `zeros` are the zeros at its end."""
     if not ok:
         return red("DAMAGED")
     state = red("INCOMPLETE") if must_be_complete else "ok"
@@ -49,7 +49,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """Returns the text about records that follow damage in their block. The text names the engine if it is known."""
+    """Returns the text about records that follow damage in their block. It names the engine if known."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")
@@ -61,19 +61,19 @@ def salvaged_text(count: int, engine: Engine | None = None) -> str:
 
 
 def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -> tuple[str, str, str]:
-    """Returns parts of a message about why a file has no records if it belongs entirely to another log."""
+    """Returns the parts of a message about why a file that belongs entirely to another log has no records."""
     says = f"the name says {own}" if options.log_number is None else f"--log-number says {own}"
     return f"the whole file belongs to log {number}", says, f"to read it: --log-number {number}"
 
 
 def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
-    """Unless `number` is `None`, reports on stderr that a file belongs entirely to log `number`."""
+    """Reports on stderr that a file belongs entirely to log `number`, unless `number` is `None`."""
     if number is not None and not is_without_record(name, own):
         complain(f"{display_name(name)}: {'; '.join(other_log_parts(own, number, options))}")
 
 
 def report_left_out(name: str, report: cordwood.Report, options: argparse.Namespace) -> Status:
-    """Reports the records that a verb left out of a log, and the option that would return more records.
+    """Reports the records of a log that a verb left out, and the option that would return more of them.
 
     The status is also `DAMAGE` if the whole file was left out because it belongs to another log.
     """
@@ -88,7 +88,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
 
 
 def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
-    """Yields a line for each region of data that was not returned, and other lines, such as for zeros at the end."""
+    """Yields a line for each region of data not returned, and other lines, such as for zeros at the end."""
     yield from (
         f"{_reason_text(region)}; its records are read"
         for region in report.skipped
@@ -124,12 +124,12 @@ def _place_text(region: cordwood.SkippedRegion) -> str:
 
 
 def _zeros_text(region: cordwood.SkippedRegion) -> str:
-    """Returns the text about zeros that precede a record."""
+    """Returns the text about zeros before a record."""
     return f"at {region.offset:,}: {_summary.zeros_inside_text(region.length)}"
 
 
 def _reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
-    """Returns why a region was not returned. With `names_flip`, names a flipped bit that explains the damage."""
+    """Returns why a region was not returned. With `names_flip`, names any flipped bit that explains the damage."""
     flip = region.bit_flip
     if region.reason == Reason.RECORD_TOO_LARGE:
         return "a record longer than --record-len-max"
@@ -167,7 +167,7 @@ def print_report(
         name: The name of the log.
         report: The report of `verify`, `salvage` or `pack`.
         options: Only `json`, `log_number`, `start` and `strict` are used.
-        sha256: The SHA-256 of the bytes that were read, for JSON.
+        sha256: The SHA-256 of the bytes read, for JSON.
         fields: Additional fields at the end of the JSON object.
     """
     # A range that does not include the start may contain only an older log.
@@ -203,7 +203,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
         )
         state += ", "
     else:
-        # The text is not "ok", because the log may have been renamed, in which case readers find no record in it.
+        # Not "ok": the log may have been renamed, in which case readers find no record in it.
         state = "" if report.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
         why = f"; {why}, and {says}"
@@ -212,7 +212,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
     elif _summary.is_empty_run(report):
         state, content = f"{red('INCOMPLETE') if options.strict else 'ok'}, ", EMPTY_RUN
     else:
-        # "DAMAGED, 1 record" could be taken for the extent of the damage, so the text says "read".
+        # "DAMAGED, 1 record" looks like the extent of the damage, so the text says "read".
         records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
         content = records + (why or f", {quantity(report.payload_len, 'byte')}")
     print(f"{display_name(name)}: {state}{content}")
@@ -230,7 +230,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
 
 
 def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
-    """Yields a line for each region that is listed on stdout, with a flag for damage."""
+    """Yields a line for each region listed on stdout, with a flag for damage."""
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
     zeros = {region.offset for region in _summary.zeros_inside(report)}
     names_flip = not _summary.has_no_dialect(report)
@@ -241,7 +241,7 @@ def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
         or region.reason in (Reason.STALE, Reason.UNKNOWN_VERSION)
         or region.offset in zeros
     ]
-    # Repaired regions, in which a bit was flipped back, are also listed. All regions are in file order.
+    # Regions repaired by flipping a bit back are also listed. All regions are in file order.
     repaired = {region.offset: region for region in report.repaired[:LISTED_MAX]}
     for region in sorted([*listed[:LISTED_MAX], *repaired.values()], key=lambda region: region.offset):
         if region is repaired.get(region.offset):

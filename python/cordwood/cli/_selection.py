@@ -21,7 +21,7 @@ _MISSING = object()
 
 
 def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: str) -> None:
-    """Adds `--limit` and `--columns`, for a verb whose output has these rows and columns."""
+    """Adds `--limit` and `--columns` for a verb that prints these rows and columns."""
     parser.add_argument(
         "-n",
         "--limit",
@@ -63,12 +63,12 @@ class Selection:
         known: Collection[str] | None = None,
         nested: Collection[str] = (),
     ) -> None:
-        """Creates a selection, before any rows are counted.
+        """Creates a selection that has not counted any rows yet.
 
         Args:
             options: The options of `add_selection_arguments`.
             known: The names of all columns, if they are known before the first row.
-            nested: The names in `known` whose values contain further names, which are not known.
+            nested: The names in `known` whose values contain further, unknown names.
 
         Raises:
             ValueError: A requested name is not known.
@@ -78,7 +78,7 @@ class Selection:
         self._nested = nested
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = False
-        # The requested names that have not occurred in any row yet, and the names that have occurred in rows.
+        # The requested names that no row has had yet, and the names that rows have had.
         self._wanted = dict.fromkeys(self.columns or ())
         self._seen: dict[str, None] = {}
         self.is_active: bool = self.columns is not None or self._limit is not None
@@ -90,11 +90,11 @@ class Selection:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit is reached, so that reading can stop."""
+        """Whether the limit is reached and reading can stop."""
         return self._limit is not None and self._count >= self._limit
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """Counts a row and returns its requested part, or `None` if `held_back` will return the row later."""
+        """Counts a row and returns its requested part, or `None` if `held_back` returns the row later."""
         if self._wanted:
             self.look_for_names(row)
         self._count += 1
@@ -107,15 +107,15 @@ class Selection:
     def held_back(self) -> Iterable[dict[str, Any]]:
         """Returns the empty rows that `take` has held back.
 
-        A requested column may not exist if it has not occurred in any row yet, so rows without values are held back.
-        Each row is returned once. The held-back rows come before the next row that `take` returns. If no row follows,
-        the held-back rows come at the end, after the names have been checked.
+        A requested column that no row has had yet may not exist, so rows without values are held back. Each is returned
+        once: before the next row that `take` returns or, if no row follows, at the end, after the names have been
+        checked.
         """
         count, self._held_count = self._held_count, 0
         return repeat({}, count)
 
     def in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Returns the part of a row in the requested columns."""
+        """Returns the requested columns of a row."""
         if self.columns is None:
             return row
         found = ((name, value_in(row, name)) for name in self.columns)
@@ -123,7 +123,7 @@ class Selection:
 
     def look_for_names(self, row: dict[str, Any]) -> None:
         """Searches a row for the requested columns."""
-        # A name inside a value counts as missing only if a row has such a value.
+        # A name inside a value is missing only if a row has such a value.
         self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
         self._see(row)
         for name in list(self._wanted):
@@ -133,14 +133,14 @@ class Selection:
                 self._see(f"{head}.{field}" for field in inside)
 
     def _see(self, names: Iterable[str]) -> None:
-        # A log may have any number of names, but the message lists only a few.
+        # However many names a log has, the message lists only a few.
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def check_names(self) -> None:
-        """Checks that each requested name occurred in a row. This must be called after the last row.
+        """Checks that each requested name was in some row. Call this after the last row.
 
         Raises:
-            ValueError: There were rows, but a requested name did not occur in any of them.
+            ValueError: There were rows, but a requested name is missing from all of them.
         """
         if self._has_rows:
             self._check(self._wanted)
@@ -157,7 +157,7 @@ class Selection:
 
 
 def no_column(name: str, seen: list[str]) -> ValueError:
-    """Returns the error for a requested name that does not occur in any row."""
+    """Returns the error for a requested name that no row has."""
     some = seen[:_LISTED_MAX]
     more = f" and {len(seen) - len(some):,} more" if len(seen) > len(some) else ""
     return ValueError(f"there is no column {escaped(name)}, only {escaped(', '.join(some))}{more}{guess(name, seen)}")
@@ -174,7 +174,7 @@ def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
 def value_in(row: Mapping[str, Any], name: str) -> Any:
     """Returns the value with this name, or `_MISSING`.
 
-    If the part before a dot is the name of a value with fields, the rest is the name of one of these fields.
+    If the part before a dot names a value with fields, the rest names one of these fields.
     """
     if name in row:
         return row[name]

@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 
 def inputs_of(names: Iterable[str]) -> list[Input]:
-    """Returns the files to which the names in a command line refer, as `expand` returns them. `-` is stdin.
+    """Returns the files that the names in a command line refer to, as `expand` does. `-` is stdin.
 
-    If two names refer to the same file, the file is read only once, and the second name is reported.
+    A file that two names refer to is read only once, and the second name is reported.
     """
     inputs = [_of_stdin() if name == "-" else name for name in names]
     return expand(inputs, same=_report_same)
@@ -56,14 +56,14 @@ class Tally(Fold):
 
     Attributes:
         names: The names of files, patterns and directories.
-        as_json: Whether to print a JSON object with `source` and `error` for a source that fails.
+        as_json: Whether to print a JSON object with `source` and `error` for each source that fails.
         judges_exports: Whether the verb prints the exports among the files.
-        log_count: The number of logs that were read, including damaged logs.
-        damaged_count: The number of these logs that are damaged.
-        other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
-        database_count: The number of databases that were checked.
+        log_count: The number of logs read, including damaged ones.
+        damaged_count: How many of these logs are damaged.
+        other_log_count: The number of logs considered damaged only because the whole file belongs to another log.
+        database_count: The number of databases checked.
         failed_count: The number of sources that could not be read.
-        other_kinds: The logs in directories whose records are not of the requested kind, by kind.
+        other_kinds: The logs in directories whose records are of a kind other than the requested one, by kind.
     """
 
     def __init__(
@@ -96,24 +96,24 @@ class Tally(Fold):
 
     @property
     def is_export(self) -> bool:
-        """Whether all files are metadata of exports, and each export has no entities or is checked by the verb."""
+        """Whether every file is export metadata, and each export has no entities or is checked by the verb."""
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)
 
     @property
     def status(self) -> Status:
-        """The exit status, which is the worst status of all sources. A failure is worse than damage."""
+        """The exit status, which is the worst among the sources. A failure is worse than damage."""
         if self.failed_count or not (self.log_count or self.database_count or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
-        """Yields the results of `read` for the logs. Several threads read the logs, and a bar shows the progress."""
+        """Yields the results of `read` for the logs, which several threads read while a bar shows the progress."""
         return self.taken(self.results(options, read))
 
     def results(self, options: argparse.Namespace, read: Read[T]) -> Iterator[Result[T]]:
-        """Yields each file with the result of `read`, as `each` returns them."""
+        """Yields each file and the result of `read` for it, as `each` does."""
         shown = ProgressBar if sys.stderr.isatty() and not _messages.is_quiet else None
         yield from each(self.files, read, options.threads, dialect=options.dialect, shown=shown)
 
@@ -132,7 +132,7 @@ class Tally(Fold):
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 
     def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
-        """Adds a log's numbers to the sums. If a length is not known, neither is the sum of the lengths."""
+        """Adds a log's numbers to the sums. An unknown length makes the sum of the lengths unknown too."""
         if self.is_one_file:
             return
         for name, total in self._sums.items():
@@ -158,7 +158,7 @@ class Tally(Fold):
 
     @property
     def reported_files(self) -> list[tuple[str, str]]:
-        """The files in directories that are not logs. Metadata of an export is included only if no log was read."""
+        """The files in directories that are not logs. Export metadata is included only if no log was read."""
         if not (self.log_count or self.failed_count or self.other_kinds):
             return self.others
         return [file for file in self.others if file[1] != METADATA]
@@ -231,8 +231,8 @@ def for_each_source(
         options: Only `sources` and `dialect` are used.
         work: The function to call for each file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: A function that returns the kind of a log in a directory if a different kind was requested. Such a
-            log is left out and reported. The function returns `None` for a log that should be read.
+        other_kind: A function that returns the kind of a log in a directory if a different kind was requested, so that
+            the log is left out and reported. Returns `None` for a log that should be read.
         tally: The tally to use, if the verb prints totals.
     """
     has_totals = tally is not None
@@ -260,7 +260,7 @@ def check_url(name: str) -> None:
     """Checks that a URL can be read, without requesting any bytes. Other sources are not checked.
 
     Raises:
-        SourceFailure: The protocol of the URL is unknown, or a package that it needs is not installed.
+        SourceFailure: The URL's protocol is unknown, or a package it needs is not installed.
     """
     if is_url(name):
         try:
@@ -273,10 +273,10 @@ def _report(name: str, error: Exception) -> str:
     """Reports why a source failed, and returns the reason.
 
     Raises:
-        OSError: The error concerns stdout, so the other sources would fail in the same way.
+        OSError: The error concerns stdout, so the other sources would fail the same way.
     """
     if isinstance(error, OSError):
-        # A store's client raises errors of its own classes, which do not name the file.
+        # A store's client raises its own error classes, which do not name the file.
         is_of_client = error.filename is None and type(error).__module__ != "builtins"
         is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
         if isinstance(error, BrokenPipeError) or is_of_output:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class _Pipe(RawIOBase):
-    """Reads from stdin if it does not support seeking. A read waits at most one second at a time.
+    """Reads from a stdin that does not support seeking, waiting at most one second at a time.
 
-    Python runs signal handlers between two calls. A signal that arrives just before a blocking system call does not
-    interrupt the call. Without this time limit, the command would wait for bytes that may never arrive.
+    Python runs signal handlers between two calls, so a signal that arrives just before a blocking system call does not
+    interrupt it. Without this time limit, the command would wait for bytes that may never arrive.
     """
 
     def __init__(self, raw: FileIO) -> None:
@@ -67,7 +67,7 @@ def stdin() -> BufferedReader:
 
 
 def is_piped() -> bool:
-    """Checks whether stdin is a pipe, a socket or a file, and not a terminal or a device."""
+    """Checks whether stdin is a pipe, a socket or a file rather than a terminal or a device."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):
@@ -78,5 +78,5 @@ def is_piped() -> bool:
 def stdin_or_path(name: str) -> Source:
     """Returns the source that a reader opens for a name."""
     # A buffered read from a pipe waits for all requested bytes. If the user presses Ctrl-C between two system calls,
-    # the read reacts only after all the bytes have arrived.
+    # the read reacts only once all the bytes have arrived.
     return stdin().raw if name == "-" else name

@@ -12,7 +12,7 @@ WIDTH = 80
 
 
 def terminal_width() -> int:
-    """Returns the width of the terminal. Does not use `shutil`, because importing it is slow."""
+    """Returns the width of the terminal. Avoids `shutil`, which is slow to import."""
     with contextlib.suppress(KeyError, ValueError):
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
@@ -22,7 +22,7 @@ def terminal_width() -> int:
 
 
 def has_color() -> bool:
-    """Checks whether stdout is a terminal that has colours, and the user wants colours."""
+    """Checks whether stdout is a terminal with colours and the user wants them."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -63,14 +63,14 @@ def write_command(line: str, path: str) -> str:
 
 
 def move_command(old: str, new: str) -> str:
-    """Returns the shell command that replaces a file with another file."""
+    """Returns the shell command that replaces a file with another."""
     if IS_WINDOWS:
         return f'python -c "import os; os.replace({_literal(old)}, {_literal(new)})"'
     return f"mv {shell_word(old)} {shell_word(new)}"
 
 
 def _literal(path: str) -> str:
-    """Returns a path as a Python literal without characters that are special in the shells of Windows."""
+    """Returns a path as a Python literal without characters that are special in Windows shells."""
     safe = (c if c.isalnum() or c in "/:. -_" else f"\\x{ord(c):02x}" for c in path.replace("\\", "/"))
     return f"'{''.join(safe)}'"
 
@@ -85,7 +85,7 @@ def shell_word(path: str) -> str:
 
     if path.isprintable():
         return shlex.quote(path)
-    # Each number has three digits, because a digit that follows a shorter number would become part of that number.
+    # Each number has three digits, because a digit after a shorter number would become part of it.
     numbers = {character: "".join(f"\\{byte:03o}" for byte in os.fsencode(character)) for character in path}
     shown = (c if c.isprintable() and c not in "\\'" else numbers[c] for c in path)
     return f"$'{''.join(shown)}'"

@@ -1,9 +1,9 @@
 """Print the records of logs.
 
-Damage is reported on stderr, and the records after it are still printed; the exit status is then 3, as it is if all of
-a file belongs to another log, whose records are not printed, or if an export has an empty file, or fewer bytes than its
-metadata states. If a file grows meanwhile, it is printed up to about the length that it had at the start. On a
-terminal, control characters are escaped, except with --format raw.
+Damage is reported on stderr, the records after it are still printed, and the exit status is 3. It is also 3 if a whole
+file belongs to another log, whose records are not printed, or if an export has an empty file, or fewer bytes than its
+metadata states. A file that grows meanwhile is printed up to about its length at the start. On a terminal, control
+characters are escaped, except with --format raw.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _file_len(name: str) -> float:
-    """Returns the length of a file before it is read.
+    """Returns a file's length before it is read.
 
     The output may be appended to the same file, as in `cat log | write --append log`. The length is not passed to the
-    reader as `end`, because a reader recognises the stale bytes of a recycled log only at the end of the file.
+    reader as `end`, because a reader recognises a recycled log's stale bytes only at the end of the file.
     """
     if name == "-" or is_url(name):
         return math.inf

@@ -1,6 +1,6 @@
 """Print a script that lets a shell complete the command line.
 
-The script asks `cordwood completion` itself, each time, for the words that complete a command line.
+Each time, the script asks `cordwood completion` for the words that complete the command line.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Write a page about logs that can be filed: their contents, and where they are damaged.
 
-The page is one HTML file that needs no other file, no script and no network. It can be printed, and is light or dark as
-the browser is. DESTINATION ends in .html, or in .json for the same as JSON.
+The page is a single HTML file that needs no other files, scripts or network. It can be printed, and is light or dark to
+match the browser. DESTINATION ends in .html, or in .json for the same facts as JSON.
 
-It states the version, the command, the time and the directory; for each log the size, the time of its modification, the
-SHA-256, the dialect, the counts and a picture; each skipped region with its offsets, its reason, the flipped bit and
-the first bytes; and, for a write-ahead log, the deleted and the overwritten keys, with their sequence numbers and the
-offset of the older value. Damaged logs come first. Databases and exports in directories are judged as by `cordwood
-info`. The page also states its limits, such as 1,000 deleted keys of a log.
+It states the version, the command, the time and the directory; for each log, the size, modification time, SHA-256,
+dialect and counts, with a picture; for each skipped region, its offsets, its reason, the flipped bit and the first
+bytes; and for a write-ahead log, the deleted and overwritten keys, with their sequence numbers and the offset of the
+older value. Damaged logs come first. Databases and exports in directories are judged as in `cordwood info`. The page
+also states its limits, such as 1,000 deleted keys per log.
 
-The logs are read several times, and are not changed. Exit status 3 if a log or a database is damaged, or an export is
-not complete.
+The logs are read several times and not changed. The exit status is 3 if a log or database is damaged or an export is
+incomplete.
 """
 
 from __future__ import annotations

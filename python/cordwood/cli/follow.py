@@ -1,6 +1,7 @@
 """Print the records of a log while it is written, each as soon as all of it is there.
 
-Without --timeout, it runs until Ctrl-C. With --json, the end_offset of the last record is the --start to continue from.
+Without --timeout, it runs until Ctrl-C. To continue later, pass the last record's end_offset, which --json prints, as
+--start.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def run(options: argparse.Namespace) -> Status:
             try:
                 record = next(records)
             except StopIteration:
-                # Apparent damage is read again before it is reported, even after the timeout. Otherwise, the damage
-                # would never be reported.
+                # Apparent damage is read again before it is reported, even after the timeout; otherwise, it would never
+                # be reported.
                 if follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue
@@ -107,15 +108,15 @@ _MAY_BECOME_LOGS = {
     "text": "the file is text",
     "unknown": "the file is in an unknown format, without a valid fragment or the header of a log",
 }
-"""The message for each format without a signature. Such a file may still become a log as it grows."""
+"""The message for each format without a signature. The file may still become a log as it grows."""
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
-    """Checks whether the bytes in the file so far may be the start of a log. If not, reports the format.
+    """Checks whether the bytes so far may be the start of a log. If not, reports the file's format.
 
-    A follower refuses a file in another format only if the format has a signature. Otherwise, the follower waits for
-    more bytes. A follower also waits if the file contains the rest of another log. If the file was renamed, the
-    follower would wait forever without a message.
+    A follower refuses a file in another format only if the format has a signature; otherwise, it waits for more bytes.
+    It also waits if the file contains the rest of another log, and if the file was renamed, it would wait forever
+    without a message.
     """
     if not os.path.isfile(options.source):
         return True

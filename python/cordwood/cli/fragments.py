@@ -1,12 +1,12 @@
 """List the fragments of logs, with their faults.
 
-One line for each fragment, and for each part of a block that is not one; together they cover the whole file. Where the
-reader skips it, the line ends with the reason. The payload length is the one that the header states, right or wrong,
-and the checksum is that of the header, without its mask: --json also has the computed one, and more. Exit status 3 if
+Each fragment gets a line, and so does each part of a block that is not one; together they cover the whole file. If the
+reader skips the bytes, the line ends with the reason. The payload length is as stated in the header, right or wrong,
+and the checksum is the header's, without its mask: --json also has the computed one, and more. The exit status is 3 if
 there is damage.
 
-With --bytes, the skipped bytes are also written to a directory: a file for each skipped region, except zeros, or with
---damaged for each damaged one. The name of the file is that of the log with the first and the end offset of the region.
+With --bytes, the skipped bytes are also written to a directory, with a file for each skipped region except zeros or,
+with --damaged, for each damaged one. A file is named after the log, with the region's first and end offsets.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ EXAMPLES = """\
 HEADING = "       offset  bytes kind              payload checksum reason"
 
 PIECE_LEN = 1 << 20
-"""The maximum number of skipped bytes that are copied at a time."""
+"""The maximum number of skipped bytes copied at a time."""
 
 
 class Region(NamedTuple):
-    """A range of bytes that were skipped for the same reason."""
+    """A range of bytes skipped for the same reason."""
 
     start: int
     end: int
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
     status = for_each_source(options, list_fragments, files=files).status
-    # After a failure, a count of 0 could be taken for the extent of the damage.
+    # After a failure, a count of 0 could be mistaken for the extent of the damage.
     if directory is not None and (written_count or status != Status.FAILURE):
         skipped = quantity(written_len, "skipped byte")
         complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(directory)}")

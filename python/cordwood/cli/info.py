@@ -1,10 +1,10 @@
 """Describe files and directories in a few lines.
 
-For a log, a directory of a database, an export or a directory of runs: the dialects of its logs, the contents of their
+For a log, a database directory, an export or a directory of runs: the dialects of its logs, the contents of their
 records, how many there are, when they were logged, how much is damaged, and the commands that show more. Among several
-logs, the first ten runs have a line each. All logs are read. Exit status 3 if one is damaged or belongs to a log with
-another number than its name says, if the engine of a database would refuse it or lose data because files are missing,
-or if an export is not complete.
+logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged or its file
+belongs to a log with a different number than its name says, if a database's engine would refuse it or lose data because
+files are missing, or if an export is incomplete.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ EXAMPLES = """\
 """
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
-"""For each kind of record, the text about a log that contains such records."""
+"""For each kind of record, the text about a log containing it."""
 
 MANIFEST_LEN_LONG = 64 << 20
-"""A MANIFEST of at least this length is mentioned. The MANIFEST of a typical database is a thousand times shorter."""
+"""A MANIFEST at least this long is mentioned. A typical database's is a thousand times shorter."""
 
 RUNS_MAX = 10
-"""At most this many runs get their own lines."""
+"""At most this many runs get a line of their own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +167,7 @@ def _print_text(info: Info, tally: Tally) -> None:
 
 
 def _repairs(database: Database) -> Iterator[str]:
-    """Yields lines that explain how to repair a database. Each line names the database or some of its files."""
+    """Yields lines on how to repair a database, each naming the database or some of its files."""
     paths: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
         paths[problem.kind].append(problem.path)
@@ -206,7 +206,7 @@ _FETCH = {ProblemKind.GIT_LFS_POINTER: "lfs pull", ProblemKind.GIT_ANNEX_POINTER
 _TOOLS = {Engine.LEVELDB: ", such as plyvel.repair_db", Engine.ROCKSDB: ", such as ldb repair"}
 
 _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
-"""With these faults, the engine would lose writes when it opens the database, but its repair keeps the writes."""
+"""With these faults, the engine would lose writes on opening the database, but its repair keeps those writes."""
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
@@ -233,7 +233,7 @@ def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
 
 
 def _print_databases(info: Info) -> None:
-    """Prints a database and any long MANIFEST. If there are several, only databases with faults are printed."""
+    """Prints a database and any long MANIFEST. Among several databases, prints only those with faults."""
     for text in filter(None, map(_long_manifest, info.databases)):
         _print("manifest", text)
     if len(info.databases) == 1:
@@ -246,7 +246,7 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """If the MANIFEST is so long that reading it takes a while, returns a line that says so and suggests a remedy."""
+    """For a MANIFEST so long that reading it takes a while, returns a line that says so and suggests a remedy."""
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):
@@ -263,7 +263,7 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
 
 
 def _held(payloads: Mapping[str, int], log_count: int) -> str:
-    """Returns the kinds of records. For several logs, each kind is followed by the number of logs that contain it."""
+    """Returns the kinds of records. For several logs, each is followed by the number of logs containing it."""
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
     if log_count == 1:
         return _listed(held)
@@ -296,7 +296,7 @@ def _live_files_text(manifests: Sequence[str]) -> str:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Returns the names as text. If there are several names, each name is followed by its count."""
+    """Returns the names as text. If there are several, each is followed by its count."""
     return ", ".join(name if len(counts) == 1 else f"{name} ({count:,})" for name, count in sorted(counts.items()))
 
 
@@ -308,15 +308,15 @@ def _damage(info: Info) -> str:
         none = "none in the logs; tables are not read"
     damage = f"{quantity(info.damaged_len, 'byte')} in {quantity(count, 'log')}" if count else none
     if count and not info.damaged_len:
-        # A segment extends past the start of the next one. The extra bytes do not belong to the log.
+        # A segment extends past the start of the next one, but its extra bytes do not belong to the log.
         damage = f"{quantity(count, 'damaged log')}, without a damaged byte"
     end = "ends in an incomplete record" if info.torn_count == 1 else "end in incomplete records"
     return f"{damage}; {quantity(info.torn_count, 'log')} {end}" if info.torn_count else damage
 
 
 def _unneeded(info: Info) -> Iterator[str]:
-    """Yields a line for each database that has damaged logs which its engine no longer reads."""
-    # If a table is missing, a damaged log may be the only file that contains the writes of this table.
+    """Yields a line for each database with damaged logs that its engine no longer reads."""
+    # If a table is missing, a damaged log may be the only file containing its writes.
     for database in (database for database in info.databases if database.ok):
         names = [
             path
@@ -332,7 +332,7 @@ def _unneeded(info: Info) -> Iterator[str]:
 
 
 def _zeros(info: Info) -> str | None:
-    """Returns a text about the zeros at the ends of logs. For several logs, the text does not mention padding."""
+    """Returns a text about the zeros at the ends of logs. For several logs, it does not mention padding."""
     if info.report:
         zeros = zeros_of(info.report)
         return str(zeros) if zeros else None
@@ -344,7 +344,7 @@ def _zeros(info: Info) -> str | None:
 
 
 def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
-    """Returns a text about logs that have no records because their names have the wrong numbers."""
+    """Returns a text about logs that have no records because the numbers in their names are wrong."""
     if len(misnamed) > 1:
         return f"{quantity(len(misnamed), 'log')} belong to logs with other numbers than their names say"
     _, own, other = misnamed[0]
@@ -352,7 +352,7 @@ def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
 
 
 def _commands(info: Info) -> list[str]:
-    """Returns commands that show the location of the damage and the contents of the records."""
+    """Returns commands that locate the damage and show the contents of the records."""
     path = shell_word(info.path)
     if info.misnamed_logs and is_one_file([info.path]):
         return [f"cordwood cat --log-number {info.misnamed_logs[0][2]} {path}"]

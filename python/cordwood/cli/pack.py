@@ -1,18 +1,18 @@
 """Copy closed logs to packed logs, which are shorter, or back.
 
-In a packed log, many records share a fragment, and are compressed together. cordwood reads it without an option, and no
-other program does, so do not pack the log of a database that is still to be opened.
+In a packed log, many records share a fragment and are compressed together. cordwood reads it without an option, but no
+other program does, so do not pack the log of a database that still has to be opened.
 
-The copy contains all records, or it is not made: if a log is damaged, ends in an incomplete record, or has zeros other
-than padding at its end, no log is written, and the exit status is 3. `cordwood salvage` copies such a log. The new log
-is on the disk before it gets its name, so a file with that name is complete, also with --overwrite. The old one is not
+The copy contains every record, or it is not made: if a log is damaged, ends in an incomplete record, or has zeros other
+than padding at its end, no log is written, and the exit status is 3. For these logs, use `cordwood salvage`. The new
+log is on disk before it gets its name, so a file with that name is complete, even with --overwrite. The old log is not
 changed.
 
-The way back is the same verb, with --dialect. Logs that it could not make again are refused: those with a log number,
-with records that are compressed one by one, or with metadata of an engine, as RocksDB and Pebble write them; run files
-of wandb-core before 0.17.6, and of SwanLab before 0.8.0.
+To go back, use the same verb with --dialect. Logs that it could not recreate are refused: those with a log number,
+records compressed one by one, or an engine's metadata, as RocksDB and Pebble write them; and run files of wandb-core
+before 0.17.6, and of SwanLab before 0.8.0.
 
-Two or more logs, a pattern, and all logs in a directory are packed to a directory, as by `cordwood salvage`.
+Two or more logs, a pattern, or all logs in a directory are packed to a directory, as with `cordwood salvage`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> Status:
             )
         except cordwood.DialectError as error:
             if error.format in get_args(DialectName):
-                # Otherwise, a source in a directory would count as a file that is not a log.
+                # Otherwise, a source in a directory would be counted as a file that is not a log.
                 raise SourceFailure(error.message) from error
             raise
         length = len_on_disk(new)

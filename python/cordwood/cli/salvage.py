@@ -1,17 +1,17 @@
 """Write all readable records of damaged logs to new logs.
 
-The source is not changed. The new log is on the disk before it gets its name, so a file with that name is complete,
-also with --overwrite. The report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if
-damage was found in it.
+The source is not changed. The new log is on disk before it gets its name, so a file with that name is complete, even
+with --overwrite. The report on the source goes to stdout, as `cordwood verify` prints it; the exit status is 3 if
+damage was found.
 
-The new log keeps the dialect of the source, its log number, and the engine's metadata. Lost properties are reported.
-RocksDB and Pebble look for the number of a log in the name of its file, so give the new log the name of the old one, in
-another directory: under the name of another log, they would find no record in it.
+The new log keeps the source's dialect, log number and engine metadata. Lost properties are reported. RocksDB and Pebble
+take a log's number from its file name, so give the new log the old one's name, in another directory: under another
+log's name, they would find no record in it.
 
-Two or more logs, a pattern, and all logs in a directory are salvaged to a directory, which is created if it does not
-exist; so is a single log if DESTINATION is a directory or ends in a slash. They keep their
-names, and their paths below the directory or pattern that was named. Only logs are written there: the other files of a
-database, such as its tables and the file CURRENT, are not copied.
+Two or more logs, a pattern, or all logs in a directory are salvaged to a directory, which is created if it does not
+exist; so is a single log if DESTINATION is a directory or ends in a slash. They keep their names, and their paths below
+the named directory or pattern. Only logs are written there: a database's other files, such as its tables and CURRENT,
+are not copied.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _fields(report: cordwood.Report) -> dict[str, Any]:
 
 
 def _notes(name: str, new: str, report: cordwood.Report) -> Iterator[str]:
-    """Yields the messages about a new log that was made from the log `name`."""
+    """Yields the messages about a new log made from the log `name`."""
     is_opened = "version_edit" not in report.not_kept
     if is_opened and report.damaged_len:
         with cordwood.Reader(new, **format_of(report)._asdict()) as reader:

@@ -1,11 +1,12 @@
 """Cut logs into byte ranges that workers can read independently.
 
-A record belongs to the range in which it starts, and so to exactly one. `cordwood cat --start START --end END SOURCE`
-or `cordwood.open(source, start=start, end=end)` reads a range. Only the start of a log is read, and no file is
-written. A log with log numbers (RocksDB or Pebble) is always one range; if it is longer than --len, that is reported.
+A record belongs to the range it starts in, and so to exactly one. To read a range, use
+`cordwood cat --start START --end END SOURCE` or `cordwood.open(source, start=start, end=end)`. Only the start of a log
+is read, and no file is written. A log with log numbers (RocksDB or Pebble) is always one range, which is reported if it
+is longer than --len.
 
-One line for each range: source, start and end, with tabs between them. A name that contains a tab, a newline or another
-control character does not fit in such a line, and needs --json.
+Each range gets a line with its source, start and end, separated by tabs. A name containing a tab, a newline or another
+control character does not fit in the line, and needs --json.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> Status:
         if is_stream(name):
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
         parts = cordwood.plan_splits([name], options.split_len, **options.log)
-        # Only a log that cannot be split has a range that is longer than --len, rounded up to whole blocks.
+        # Only a log that cannot be split has a range longer than --len, rounded up to whole blocks.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(
                 f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its start, "

@@ -1,9 +1,9 @@
 """Count the records, fragments and bytes of logs.
 
-Exit status 3 if one is damaged: `cordwood verify` says where.
+The exit status is 3 if one is damaged; `cordwood verify` says where.
 
-In a directory, all logs are counted, also those in its subdirectories; of other files, only the number is shown. After
-several logs, their totals are printed.
+In a directory, all logs are counted, including those in its subdirectories; for other files, only the number is shown.
+Several logs are followed by their totals.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
 """Check logs and report their damage.
 
-One line for each log, and below it one for each region that is damaged, incomplete or left over from another log, and
-for zeros, up to 1,000. Regions without user data are not listed: the header of a file, an engine's metadata.
---json lists all of it.
+Each log gets a line, followed by one for each region that is damaged, incomplete or left over from another log, and for
+zeros, up to 1,000. Regions without user data (a file header, an engine's metadata) are not listed. --json lists these
+too, and more than 1,000 regions.
 
-Exit status 3 if a log is damaged, or if all of the file belongs to another log, as after it was renamed. A crash leaves
-an incomplete record at the end. Zeros before more records, or at the end, are space that was never written, padding, or
-data that was lost: LevelDB silently skips them. Neither is damage, but with --strict the exit status is then 3. Zeros
-that fill the block of the last record, in a file of whole blocks, are taken for padding.
+The exit status is 3 if a log is damaged, or if the whole file belongs to another log, as after it was renamed. A crash
+leaves an incomplete record at the end. Zeros before more records, or at the end, are unwritten space, padding, or lost
+data: LevelDB silently skips them. Neither is damage, but with --strict the exit status is then 3. Zeros that fill the
+last record's block, in a file of whole blocks, are considered padding.
 
-After damage, records in the same block are found and counted, too: the list shows the damage itself. LevelDB drops
+Records after damage in the same block are found and counted too, so the list shows the damage itself. LevelDB drops
 these records, and so do cat and convert, unless --on-corruption says otherwise; a line says how many there are.
 
-With --as write-batch, the log is read again, and the sequence numbers that no batch in it has are listed. They may be
-lost, in another log of the database, or of writes without a log. Batches that cannot be decoded are damage, too.
+With --as write-batch, the log is read again, and the sequence numbers missing from its batches are listed. Their writes
+may be lost, in another log of the database, or made without a log. Batches that cannot be decoded are damage too.
 
-In a directory, all logs are checked, also those in its subdirectories; other files are counted. Each database in it has
-a line, too, with the files that its engine would miss, and so has each export. Exit status 3 if the engine would refuse
-the database, or lose data, or if an export has an empty file, fewer bytes than its metadata states, or another number
-of entities. After several logs, their totals are printed.
+In a directory, all logs are checked, including those in its subdirectories; other files are counted. Each database in
+it also gets a line, with the files that its engine would miss, and so does each export. The exit status is 3 if the
+engine would refuse the database or lose data, or if an export has an empty file, fewer bytes than its metadata states,
+or a different number of entities. Several logs are followed by their totals.
 """
 
 from __future__ import annotations

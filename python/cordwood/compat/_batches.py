@@ -31,7 +31,7 @@ class KeyValue(NamedTuple):
 
 
 def records(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
-    """Yields each record with the offset of its first byte, which follows the fragment's header."""
+    """Yields each record with the offset of its first byte, just after the fragment's header."""
     for record in reader.records():
         yield record.offset + FRAGMENT_HEADER_LEN, record.data
 
@@ -51,8 +51,8 @@ def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]
     """Yields the puts and deletes of a batch. Any other operation is reported to the logger and stops the iteration.
 
     RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. RocksDB's
-    TransactionDB starts each batch with a no-operation. The offset of an operation is the offset of its tag. Offsets
-    are counted from `offset` as if the batch were contiguous in the file.
+    TransactionDB starts each batch with a no-operation. An operation's offset is that of its tag, counted from `offset`
+    as if the batch were contiguous in the file.
     """
     at = BATCH_HEADER_LEN
     sequence = batch.sequence

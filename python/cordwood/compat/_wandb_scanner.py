@@ -42,14 +42,14 @@ class _Whole:
 
 
 class Scanner:
-    """Returns the records of a file, one per call, from any offset, including records that are appended later.
+    """Returns a file's records, one per call, from any offset, including those appended later.
 
-    Valid records after damage in the same block are also returned. The original trusts the length in a header and
-    continues after the fragment, and this scanner must return at least as many records. The damage before these
-    records still raises an error.
+    Valid records after damage in the same block are also returned: the original trusts the length in a header and
+    continues after the fragment, and this scanner must return at least as many records. The damage before them still
+    raises an error.
 
     Attributes:
-        file: The file, which stays open. The file can be read even if its name was removed.
+        file: The file, which stays open. It can be read even if its name was removed.
         name: The name of the file, for messages.
         reader: The underlying reader.
         offset: The file offset after the returned records, in bytes. After an error about damage, this is the start
@@ -79,7 +79,7 @@ class Scanner:
         """Returns the next record, or `None` at the end.
 
         Raises:
-            error_type: There is damage at `offset`. The next call continues after the damage.
+            error_type: There is damage at `offset`. The next call continues after it.
         """
         if not self._pending:
             if self._starts_anew:
@@ -116,14 +116,14 @@ class Scanner:
             return None  # As in the original, no record follows the end.
 
     def _reported(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
-        """Returns the damage that was skipped since the last call, and the record after the damage."""
+        """Returns the damage skipped since the last call, and the record after it."""
         skipped = self.reader.skipped
         regions = skipped[self._skipped_count :]
         reported: list[cordwood.SkippedRegion | cordwood.Record | None] = [
             region for region in regions if region.severity == Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
-            # More damage that is not listed may precede the record, so this part is read again.
+            # The record may follow more damage that is not listed, so this part is read again.
             self.seek(regions[-1].end_offset)
             return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len

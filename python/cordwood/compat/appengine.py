@@ -1,8 +1,8 @@
-"""`RecordsReader` and `RecordsWriter` of App Engine, the format of Datastore's exports and of MapReduce.
+"""App Engine's `RecordsReader` and `RecordsWriter`, for the format of Datastore exports and of MapReduce.
 
-They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. The
-SDK runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3; the tests compare with it. The
-bytes of the writer are compared with those of LevelDB. Change::
+The originals are in `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. The
+SDK runs on Python 2 only, so the tests compare the reader with leveldb-export's copy, which runs on Python 3, and the
+bytes of the writer with LevelDB's. Change::
 
     from google.appengine.api.files import records
 
@@ -67,11 +67,11 @@ class Error(Exception):
 
 
 class InvalidRecordError(Error):
-    """An invalid record. Neither this reader nor the original raises this error, because they skip damage."""
+    """An invalid record. Neither this reader nor the original raises it, because both skip damage."""
 
 
 class FileWriter:
-    """The methods that a writer needs. A file does not have to be an instance of this class."""
+    """The methods that a writer needs. A file need not be an instance of this class."""
 
     def write(self, data: bytes) -> object:
         """Writes all of `data`."""
@@ -79,7 +79,7 @@ class FileWriter:
 
 
 class FileReader:
-    """The methods that a reader needs. A file does not have to be an instance of this class."""
+    """The methods that a reader needs. A file need not be an instance of this class."""
 
     def read(self, size: int) -> bytes:
         """Returns the next `size` bytes, or fewer bytes at the end of the file."""
@@ -91,7 +91,7 @@ class FileReader:
 
 
 def _position_of(file: object) -> int:
-    """Returns the position of a file, or 0 if the file has no position."""
+    """Returns the position of a file, or 0 if it has none."""
     try:
         return int(file.tell())  # type: ignore[attr-defined]
     except (AttributeError, OSError):
@@ -113,7 +113,7 @@ class _Log:
         return 0
 
     def seek(self, offset: int) -> int:
-        # A reader starts one byte earlier to check that the file is long enough, but ignores the value of this byte.
+        # A reader starts one byte earlier to check that the file is long enough, but ignores the byte's value.
         self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
         if offset != self.position and not self._is_before:
             if not hasattr(self.file, "seek"):
@@ -136,8 +136,8 @@ class RecordsReader:
     """Reads the records of a log. Iterating yields the records from the current position on, as `bytes`.
 
     Args:
-        reader: A binary file, or another object with `read`. If the object has `tell`, reading starts at its
-            position. Offsets are counted from the start of the file.
+        reader: A binary file, or another object with `read`. If it has `tell`, reading starts at its position. Offsets
+            are counted from the start of the file.
     """
 
     def __init__(self, reader: Readable) -> None:
@@ -165,7 +165,7 @@ class RecordsReader:
         yield from self.reader
 
     def _resume(self) -> None:
-        """Reads again at the end if the file is seekable, because the file may have grown."""
+        """Reads again at the end if the file is seekable, because it may have grown."""
         if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())
@@ -198,7 +198,7 @@ class _Writable(Protocol):
 
 
 class _OnlyWrite:
-    """A file that has only `write`. As in the original, the data is passed to the file as `bytes`."""
+    """A file with only `write`. As in the original, it receives the data as `bytes`."""
 
     def __init__(self, file: _Writable) -> None:
         self._write = file.write
@@ -229,7 +229,7 @@ class RecordsWriter:
         self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:
-        """Appends a record, which is `bytes` or any other buffer.
+        """Appends a record: `bytes` or any other buffer.
 
         Raises:
             RuntimeError: The call is not inside a `with` statement.
@@ -257,7 +257,7 @@ class RecordsWriter:
         self.close()
 
     def __del__(self) -> None:
-        # The original does not have to be closed, so this writer must not warn if it was not closed. If the last
-        # write failed, the error has already been raised, and the write would fail again here.
+        # The original need not be closed, so this writer must not warn if it was not. If the last write failed, its
+        # error has already been raised, and the write would fail again here.
         with contextlib.suppress(Exception):
             self._writer.close()

@@ -18,8 +18,8 @@ to::
 7 Live b'key' b'value' 19
 8 Deleted b'old' b'' 30
 
-On an undamaged log, it returns the same as ccl_leveldb, except for **offset**. ccl_leveldb is on no package index: the
-tests compare with chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The
+On an undamaged log, it returns the same as ccl_leveldb, except for **offset**. ccl_leveldb is on no package index, so
+the tests compare with chromium-reader 0.1.1, a rewrite with the names of states and types in capitals. The
 deviations:
 
 * **checksums**: Checksums are verified. ccl_leveldb returns damaged data as valid.
@@ -57,7 +57,7 @@ _TAG_LEN = 8
 
 
 class FileType(enum.Enum):
-    """The kind of file that contains a record. For `LogFile`, this is always a log."""
+    """The kind of file containing a record. For `LogFile`, this is always a log."""
 
     Ldb = 1
     Log = 2
@@ -96,7 +96,7 @@ class Record:
 
     @property
     def user_key(self) -> bytes:
-        """The key without the eight bytes that follow it in a table. In a log, no bytes follow the key."""
+        """The key without the eight bytes that follow it in a table. In a log, no bytes follow it."""
         return self.key[:-_TAG_LEN] if self.file_type == FileType.Ldb and len(self.key) >= _TAG_LEN else self.key
 
     @classmethod

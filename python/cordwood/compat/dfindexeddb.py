@@ -18,7 +18,7 @@ to::
 7 VALUE b'key' b'value' 19
 8 DELETED b'old' b'' 30
 
-On an undamaged log, it returns the same as dfindexeddb, except for the first of the deviations:
+On an undamaged log, it returns the same as dfindexeddb, except for the first of these deviations:
 
 * **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses the records
   after it.
@@ -68,7 +68,7 @@ class InternalRecordType(enum.IntEnum):
 
 
 class definitions:  # noqa: N801 - the name of a module
-    """The part of dfindexeddb's `definitions` that concerns logs."""
+    """The part of dfindexeddb's `definitions` about logs."""
 
     InternalRecordType = InternalRecordType
     LogFilePhysicalRecordType = LogFilePhysicalRecordType
@@ -100,7 +100,7 @@ class WriteBatch:
 
 @dataclass
 class PhysicalRecord:
-    """A fragment. `base_offset` is the file offset of its block. All other offsets are relative to this block."""
+    """A fragment. `base_offset` is the file offset of its block, and all other offsets are relative to this block."""
 
     base_offset: int
     offset: int

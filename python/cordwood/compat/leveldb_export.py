@@ -1,4 +1,4 @@
-"""`parse_leveldb_documents` and `RecordsReader` of leveldb-export 0.1.1, which reads Firestore's exports.
+"""`parse_leveldb_documents` and `RecordsReader` of leveldb-export 0.1.1, which reads Firestore exports.
 
 Change::
 
@@ -21,7 +21,7 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 [b'one']
 
 On an undamaged file, it returns the same as leveldb-export's. Its deviations are those of
-`cordwood.compat.appengine.RecordsReader`, of which leveldb-export has a copy, and:
+`cordwood.compat.appengine.RecordsReader`, whose original leveldb-export copied, and:
 
 * **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`.
 * **seek**: `RecordsReader` has `seek`.
@@ -114,7 +114,7 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
 def _value(value: entity.Value, *, in_map: bool = False) -> object:  # noqa: PLR0911 - one for each type
     """Returns a value in the form that leveldb-export uses.
 
-    A time has no time zone. In a map, a time is a number of microseconds, and bytes are text.
+    Times have no time zone. In a map, a time is a number of microseconds, and bytes are text.
     """
     match value:
         case entity.Entity():

@@ -9,7 +9,7 @@ to::
     from cordwood.compat.wandb import DataStore
 
 and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. The records are
-protocol buffers: `wandb.proto.wandb_internal_pb2`, which newer versions of wandb still have, reads them.
+protocol buffers, which `wandb.proto.wandb_internal_pb2` reads; newer versions of wandb still have it.
 
 >>> from cordwood.compat.wandb import DataStore
 >>> class Message:
@@ -81,7 +81,7 @@ _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def strtobytes(x: str) -> bytes:
-    """Returns a string as bytes, with one byte for each character."""
+    """Returns a string as bytes, one byte for each character."""
     return x.encode("iso8859-1")
 
 
@@ -91,7 +91,7 @@ def _name_of(file: _Path | int) -> str:
 
 
 class DamagedError(cordwood.CorruptionError, AssertionError):
-    """A file is damaged. This error has the same attributes as `cordwood.CorruptionError`."""
+    """A file is damaged. The error has the same attributes as `cordwood.CorruptionError`."""
 
 
 class FileHeaderError(cordwood.CordwoodError, AssertionError):
@@ -103,11 +103,10 @@ class _Message(Protocol):
 
 
 class DataStore:
-    """A `.wandb` file, opened by one of the three methods `open_for_...`. Opening another file closes the first."""
+    """A `.wandb` file, opened by one of the three `open_for_...` methods. Opening another file closes the first."""
 
     def __init__(self) -> None:
-        # These names are the same as in wandb. Scripts use them, and some scripts set them in their own
-        # `open_for_scan`.
+        # These names are the same as in wandb. Scripts use them, and some set them in their own `open_for_scan`.
         self._opened_for_scan = False
         self._fp: io.BufferedIOBase | None = None
         self._fname: _Path | int = ""
@@ -254,7 +253,7 @@ class DataStore:
         return kind, data
 
     def write(self, obj: _Message) -> tuple[int, int, int]:
-        """Appends a record, which is the result of `obj.SerializeToString()`.
+        """Appends a record, the result of `obj.SerializeToString()`.
 
         Returns:
             Three file offsets: the end of the previous record, the end of this record, and the end of the bytes on
@@ -301,7 +300,7 @@ class DataStore:
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:
-        """Returns the scanned file. If no file is being scanned, this raises the same exceptions as wandb's file."""
+        """Returns the scanned file. Without one, raises the same exceptions as wandb's file."""
         opened = self._writer if self._fp is None else self._fp
         if opened is None:
             raise AttributeError("no file has been opened")

@@ -1,7 +1,7 @@
 """Decodes the records of Datastore and Firestore exports. Each record is an entity.
 
-This module uses the terms of Datastore. A Firestore document is an entity, a collection is a kind, and a map is an
-entity inside another entity.
+This module uses Datastore's terms: a Firestore document is an entity, a collection is a kind, and a map is an entity
+inside another entity.
 
 >>> from cordwood.payload import entity
 >>> record = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c 7209 1a016e 2000 2a020805")
@@ -28,12 +28,12 @@ class Key(NamedTuple):
     """The key of an entity, which identifies it in its database.
 
     Attributes:
-        app: The application, which consists of a partition and a project, such as `s~project`, or `dev~project` in an
-            emulator. The application is empty in Firestore's maps.
-        path: The elements from the root to the entity. Each element has a kind, and a number or a name. The number or
-            name is `None` if none has been assigned to the entity yet.
-        namespace: The namespace, if it is not the default namespace.
-        database: The database, if it is not the default database.
+        app: The application: a partition and a project, such as `s~project`, or `dev~project` in an emulator. Empty in
+            Firestore maps.
+        path: The elements from the root to the entity. Each has a kind, and a number or a name, which is `None` if the
+            entity has not been assigned one yet.
+        namespace: The namespace, if it is not the default one.
+        database: The database, if it is not the default one.
     """
 
     app: str
@@ -82,7 +82,7 @@ class OtherField(NamedTuple):
     Attributes:
         message: The message of `storage_onestore_v3` that contains the field: `"EntityProto"`, `"Property"`, ...
         number: The number of the field.
-        offset: The offset in the record at which the field starts, in bytes.
+        offset: The offset in bytes where the field starts in the record.
         data: The whole field, including its tag.
     """
 
@@ -93,16 +93,16 @@ class OtherField(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """An entity of Datastore, or a document or a map of Firestore.
+    """A Datastore entity, or a Firestore document or map.
 
     Attributes:
         key: The key of the entity. An entity inside another entity may have no key.
-        properties: The values of the properties by name, in the order of the record.
+        properties: The property values by name, in the order of the record.
         meanings: The meanings of the values (`Property.Meaning`), if the record contains them. For example, 2 means a
-            link, and 15 a long text. An array has one meaning for each of its values.
-        unindexed: The names of properties whose values are not all indexed. This includes all Firestore properties.
-        other_fields: The fields that are not interpreted, which are the fields that Google's reader skips and any
-            fields that this release does not know.
+            link, and 15 a long text. An array has one for each of its values.
+        unindexed: The names of properties whose values are not all indexed. All Firestore properties are included.
+        other_fields: The fields left uninterpreted: those that Google's reader skips, and any that this release does
+            not know.
     """
 
     key: Key | None
@@ -140,8 +140,8 @@ def decode(record: bytes) -> Entity:
         The entity.
 
     Raises:
-        PayloadError: The record is not a valid entity. For example, a record with two keys is refused, although a
-            less strict reader may accept the last key.
+        PayloadError: The record is not a valid entity. For example, a record with two keys is refused, although a less
+            strict reader might accept the last one.
         TypeError: `record` is not bytes-like.
     """
     return decode_entity(record)
@@ -154,13 +154,12 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: The record of an export.
 
     Returns:
-        A dictionary with `key`, `properties`, and `other_fields` if there are any. A time becomes a string in the
-        format of RFC 3339. Bytes become `{"base64": "..."}`. A place becomes `{"latitude": ..., "longitude": ...}`. A
-        key becomes an object whose `path` is one flat list. A user becomes an object. An entity becomes an object of
-        its properties. If the entity has a key, the object also has the entry `__key__`, which is never the name of a
-        property. Numbers that JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of protocol
-        buffers. The result does not contain the meanings of the values, and does not show which values are indexed.
-        `decode` returns both.
+        A dictionary with `key`, `properties`, and `other_fields` if there are any. A time becomes an RFC 3339 string,
+        bytes become `{"base64": "..."}`, and a place becomes `{"latitude": ..., "longitude": ...}`. A key becomes an
+        object whose `path` is one flat list, and a user also becomes an object. An entity becomes an object of its
+        properties; if it has a key, the object also has the entry `__key__`, which is never the name of a property.
+        Numbers that JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers. The
+        result leaves out the meanings of the values and which of them are indexed. `decode` returns both.
 
     Raises:
         PayloadError: The record is not an entity.

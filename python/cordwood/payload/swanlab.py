@@ -1,7 +1,7 @@
-"""Decodes the records of `.swanlab` files, which contain the logged data of a run of SwanLab.
+"""Decodes the records of `.swanlab` files, which contain the data logged by a SwanLab run.
 
-SwanLab does not need to be installed. Releases of SwanLab before 0.8 wrote JSON, and later releases write protocol
-buffers. This module reads both.
+SwanLab need not be installed. Its releases before 0.8 wrote JSON, and later ones write protocol buffers. This module
+reads both.
 
 >>> import json
 >>> from cordwood.payload import swanlab
@@ -27,8 +27,8 @@ def history_row(record: bytes) -> dict[str, Any] | None:
 
     Returns:
         A dictionary of `key` (the name), `step`, `epoch` (the number of values with this name so far, only in JSON),
-        `value`, and `time` (a `datetime` in UTC). Values that are not in the record are `None`. If the record does
-        not contain a number, the result is `None`.
+        `value`, and `time` (a `datetime` in UTC). Values not in the record are `None`. The result is `None` if the
+        record does not contain a number.
 
     Raises:
         PayloadError: The record is not a SwanLab record.

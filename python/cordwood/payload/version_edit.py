@@ -1,4 +1,4 @@
-"""Decodes the records of MANIFESTs, which are the version edits of LevelDB and RocksDB."""
+"""Decodes MANIFEST records, which are the version edits of LevelDB and RocksDB."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class CustomFieldKind(StrEnum):
         NEED_COMPACTION: The file is marked for compaction: `bool`.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any part of the database: `int`.
         OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
-        OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if it is not known: `int`.
-        FILE_CREATION_TIME: The Unix time in seconds at which the file was made, or 0 if it is not known: `int`.
+        OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if unknown: `int`.
+        FILE_CREATION_TIME: The Unix time in seconds when the file was made, or 0 if unknown: `int`.
         FILE_CHECKSUM: The checksum of the whole file: `bytes`.
         FILE_CHECKSUM_FUNC_NAME: The name of the checksum function: `bytes`.
         TEMPERATURE: The temperature of the storage: `int`.
@@ -109,7 +109,7 @@ class CustomFieldKind(StrEnum):
         MAX_TIMESTAMP: The largest user-defined timestamp in the file: `bytes`.
         UNIQUE_ID: The file's unique number, 16 or 24 bytes: `bytes`.
         EPOCH_NUMBER: A number that shows in which order files were flushed or ingested: `int`.
-        COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes that range deletions in the file cover: `int`.
+        COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes covered by range deletions in the file: `int`.
         TAIL_SIZE: The number of bytes in the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
         FILE_OPEN_METADATA: Metadata for opening the file faster: `bytes`.
@@ -138,12 +138,12 @@ class CustomFieldKind(StrEnum):
 
 
 class InternalKey(NamedTuple):
-    """A key in the form in which database tables store it.
+    """A key as database tables store it.
 
     Attributes:
         user_key: The key that the user of the database sees.
-        sequence: The sequence number, which has 56 bits.
-        value_type: The type of the entry, which is the tag of its operation, such as 0 for a delete and 1 for a put.
+        sequence: The 56-bit sequence number.
+        value_type: The type of the entry: the tag of its operation, such as 0 for a delete and 1 for a put.
     """
 
     user_key: bytes
@@ -156,7 +156,7 @@ class CompactPointer(NamedTuple):
 
     Attributes:
         level: The level. Level 0 is the newest.
-        key: The key at which the compaction starts.
+        key: The key where the compaction starts.
     """
 
     level: int
@@ -198,8 +198,8 @@ class NewFile(NamedTuple):
         file_len: The length of the file, in bytes.
         smallest: The smallest key in the table.
         largest: The largest key in the table.
-        smallest_sequence: The smallest sequence number in the table. LevelDB does not record this number.
-        largest_sequence: The largest sequence number in the table. LevelDB does not record this number.
+        smallest_sequence: The smallest sequence number in the table, which LevelDB does not record.
+        largest_sequence: The largest sequence number in the table, which LevelDB does not record.
         path_id: The number of the directory among RocksDB's `db_paths`.
         custom_fields: Additional fields of RocksDB.
     """
@@ -216,12 +216,12 @@ class NewFile(NamedTuple):
 
 
 class BlobFileAddition(NamedTuple):
-    """A blob file that RocksDB has written.
+    """A blob file written by RocksDB.
 
     Attributes:
         file_number: The number in the file's name.
         blob_count: The number of values in the file.
-        blob_len: The total length of the values in bytes.
+        blob_len: The total length of the values, in bytes.
         checksum_method: The name of the checksum. Empty if there is no checksum.
         checksum: The checksum of the whole file.
         custom_fields: Additional fields of RocksDB.
@@ -236,12 +236,12 @@ class BlobFileAddition(NamedTuple):
 
 
 class BlobFileGarbage(NamedTuple):
-    """Values in a blob file to which no table refers any longer.
+    """Values in a blob file that no table refers to any longer.
 
     Attributes:
         file_number: The number in the file's name.
         blob_count: The number of unreferenced values.
-        blob_len: The total length of these values in bytes.
+        blob_len: The total length of these values, in bytes.
         custom_fields: Additional fields of RocksDB.
     """
 
@@ -275,7 +275,7 @@ class Field(NamedTuple):
     Attributes:
         kind: The kind of the field.
         tag: The number before the field in the record. Some kinds have several tags, because the engines have changed
-            how they write such fields.
+            how they write these fields.
         value: The value, whose type depends on the kind.
     """
 
@@ -310,10 +310,10 @@ def _value(kind: str, value: object) -> Any:
 
 @final
 class VersionEdit:
-    r"""A record of a LevelDB or RocksDB MANIFEST, which lists the changes that lead to a new database version.
+    r"""A record of a LevelDB or RocksDB MANIFEST, listing the changes that lead to a new database version.
 
-    Iterating yields the same fields as `fields`, but creates them one at a time. All fields of a long record together
-    take many times the record's size. `bytes(edit)` is the record.
+    Iterating yields the same fields as `fields`, but creates them one at a time, because all fields of a long record
+    together take many times its size. `bytes(edit)` is the record.
 
     Args:
         record: The record, which is decoded completely.
@@ -339,7 +339,7 @@ class VersionEdit:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields in the order of the record. The fields are created on first use and kept."""
+        """The fields in the order of the record, created on first use and kept."""
         if self._fields is None:
             self._fields = tuple(self)
         return self._fields
@@ -389,10 +389,9 @@ class LiveFile(NamedTuple):
     """A table of a database.
 
     Attributes:
-        column_family: The number of the table's column family. The number is 0 for the default column family, and
-            always 0 in LevelDB.
-        column_family_name: The name of the column family, if the MANIFEST contains it. No MANIFEST contains the name
-            of the default column family.
+        column_family: The number of the table's column family: 0 for the default one, and always 0 in LevelDB.
+        column_family_name: The name of the column family, if the MANIFEST contains it. The default column family's name
+            is never in a MANIFEST.
         file: The level, the number and the other fields of the table, from the MANIFEST.
     """
 
@@ -404,8 +403,8 @@ class LiveFile(NamedTuple):
 def live_files(records: Iterable[bytes]) -> list[LiveFile]:
     r"""Returns the tables of a database after applying all edits in its MANIFEST.
 
-    In RocksDB, a group of edits can take effect together. Such a group is applied only if all of its edits are
-    present. Blob files are not listed.
+    In RocksDB, a group of edits can take effect together; it is applied only if all of its edits are present. Blob
+    files are not listed.
 
     Args:
         records: All records of the MANIFEST. If a damaged record is missing, the result may be wrong.

@@ -1,10 +1,9 @@
-"""Decodes the records of `.wandb` files, which contain the logged data of a run of Weights & Biases.
+"""Decodes the records of `.wandb` files, which contain the data logged by a Weights & Biases run.
 
 No account, network or other package is needed, except that `to_dict` requires the package `wandb`.
 
-`run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run's file, or the records of a
-run. The records can be an open `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable
-of `bytes`.
+`run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run's file, or the run's records: an
+open `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable of `bytes`.
 
     >>> from cordwood.payload import wandb
     >>> for row in wandb.history("run-59kl0f4q.wandb"):  # doctest: +SKIP
@@ -31,18 +30,18 @@ __all__ = ["config", "history", "history_row", "metrics", "output", "run", "summ
 def to_dict(record: bytes) -> dict[str, object]:
     """Returns the message in a record as JSON values.
 
-    This function needs the package `wandb`: `pip install 'cordwood[wandb]'`.
+    Needs the package `wandb`: `pip install 'cordwood[wandb]'`.
 
     Args:
         record: The record of a `.wandb` file.
 
     Returns:
-        The fields by their names in wandb's `.proto` file, in the JSON format for protocol buffers. 64-bit integers
-        are strings, and fields with default values are left out. If a newer wandb wrote the record, `unknown_len` is
-        the number of bytes that the installed wandb does not recognise.
+        The fields by their names in wandb's `.proto` file, in the JSON format for protocol buffers: 64-bit integers are
+        strings, and fields with default values are left out. If a newer wandb wrote the record, `unknown_len` is the
+        number of bytes that the installed wandb does not recognise.
 
     Raises:
-        PayloadError: The record is not a message of wandb, or JSON cannot represent one of its values.
+        PayloadError: The record is not a wandb message, or JSON cannot represent one of its values.
         ImportError: `wandb` is not installed, or cannot be imported.
     """
     # These modules have no type annotations, because their classes are created at import.
@@ -81,29 +80,29 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         records: The records of a run, or the path of its file.
 
     Yields:
-        A row for each step, in the form that `history_row` returns.
+        A row for each step, as `history_row` returns it.
 
     Raises:
         PayloadError: A record is not a wandb record, or a value does not have the type that `history_row` needs.
-        CorruptionError: The file is damaged. To leave the damage out, pass
-            `cordwood.open(path, on_corruption="salvage")` instead of the path.
+        CorruptionError: The file is damaged. To skip the damage, pass `cordwood.open(path, on_corruption="salvage")`
+            instead of the path.
     """
     return _rows("wandb-history", records)
 
 
 def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict[str, Any] | None:
-    """Returns the values that were logged in one step.
+    """Returns the values logged in one step.
 
     Args:
         record: The record of a `.wandb` file.
-        errors: A list to which the errors of unreadable values are appended. These values are left out. Default:
-            `None`, which means that the errors are raised.
+        errors: A list that collects the errors of unreadable values, which are left out. Default: `None`, which means
+            that the errors are raised.
 
     Returns:
-        The values, by the names that wandb shows. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb
-        adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with
-        more digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its six-character
-        escape. The result is `None` if this is not a record of the history.
+        The values, by the names that wandb shows. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb adds
+        `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
+        digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its six-character escape. The
+        result is `None` if the record is not part of the history.
 
     Raises:
         PayloadError: The record is not a wandb record. Without `errors`, also raised if a value is not JSON or is
@@ -119,15 +118,15 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         records: The records of a run, or the path of its file.
 
     Yields:
-        A row for each measurement. Each row has `_timestamp` (Unix time) and `_runtime`, both in seconds, and the
-        values by the names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. The row has no
-        `_runtime` if no earlier record contains the time when the run started.
+        A row for each measurement, with `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values by the
+        names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. There is no `_runtime` if no earlier
+        record contains the time when the run started.
 
     Raises:
         PayloadError: A record is not a wandb record, a value is not JSON or is nested too deeply, or two values have
             the same name.
-        CorruptionError: The file is damaged. To leave the damage out, pass
-            `cordwood.open(path, on_corruption="salvage")` instead of the path.
+        CorruptionError: The file is damaged. To skip the damage, pass `cordwood.open(path, on_corruption="salvage")`
+            instead of the path.
     """
     return _rows("wandb-metrics", records)
 
@@ -140,12 +139,12 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
     Returns:
         The text of stdout and stderr, in the order in which it was printed. Terminal control characters are left as
-        they are. These include the carriage returns with which a progress bar overwrites itself.
+        they are, including the carriage returns that progress bars use to overwrite themselves.
 
     Raises:
         PayloadError: A record is not a wandb record.
-        CorruptionError: The file is damaged. To leave the damage out, pass
-            `cordwood.open(path, on_corruption="salvage")` instead of the path.
+        CorruptionError: The file is damaged. To skip the damage, pass `cordwood.open(path, on_corruption="salvage")`
+            instead of the path.
     """
     decoder = RecordDecoder("wandb-output")
     pieces = (decoder.value(record) for record in _records(records))
@@ -153,28 +152,27 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
 
 def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns the description of a run, such as its name, its program, its start time and how it ended.
+    """Returns a description of a run, such as its name, program, start time and how it ended.
 
     Args:
         records: The records of the run, or the path of its file.
 
     Returns:
         `id`, `name`, `project`, `entity`, `group`, `job_type`, `tags` (a list), `notes`, `state`, `exit_code`,
-        `start_time` (a `datetime` in UTC), `host`, `git_commit` and `command`, in this order. A value that is not in
-        the records is `None`. `state` is `"finished"`, `"failed"` (the exit code is not 0), or `"unfinished"`. A run
-        is unfinished if the records do not say how it ended, because it is still in progress or its process was
-        killed.
+        `start_time` (a `datetime` in UTC), `host`, `git_commit` and `command`, in this order. Values not in the records
+        are `None`. `state` is `"finished"`, `"failed"` (the exit code is not 0), or `"unfinished"` if the records do
+        not say how the run ended, because it is still in progress or its process was killed.
 
     Raises:
         PayloadError: A record is not a wandb record.
-        CorruptionError: The file is damaged. To leave the damage out, pass
-            `cordwood.open(path, on_corruption="salvage")` instead of the path.
+        CorruptionError: The file is damaged. To skip the damage, pass `cordwood.open(path, on_corruption="salvage")`
+            instead of the path.
     """
     return _last_row("wandb-run", records)
 
 
 def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns the summary of a run, which is `run.summary` at the end of the run or at the end of the file.
+    """Returns a run's summary, which is `run.summary` at the end of the run or at the end of the file.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -184,14 +182,14 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
     Raises:
         PayloadError: A record is not a wandb record, or a value is not JSON or is nested too deeply.
-        CorruptionError: The file is damaged. To leave the damage out, pass
-            `cordwood.open(path, on_corruption="salvage")` instead of the path.
+        CorruptionError: The file is damaged. To skip the damage, pass `cordwood.open(path, on_corruption="salvage")`
+            instead of the path.
     """
     return _last_row("wandb-summary", records)
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns the configuration of a run, which is `run.config` with an entry `_wandb` that wandb adds.
+    """Returns a run's configuration, which is `run.config` with an entry `_wandb` that wandb adds.
 
     Args:
         records: The records of the run, or the path of its file.
@@ -201,8 +199,8 @@ def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
     Raises:
         PayloadError: A record is not a wandb record, or a value is not JSON or is nested too deeply.
-        CorruptionError: The file is damaged. To leave the damage out, pass
-            `cordwood.open(path, on_corruption="salvage")` instead of the path.
+        CorruptionError: The file is damaged. To skip the damage, pass `cordwood.open(path, on_corruption="salvage")`
+            instead of the path.
     """
     return _last_row("wandb-config", records)
 

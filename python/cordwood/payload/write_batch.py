@@ -1,4 +1,4 @@
-"""Reads and builds write batches, which are the records of the write-ahead logs of LevelDB, RocksDB and Pebble."""
+"""Reads and builds write batches, the records of LevelDB, RocksDB and Pebble write-ahead logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 _HEADER_LEN = 12
-"""The length of a batch's header, which consists of the sequence number and the count."""
+"""The length of a batch's header: the sequence number and the count."""
 
 
 class OperationKind(StrEnum):
@@ -38,10 +38,10 @@ class OperationKind(StrEnum):
         PUT: Sets the value of a key.
         DELETE: Deletes a key.
         MERGE: Combines a value with the existing value of a key, using the merge operator of the database.
-        LOG_DATA: Data for programs that read the log. The database ignores the data.
+        LOG_DATA: Data for programs that read the log. The database ignores it.
         SINGLE_DELETE: Deletes a key that was put exactly once.
         DELETE_RANGE: Deletes all keys from `key` up to but excluding `end_key`.
-        PUT_BLOB_INDEX: Sets the value of a key, which is stored in a blob file.
+        PUT_BLOB_INDEX: Sets a key to a value stored in a blob file.
         PUT_ENTITY: Sets the columns of a key.
         TIMED_PUT: Sets a key to a value that was written at an earlier time.
         NOOP: Has no effect.
@@ -90,17 +90,16 @@ class OperationKind(StrEnum):
 class Operation(NamedTuple):
     """An operation of a `WriteBatch`. Iterating over a batch yields operations, and `WriteBatch.build` takes them.
 
-    An attribute is `None` if operations of this kind do not have it. Comparing two operations ignores their sequence
+    An attribute is `None` if operations of this kind don't have it. Comparing two operations ignores their sequence
     numbers.
 
     Attributes:
         kind: The kind of the operation.
         sequence: The sequence number of the batch, plus one for each earlier operation that has a sequence number.
-            `None` if the operation has no number, or was not read from a batch. RocksDB's write policies
-            WritePrepared and WriteUnprepared assign one number to all operations of a batch, but the record does not
-            show this.
-        column_family: The number of the column family. If you omit the number when you write an operation, it is 0,
-            the default column family.
+            `None` if the operation has no number, or was not read from a batch. RocksDB's write policies WritePrepared
+            and WriteUnprepared assign one number to all operations of a batch, which the record does not show.
+        column_family: The number of the column family. If omitted when you write an operation, it is 0, the default
+            column family.
         key: The key, or the first key of a range.
         end_key: The exclusive end of a range.
         value: The value, or the data of `LOG_DATA`.
@@ -145,7 +144,7 @@ class Operation(NamedTuple):
 
 
 def _short(value: int | bytes) -> str:
-    """Returns the `repr` of a value, which is shortened if the value has many bytes."""
+    """Returns the `repr` of a value, shortened if the value has many bytes."""
     if isinstance(value, bytes) and len(value) > 64:
         return f"<{len(value)} bytes: {value[:32]!r}...>"
     return repr(value)
@@ -156,15 +155,15 @@ class WriteBatch:
     """A record of a LevelDB, RocksDB or Pebble write-ahead log. Its operations take effect together.
 
     Iterating yields the operations in order, decoded one by one. A damaged batch yields the operations before the
-    damage, and then raises a `PayloadError`. If the count in a batch's header is wrong, the same error is raised at
-    the end of the batch. `len(batch)` decodes all operations and raises the same errors. `bool(batch)` is true if
-    there are any operations. `bytes(batch)` is the record. Every batch that can be read can also be written. If you
-    pass the operations of a batch to `build`, you get a batch with the same `bytes`.
+    damage and then raises a `PayloadError`; if the count in the header is wrong, the same error is raised at the end of
+    the batch. `len(batch)` decodes all operations and raises the same errors. `bool(batch)` is true if there are any
+    operations, and `bytes(batch)` is the record. Every batch that can be read can also be written: pass its operations
+    to `build`, and you get a batch with the same `bytes`.
 
     Args:
-        record: The record. Only the header of the record is decoded at first.
-        engine: `"rocksdb"` or `"pebble"`. Use `"rocksdb"` for LevelDB, because RocksDB also uses LevelDB's two tags.
-            Five tags have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
+        record: The record. Only its header is decoded at first.
+        engine: `"rocksdb"` or `"pebble"`. For LevelDB, use `"rocksdb"`, because RocksDB also uses LevelDB's two tags.
+            Five tags mean one thing in RocksDB and another in Pebble. Default: `"rocksdb"`.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
@@ -196,8 +195,8 @@ class WriteBatch:
 
         Args:
             sequence: The sequence number of the first operation.
-            operations: The operations, in order. Each operation must have exactly the attributes of its kind. The
-                sequence numbers of the operations are ignored.
+            operations: The operations, in order. Each must have exactly the attributes of its kind. Their sequence
+                numbers are ignored.
             engine: Same as for the class.
 
         Returns:
@@ -280,7 +279,7 @@ class WriteBatch:
 
 
 class SequenceGap(NamedTuple):
-    """Sequence numbers that are missing between the batches of a log.
+    """Sequence numbers missing between the batches of a log.
 
     Attributes:
         start: The first missing number.
@@ -294,7 +293,7 @@ class SequenceGap(NamedTuple):
 
 
 class SequenceNumbers(NamedTuple):
-    """The sequence numbers in a log's batches, and the numbers that are missing between the batches.
+    """The sequence numbers in a log's batches, and those missing between the batches.
 
     Attributes:
         start: The lowest sequence number. `None` if no operation has a sequence number.
@@ -302,7 +301,7 @@ class SequenceNumbers(NamedTuple):
         missing_count: The number of missing sequence numbers between `start` and `end`.
         gap_count: The number of gaps.
         gaps: The first 100,000 gaps, in ascending order.
-        has_shared: Whether several batches have the same number. In this case, some gaps may be hidden.
+        has_shared: Whether several batches have the same number, which may hide some gaps.
     """
 
     start: int | None
@@ -314,20 +313,19 @@ class SequenceNumbers(NamedTuple):
 
 
 GAPS_MAX = 100_000
-"""The maximum number of gaps that are kept."""
+"""The maximum number of gaps kept."""
 
 
 def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
-    """Finds the sequence numbers that are missing between the batches of a log.
+    """Finds the sequence numbers missing between the batches of a log.
 
-    A missing number does not always mean that data was lost. A batch in a damaged part of the log leaves a gap, but
-    so do writes without a log (`disableWAL`), writes in another log of the same database, and ingested tables.
-    Batches may be in any order, because RocksDB does not order them if it uses `unordered_write` or two write queues.
-    RocksDB's write policies WritePrepared and WriteUnprepared assign one number to all operations of a batch, so that
-    batches seem to share numbers.
+    A missing number does not always mean that data was lost. A batch in a damaged part of the log leaves a gap, but so
+    do writes without a log (`disableWAL`), writes in another log of the same database, and ingested tables. Batches may
+    be in any order, because RocksDB does not order them with `unordered_write` or two write queues. Its write policies
+    WritePrepared and WriteUnprepared assign one number to all operations of a batch, so batches seem to share numbers.
 
     Args:
-        batches: The batches of a log that can be decoded.
+        batches: The decodable batches of a log.
 
     Returns:
         The lowest and the highest number, and the gaps between them.
@@ -350,7 +348,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
         if start == end:
             continue
         if spans and start == spans[-1].end:
-            # This case is the most common, and handling it here is five times as fast.
+            # This is the most common case, and handling it here is five times as fast.
             spans[-1] = _Span(spans[-1].start, end, batch)
             continue
         low = bisect_left(spans, start, key=lambda span: span.end)
@@ -362,7 +360,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
             if end <= joined[-1].end:
                 end, last = joined[-1][1:]
         spans[low:high] = [_Span(start, end, last)]
-        # All batches of a log together may not fit in memory.
+        # A log's batches may not all fit in memory.
         for place in range(max(low - 1, 0), min(low + 1, len(spans) - 1)):
             spans[place] = spans[place]._replace(last=_last_key(spans[place].last))
         if len(spans) > GAPS_MAX + 1:
@@ -392,7 +390,7 @@ class _Span(NamedTuple):
 def _last_key(last: WriteBatch | bytes | None) -> bytes | None:
     if not isinstance(last, WriteBatch):
         return last
-    # The operations are read one at a time, because all of them may take hundreds of times the record's size.
+    # The operations are read one at a time, because together they may take hundreds of times the record's size.
     keys = (operation.key for operation in last if operation.sequence is not None)
     return deque(keys, maxlen=1)[0]
 

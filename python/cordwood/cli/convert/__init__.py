@@ -1,26 +1,25 @@
 """Convert logs to a table: NDJSON, CSV, Parquet or Arrow.
 
-The form follows from the extension of the destination: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
-destination, the table goes to stdout, as NDJSON or in the form that --to names.
+The destination's extension decides the form: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
+destination, the table goes to stdout, as NDJSON or in the form --to names.
 
 The rows, by --as:
 PAYLOADS
 
-In NDJSON and CSV, all bytes are {"base64": "..."}, or text with --encoding. With --encoding utf-8, rows with other
-bytes are reported and left out. Where columns are not known beforehand, such as those of entities and of wandb, the
-log is read to find them. For Parquet and Arrow, one reading is enough if the first records have the columns of all;
-otherwise, and for CSV, a second one follows.
-A column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and
-Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, for Parquet and Arrow 100 to 200, more
-for very long records or thousands of columns.
+In NDJSON and CSV, all bytes become {"base64": "..."}, or text with --encoding. With --encoding utf-8, rows with other
+bytes are reported and left out. If the columns are not known beforehand, as with entities and wandb, the log is read to
+find them. For Parquet and Arrow, one reading is enough if the first records have all the columns; otherwise, and for
+CSV, a second one follows. A column whose values are all of one type has that type; arrays and objects are lists and
+structures in Parquet and Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, or 100 to 200
+for Parquet and Arrow, and more for very long records or thousands of columns.
 
-Several logs, or all logs in a directory, make one table, with the columns of all of them. Its first column says which
-log a row is from: path; for entities and JSON, __file__; and for wandb, run_id, from the name of the file, and __file__
-if --columns names it.
+Several logs, or all logs in a directory, become one table with the columns of all of them. The first column says which
+log a row is from: path, or __file__ for entities and JSON; for wandb, it is run_id, from the file's name, along with
+__file__ if --columns names it.
 
-Damaged records, and records of another kind than --as names, are reported on stderr and left out; if only a value of a
-run cannot be read, only that value is. The exit status is then 3, as it is if all of a file belongs to another log than
-the one that its name says, or if an export has an empty file, or fewer bytes than its metadata states; with --strict,
+Damaged records, and records of a kind other than --as names, are reported on stderr and left out; if only one value of
+a run cannot be read, only that value is. The exit status is then 3. It is also 3 if a whole file belongs to a log other
+than the one its name says, or if an export has an empty file, or fewer bytes than its metadata states; with --strict,
 also if a log ends with an incomplete record, as a file that was cut off does, or has zeros before more records or at
 its end.
 """
@@ -124,7 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _payloads_text() -> str:
-    """Returns a paragraph for each payload. This does not use `textwrap`, because it is slow to import."""
+    """Returns a paragraph for each payload. Avoids `textwrap`, which is slow to import."""
     texts = {**{name: payload.help for name, payload in PAYLOADS.items()}, AUTO: AUTO_HELP}
     width = max(map(len, texts)) + 4
     lines: list[str] = []
@@ -186,7 +185,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
     with contextlib.ExitStack() as stack:
         source = opened = None
         if options.is_auto and form == "ndjson":
-            # One reading is enough, so a pipe does not have to be copied.
+            # One reading is enough, so a pipe need not be copied.
             reader = stack.enter_context(reader_of(options, stdin_or_path(name), options.end))
             options.payload, record = _payload_of(name, reader)
             opened = reader, [record] if record else []
@@ -200,7 +199,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
 
 
 def _payload_of(name: str, reader: Reader) -> tuple[str, Record | None]:
-    """Returns and reports the payload for a log. Also returns the record that was read to determine the payload."""
+    """Returns and reports a log's payload. Also returns the record that was read to determine it."""
     kind, first = kind_of_records(name, reader)
     report_payload(name, kind and PAYLOADS[kind.best], has_records=first is not None)
     return kind.best if kind else "raw", first
@@ -212,11 +211,11 @@ def _with_exports(options: argparse.Namespace, status: Status) -> Status:
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
-    """Returns all named files, except a table that an earlier run wrote to the destination in a directory of logs."""
+    """Returns all named files except, in a directory of logs, the destination's table from an earlier run."""
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:
-        # Both names are checked, because otherwise a log could be replaced through a link with the name of a table.
+        # Both names are checked, or a log could be replaced through a link named like a table.
         return (
             file.is_in_directory
             and _suffix(file.name) == _suffix(options.destination) in SUFFIXES
@@ -243,7 +242,7 @@ def _payload_of_first(options: argparse.Namespace) -> str:
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:
                 kind, first = kind_of_records(file.name, reader)
-            # Even if a run has no records, its dialect determines its kind.
+            # A run's dialect determines its kind even if the run has no records.
             if kind or first:
                 report_payload(file.name, kind and PAYLOADS[kind.best])
                 return kind.best if kind else "raw"

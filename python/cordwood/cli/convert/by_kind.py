@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
-    """Writes the tables. All logs are read twice, and the first reading determines the kinds and their columns."""
+    """Writes the tables. All logs are read twice; the first reading determines the kinds and their columns."""
     if options.payload != "entity":
         raise ValueError("--by-kind is for entities: --as entity")
     if options.columns or options.limit is not None:
@@ -80,10 +80,10 @@ def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str |
     """Returns the path of the table for each kind.
 
     Raises:
-        Failure: Two kinds would share a file, or the name of a file is too long.
+        Failure: Two kinds would share a file, or a file name is too long.
     """
     paths: dict[str | None, str] = {}
-    # Some file systems do not distinguish names that differ only in case or in Unicode normalization.
+    # Some file systems treat names that differ only in case or in Unicode normalization as the same.
     alike: dict[str, str | None] = {}
     for kind in kinds:
         name = f"{_file_name(kind)}.{form}"
@@ -99,13 +99,12 @@ def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str |
 _ADVICE = "convert them to one table, without --by-kind"
 
 _NAME_LEN_MAX = 255
-"""The maximum length of a file name in bytes on most file systems."""
+"""The maximum length of a file name on most file systems, in bytes."""
 
 
 def _file_name(kind: str | None) -> str:
-    """Returns the file name of the table for a kind, without the extension. An entity without a key has no kind."""
-    # The names `%none` and `%` are unique, because two hexadecimal digits follow each % in the name of any other
-    # kind.
+    """Returns the file name of a kind's table, without the extension. An entity without a key has no kind."""
+    # The names `%none` and `%` are unique: in any other kind's name, two hexadecimal digits follow each %.
     if kind is None:
         return "%none"
     return re.sub(r'[/\\:*?"<>|%\x00-\x1f\x7f]|^\.', lambda match: f"%{ord(match[0]):02X}", kind) or "%"
@@ -131,14 +130,14 @@ def _check_open_files(count: int) -> None:
 
 
 _OTHER_FILES = 64
-"""The number of open files that are reserved for the log, stdin, stdout, stderr and the files of libraries."""
+"""The number of open files reserved for the log, stdin, stdout, stderr and the files of libraries."""
 
 
 class _Kinds(Target):
-    """The tables of all kinds. `table` receives the records that cannot be read, and reports the faults in them."""
+    """The tables of all kinds. `table` receives the records that cannot be read and reports their faults."""
 
     def __init__(self, new_table: Callable[[], Table] | None) -> None:
-        """Creates an object without tables. `new_table` makes a table that determines the columns of a new kind."""
+        """Creates an object without tables. For a new kind, `new_table` makes a table that determines its columns."""
         super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), _no_sink)
         self.targets: dict[str | None, Target] = {}
         self._new_table = new_table

@@ -23,18 +23,18 @@ _WORDS = {
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }
-"""For each part that may be missing: the noun, the message about one such part, and the words after the total."""
+"""For each part that may be missing: its noun, the message about one of them, and the words after the total."""
 
 
 class Faults:
-    """The faults of a log. All faults are counted, and the first few are reported.
+    """The faults of a log. All of them are counted, and the first few reported.
 
     Attributes:
         dialect: The dialect of the log.
     """
 
     def __init__(self, options: argparse.Namespace, source: str, payload: Payload, *, is_silent: bool) -> None:
-        """Creates an object that has no faults yet. Only the first reading of a log reports its faults."""
+        """Creates an object with no faults yet. Only the first reading of a log reports its faults."""
         self.dialect: str | None = None
         self._options = options
         self._source = source
@@ -44,12 +44,12 @@ class Faults:
         self._counts = dict.fromkeys(_WORDS, 0)
         self._reported_max = dict.fromkeys(_WORDS, REPORTED_MAX)
         self._unknown_count = 0
-        # The offset of the first record that was left out, and whether the log contains records of another kind.
+        # The offset of the first record left out, and whether the log contains records of another kind.
         self._first_left_out: int | None = None
         self._is_other_kind = False
 
     def __call__(self, fault: Fault) -> None:
-        """Counts a fault, and reports it if it is one of the first faults."""
+        """Counts a fault, and reports it if it is one of the first few."""
         part, record, error = fault
         _, sentence, _ = _WORDS[part]
         self._counts[part] += 1
@@ -67,7 +67,7 @@ class Faults:
             self._reported_max["record"] = 1
 
     def start(self, first: Record) -> None:
-        """Reports a log whose records are of another kind, because all of its records may be skipped."""
+        """Reports a log whose records are of another kind, because all of them may be skipped."""
         if self._is_silent or not self._payload.is_part or self._first_left_out == first.offset:
             return
         if advice := other_payload(first.data, self._payload, self.dialect):
@@ -88,7 +88,7 @@ class Faults:
                 complain(f"{self._name}: {quantity(count, word)} {in_all}")
 
     def judge(self, report: Report) -> Status:
-        """Reports the skipped regions of the log, and the option that would return more records."""
+        """Reports the log's skipped regions, and the option that would return more records."""
         status = report_left_out(self._source, report, self._options)
         own = Status.DAMAGE if self._is_other_kind or any(self._counts.values()) else Status.CLEAN
         is_lost = max(status, own) == Status.DAMAGE and not self._is_other_kind

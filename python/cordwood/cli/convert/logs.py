@@ -1,4 +1,4 @@
-"""Converts each log to rows of one table, one batch of records at a time."""
+"""Converts logs to the rows of one table, one batch of records at a time."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from cordwood._tables.table import Report
 
 FILE = "__file__"
-"""The column with the file name, in tables that start with a run's ID. Several files may belong to the same ID."""
+"""The file name column, in tables that start with a run's ID. Several files may have the same ID."""
 
 _BATCH_LEN = 4 << 20
 """About this many bytes of records are converted to rows at a time."""
 
 _THREADS = 2
-"""The number of threads that read ahead while the rows of a batch are made and another batch is written."""
+"""The number of threads that read ahead while one batch is turned into rows and another is written."""
 
 
 class _First(NamedTuple):
-    """The results of the first reading of a log."""
+    """The results of a log's first reading."""
 
     end: int
-    """The offset at which the first reading ended. Records that were appended later are not in the table."""
+    """The offset where the first reading ended. Records appended later are not in the table."""
     record_count: int
 
 
@@ -56,7 +56,7 @@ class Target:
         self._sink: Sink | None = None
 
     def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
-        """Adds the rows of a log, with the arguments of `Table.read`. Yields the numbers of records read."""
+        """Adds the rows of a log. Takes the arguments of `Table.read`, and yields the numbers of records read."""
         for count, made in self.table.read(reader, report, **options):
             self.write(made)
             yield count
@@ -67,7 +67,7 @@ class Target:
             self.sink().write(some)
 
     def sink(self) -> Sink:
-        """Returns the sink, which is opened if necessary."""
+        """Returns the sink, opening it if necessary."""
         if self._sink is None:
             self._sink = self._new_sink()
         return self._sink
@@ -82,9 +82,9 @@ class Logs:
     """The logs of a table.
 
     Attributes:
-        origins: The first columns of each row, which show which of several logs a row comes from. There is one such
-            column, or two if the column of the file is also requested.
-        firsts: The result of the first reading, for each log that could be read to its end.
+        origins: The first columns of each row, which tell which of several logs it comes from. There is one, or two if
+            the column with the file name is also requested.
+        firsts: The result of the first reading of each log that could be read to its end.
         is_whole: Whether all logs could be read to their end.
     """
 
@@ -99,8 +99,8 @@ class Logs:
     ) -> None:
         """With `is_one`, the command line names a single log.
 
-        If this log is read several times, it is passed as `source`. Otherwise, it may be passed as `opened`, which
-        consists of a reader and the records that were already read from it.
+        If this log is read several times, it is passed as `source`. Otherwise, it may be passed as `opened`: a reader
+        and the records already read from it.
         """
         self.firsts: dict[str, _First] = {}
         self.is_whole: bool = True
@@ -113,7 +113,7 @@ class Logs:
         origin = self._payload.origin
         names_file = origin == "run_id" and FILE in (options.columns or ())
         self.origins: list[str] = [] if is_one else [origin, FILE] if names_file else [origin]
-        # The first log that was not read because there were already enough rows.
+        # The first log left unread because there were already enough rows.
         self._unread: str | None = None
         self._is_full = self._is_stop_reported = False
         # The logs that were read.
@@ -173,7 +173,7 @@ class Logs:
     def new_target(self, columns: dict[str, ColumnType] | None) -> Generator[Target]:
         """Opens the table at the destination. The file gets its name once it is complete."""
         options = self._options
-        # Output that was written to a pipe cannot be removed.
+        # Output already written to a pipe cannot be removed.
         is_pipe = os.path.exists(options.destination) and not os.path.isfile(options.destination)
         table = self.new_table(columns, opens_early=not is_pipe and options.destination != "-")
         with contextlib.ExitStack() as stack:
@@ -200,19 +200,19 @@ class Logs:
             )
         if self._unread is not None:
             self._report_stop(self._unread, None)
-        # If no option names a kind, logs of another kind count as damaged.
+        # If no option names a kind, logs of another kind are counted as damaged.
         tally.damaged_count += options.is_auto and bool(tally.other_kinds)
         return tally
 
     def read_again(self, target: Target) -> None:
-        """Rereads all logs that could be read to their end, up to the same end. Does not report faults again."""
+        """Rereads each log that could be read to its end, up to the same end, but does not report faults again."""
         self._is_full = False
         for name, first in self.firsts.items():
             if not self._is_full:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
-        """Returns the columns that a table has determined. Columns that do not fit any type but JSON are reported."""
+        """Returns the columns that a table has determined, and reports those that fit no type but JSON."""
         # In CSV, nested values are always JSON.
         is_nested = self._form in BINARY_FORMATS
         columns = table.columns
@@ -230,7 +230,7 @@ class Logs:
         """Returns the columns if they are known before a log is read, or `None` if logs must be read first.
 
         Raises:
-            ValueError: A requested column is not one of the known columns.
+            ValueError: A requested column is not among the known ones.
         """
         options, payload = self._options, self._payload
         known = payload.known_columns(options.on_corruption)
@@ -247,7 +247,7 @@ class Logs:
         return columns if options.columns is None else {name: columns[name] for name in options.columns}
 
     def _read(self, name: str, target: Target, first: _First | None = None) -> Status:
-        """Reads a log. With `first`, reads the log again up to the same end."""
+        """Reads a log. With `first`, reads it again up to the same end."""
         options = self._options
         faults = Faults(options, name, self._payload, is_silent=first is not None)
         record_count, position = 0, options.start
@@ -308,10 +308,10 @@ class Logs:
         return Status.CLEAN
 
     def _check_names(self, table: Table) -> None:
-        """Checks that each requested column occurred in a row. This must be called after the last row.
+        """Checks that each requested column was in some row. Call this after the last row.
 
         Raises:
-            ValueError: There were rows, but a requested column did not occur in any of them.
+            ValueError: There were rows, but a requested column is missing from all of them.
         """
         missing, seen = table.missing
         if missing and table.row_count:
@@ -326,7 +326,7 @@ class Logs:
         target.sink()
         self._report_run_ids()
         if table.row_count and not table.columns and self._form in ("csv", "parquet"):
-            # For a table without columns, pyarrow writes no rows to Parquet, and CSV cannot show rows.
+            # Without columns, pyarrow writes no rows to Parquet, and CSV cannot show any.
             name = display_name(self._options.sources[0])
             form = {"csv": "CSV", "parquet": "Parquet"}[self._form]
             complain(
@@ -340,7 +340,7 @@ class Logs:
         self._is_stop_reported = True
 
     def _report_run_ids(self) -> None:
-        """Reports files that share a `run_id`, unless a column shows which file a row comes from."""
+        """Reports files that share a `run_id`, unless a column shows each row's file."""
         if self.origins != ["run_id"]:
             return
         # The first file of each run.
@@ -356,7 +356,7 @@ class _AgainError(Exception):
 
 
 def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
-    """Reports files that have the same `run_id` as another file."""
+    """Reports files with the same `run_id` as another file."""
     for first, second in pairs[:REPORTED_MAX]:
         complain(
             f"{display_name(first)} and {display_name(second)} have the same run_id, as parts of a run or copies do"

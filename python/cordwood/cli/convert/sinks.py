@@ -26,13 +26,13 @@ SUFFIXES = {
 TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
 BINARY_FORMATS = ("parquet", "arrow")
-"""The forms that are not text, which need pyarrow."""
+"""The forms other than text, which need pyarrow."""
 
 
 def check_installed(form: str) -> None:
-    """Checks that the package that the form needs is installed, and loads it.
+    """Checks that the package the form needs is installed, and loads it.
 
-    If there is not enough memory, loading a library may kill the process. At this point, no table is unfinished yet.
+    If memory is short, loading a library may kill the process. At this point, no table is unfinished yet.
 
     Raises:
         ImportError: The package is not installed or cannot be imported.
@@ -53,7 +53,7 @@ def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink
 
 
 class Sink:
-    """Writes the output of a table. This class writes lines of text, which the table has already formatted."""
+    """Writes the output of a table. This class writes lines of text that the table has already formatted."""
 
     def __init__(self, file: Output) -> None:
         self._file = file
@@ -63,15 +63,15 @@ class Sink:
         self._file.write(made)
 
     def close(self) -> None:
-        """Writes the end of the file, even if the file is incomplete and will be removed. The file stays open."""
+        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
 
 
 class _Arrow(Sink):
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
-    Another thread writes batches to a file while the next batches are made. The threads can run at the same time,
-    because pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C does not
-    interrupt another thread that waits for a pipe's reader.
+    Another thread writes batches to a file while the next ones are made; pyarrow releases the interpreter lock, so the
+    threads can run at the same time. A stream is written in the main thread, because Ctrl-C does not interrupt another
+    thread that waits for a pipe's reader.
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
@@ -79,12 +79,12 @@ class _Arrow(Sink):
         self._form = form
         self._schema = schema
         self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
-        # The batches that are being written or wait to be written.
+        # The batches being written or waiting to be written.
         self._pending: deque[Any] = deque()
         self._writer: Any = None
 
     def write(self, made: Any) -> None:
-        """Writes a batch. This may raise an earlier batch's error."""
+        """Writes a batch. May raise an earlier batch's error."""
         self._wait(_PENDING_MAX - 1)
         if self._writer is None:
             self._writer = self._open(made)
@@ -95,7 +95,7 @@ class _Arrow(Sink):
             self._writer.write_batch(made)
 
     def _write_after(self, earlier: Any, batch: Any) -> None:
-        """Writes a batch in the other thread. If an earlier batch failed, raises that error instead."""
+        """Writes a batch in the other thread. If an earlier batch failed, raises its error instead."""
         if earlier is not None:
             earlier.result()
         self._writer.write_batch(batch)
@@ -103,7 +103,7 @@ class _Arrow(Sink):
     def _open(self, first: Any = None) -> Any:
         """Opens the writer of the table. `first` is the first batch, if the table has one."""
         if self._form == "parquet":
-            # The first batch decides for all batches, unless the first batch has too few rows.
+            # The first batch decides for all of them, unless it has too few rows.
             dictionaries: bool | list[str] = True
             if first is not None and len(first) >= _ROWS_MIN:
                 dictionaries = [path for path, values in _leaves(first) if _repeats(values)]

@@ -1,7 +1,7 @@
 """Draw logs block by block, and mark the damage.
 
-A row is one block, or several blocks of a long log. Damage is marked in the row and in the margin, and listed below.
-Exit status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or TERM is "dumb".
+Each row is one block, or several blocks if the log is long. Damage is marked in the row and the margin, and listed
+below. The exit status is 3 if there is damage. Terminals get colours, unless NO_COLOR is set or TERM is "dumb".
 """
 
 from __future__ import annotations

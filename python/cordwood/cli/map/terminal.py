@@ -1,4 +1,4 @@
-"""Draws a picture of a log as lines of characters, without side effects."""
+"""Draws a log as lines of characters, without side effects."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cordwood.cli._terminal import red
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
-# For each category, its character in UTF-8 and in ASCII, and its style. The colours are close to those of Okabe and
-# Ito, and are among the 256 colours that all terminals have, whatever their background.
+# For each category, its character in UTF-8 and in ASCII, and its style. The colours are close to Okabe and Ito's, and
+# are among the 256 that all terminals have, whatever their background.
 _MARKS = {
     Category.WHOLE: ("█", "#", "38;5;32"),
     Category.PART: ("▓", "=", "38;5;74"),
@@ -58,7 +58,7 @@ def draw(cells: Cells, *, title: str, columns: int, color: bool, unicode: bool) 
 
 
 def _colored(row: list[Category], drawn: list[str], *, color: bool) -> str:
-    """Returns the characters of a row. The colour changes once for each run of the same category."""
+    """Returns the characters of a row, changing the colour once for each run of the same category."""
     if not color:
         return "".join(drawn)
     out: list[str] = []
