@@ -80,7 +80,7 @@ def test_an_undetectable_new_file_uses_the_leveldb_dialect(path):
     [("leveldb", "wandb"), ("leveldb", "swanlab"), ("wandb", "leveldb"), ("wandb", "swanlab"), ("swanlab", "leveldb")],
 )
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
-def test_a_dialect_error_on_append_names_the_dialect_of_the_file(path, dialect, named, records, on_torn_tail):
+def test_a_dialect_error_when_appending_names_the_dialect_of_the_file(path, dialect, named, records, on_torn_tail):
     before = make(path, dialect, records)
     with pytest.raises(cordwood.DialectError, match=dialect) as caught:
         cordwood.open(path, "a", dialect=named, on_torn_tail=on_torn_tail).close()
@@ -104,7 +104,7 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("named", [False, True], ids=["not named", "named"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
-def test_append_mode_rejects_logs_that_engines_never_append_to(path, name, records, named, on_torn_tail):
+def test_appending_to_a_log_that_its_engine_never_appends_to_is_rejected(path, name, records, named, on_torn_tail):
     """It is refused, but not reported as damaged; no byte is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
@@ -123,7 +123,7 @@ def test_a_rejected_open_does_not_create_a_file(path, dialect):
 
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
 @pytest.mark.parametrize("records", [[], [b"one", PAYLOAD[:50_000]]], ids=["new", "there"])
-def test_records_without_a_log_number_match_leveldb(path, dialect, records):
+def test_records_without_a_log_number_are_written_as_in_leveldb(path, dialect, records):
     """The named dialect can read LevelDB's records, and writes the same bytes."""
     if records:
         path.write_bytes(reference.encode(records))
@@ -223,7 +223,7 @@ def test_a_reader_returns_the_appended_records(path):
 
 @pytest.mark.parametrize("dialect", ["wandb", {"dialect": "pebble", "log_number": 3}], ids=["wandb", "pebble"])
 @pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
-def test_the_write_command_follows_the_append_rules_of_the_library(path, dialect, on_torn_tail):
+def test_the_write_command_follows_the_same_append_rules_as_the_library(path, dialect, on_torn_tail):
     before = make(path, dialect, WITH_ZEROS)
     command = [sys.executable, "-m", "cordwood", "write", "--append", "--on-torn-tail", on_torn_tail, path]
     done = subprocess.run(command, input=b"more\n", capture_output=True, check=False, timeout=120)
@@ -253,7 +253,7 @@ LAST_RECORDS = {
 
 
 @pytest.mark.parametrize("name", LAST_RECORDS)
-def test_appending_treats_a_flipped_bit_in_the_last_record_as_damage(path, name):
+def test_a_flipped_bit_in_the_last_record_is_treated_as_damage_when_appending(path, name):
     """It may have been synced. With any zeros in the record, no crash leaves it like this."""
     start = reference.encode([b"one", b"two", b"three"])
     whole = start + reference.encode([LAST_RECORDS[name]], len(start))
@@ -271,7 +271,7 @@ def test_appending_treats_a_flipped_bit_in_the_last_record_as_damage(path, name)
         assert path.read_bytes() == file, bit
 
 
-def test_appending_does_not_mistake_an_unwritten_sector_for_a_flipped_bit(path):
+def test_an_unwritten_sector_is_not_mistaken_for_a_flipped_bit_when_appending(path):
     whole = reference.encode([b"one", PAYLOAD[:5000]])
     file = bytearray(whole)
     file[1024:1536] = bytes(512)
@@ -312,7 +312,7 @@ for number in range(1000):
     assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
 
 
-def test_the_flush_value_close_buffers_records_until_close(path):
+def test_records_are_buffered_until_close_with_the_flush_option_close(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -324,7 +324,7 @@ def test_the_flush_value_close_buffers_records_until_close(path):
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "append"}])
-def test_the_flush_value_append_writes_each_record_at_once(path, options):
+def test_each_record_is_written_at_once_with_the_flush_option_append(path, options):
     records = [b"one", b"", PAYLOAD[:100_000], bytes(BLOCK_LEN), b"two"]
     with cordwood.open(path, "w", **options) as writer:
         for count, record in enumerate(records, 1):
@@ -334,7 +334,7 @@ def test_the_flush_value_append_writes_each_record_at_once(path, options):
         assert path.read_bytes() == reference.encode([*records, *[b"three"] * 1000])
 
 
-def test_an_unknown_flush_value_is_rejected(path):
+def test_an_unknown_value_of_the_flush_option_is_rejected(path):
     with pytest.raises(ValueError, match="flush"):
         cordwood.open(path, "w", flush="sometimes")
     assert not os.path.lexists(path)

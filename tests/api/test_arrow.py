@@ -96,7 +96,7 @@ def test_a_scan_returns_exactly_the_requested_columns(path, columns, threads):
     assert found.to_pydict() == {name: expected[name] for name in columns}
 
 
-def test_a_scan_has_the_documented_arrow_types(path):
+def test_the_columns_of_a_scan_have_the_documented_arrow_types(path):
     assert pyarrow.schema(cordwood.scan(path)) == LARGE
     assert table(cordwood.scan(path)).schema == LARGE
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.utf8())
@@ -130,7 +130,7 @@ def test_a_pickled_batch_contains_only_the_path_of_one_log(tmp_path):
     assert {len(pickle.dumps(batch)) for batch in batches} == {len(pickle.dumps(alone))}
 
 
-def test_a_scan_reads_many_sources_in_the_given_order(path, tmp_path):
+def test_a_scan_reads_its_sources_in_the_given_order(path, tmp_path):
     other = tmp_path / "other.log"
     other.write_bytes(reference.encode([b"other"]))
     empty = tmp_path / "empty.log"
@@ -167,7 +167,7 @@ def test_a_scan_reads_a_file_object_from_its_current_position():
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_a_scan_returns_the_same_table_with_and_without_reading_ahead(tmp_path, threads):
+def test_a_scan_produces_the_same_table_with_and_without_reading_ahead(tmp_path, threads):
     path = tmp_path / "long.log"
     file = reference.encode(PAYLOAD[at : at + 99] for at in range(140_000))
     at = 5_000_000
@@ -202,20 +202,20 @@ def scan(request, path):
     return cordwood.scan({"path": path, "object": io.BytesIO(FILE), "content": FILE}[request.param])
 
 
-def test_pyarrow_reads_one_scan_twice(scan):
+def test_pyarrow_can_read_a_scan_twice(scan):
     for _ in range(2):
         found = table(scan)
         assert rows(found["offset"].to_pylist(), found["record"].to_pylist()) == EXPECTED
 
 
-def test_polars_reads_one_scan_twice(scan):
+def test_polars_can_read_a_scan_twice(scan):
     for _ in range(2):
         assert polars.DataFrame(scan).rows() == EXPECTED
     categories = polars.DataFrame(cordwood.scan([FILE, FILE], columns=["path", "length"]))
     assert categories["path"].null_count() == 2 * len(RECORDS)
 
 
-def test_duckdb_reads_one_relation_twice(scan):
+def test_duckdb_can_read_a_relation_twice(scan):
     relation = duckdb.sql("select * from scan")
     assert relation.fetchall() == EXPECTED
     assert duckdb.sql("select count(*), sum(octet_length(record)) from relation").fetchall() == [
@@ -232,7 +232,7 @@ def test_duckdb_can_group_records_by_path(path, tmp_path):
     assert found == [(str(other), 1, 5), (str(path), len(RECORDS), sum(map(len, RECORDS)))]
 
 
-def test_pandas_reads_one_scan_twice(scan):
+def test_pandas_can_read_a_scan_twice(scan):
     for _ in range(2):
         found = pandas.DataFrame.from_arrow(scan)
         assert rows(found["offset"], found["record"]) == EXPECTED
@@ -269,7 +269,7 @@ CONSUMERS = {
 
 @pytest.mark.parametrize("columns", [["record"], ["offset"], ["salvaged", "record"]])
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_arrow_consumers_raise_damage_with_the_message_of_cordwood(path, consumer, columns):
+def test_arrow_consumers_raise_an_error_for_damage_with_cordwoods_message(path, consumer, columns):
     read, error = CONSUMERS[consumer]
     at = OFFSETS[1000]
     path.write_bytes(flipped(FILE, at + 10))
@@ -289,7 +289,7 @@ def test_arrow_consumers_raise_the_error_of_a_failing_file_object(consumer):
         read(cordwood.scan(Failing(FILE)))
 
 
-def test_a_scan_raises_an_error_for_a_missing_file_or_a_zip_archive(tmp_path):
+def test_scanning_a_missing_file_or_a_zip_archive_raises_an_error(tmp_path):
     with pytest.raises(OSError, match=r"none\.log: No such file"):
         table(cordwood.scan(tmp_path / "none.log"))
     other = tmp_path / "some.zip"
@@ -300,7 +300,7 @@ def test_a_scan_raises_an_error_for_a_missing_file_or_a_zip_archive(tmp_path):
         table(cordwood.scan(other.read_bytes()))
 
 
-def test_a_failed_stream_stays_failed(path):
+def test_a_failed_stream_raises_its_error_again_on_every_read(path):
     at = OFFSETS[1000]
     path.write_bytes(flipped(FILE, at + 10))
     reader = pyarrow.RecordBatchReader.from_stream(cordwood.scan(path))
@@ -312,7 +312,7 @@ def test_a_failed_stream_stays_failed(path):
 
 @pytest.mark.parametrize("columns", [["offset", "record"], ["offset", "end_offset"], ["offset", "record", "salvaged"]])
 @pytest.mark.parametrize("policy", ["skip", "stop", "salvage"])
-def test_skipped_bytes_are_listed_and_logged(path, policy, columns, caplog):
+def test_skipped_bytes_are_listed_in_the_outcome_and_logged(path, policy, columns, caplog):
     path.write_bytes(flipped(flipped(FILE, OFFSETS[1000] + 10), OFFSETS[1010] + 10))
     with cordwood.open(path, on_corruption=policy) as reader:
         records = list(reader.records())
@@ -335,7 +335,7 @@ def test_skipped_bytes_are_listed_and_logged(path, policy, columns, caplog):
     assert [record.getMessage() for record in caplog.records] == logged
 
 
-def test_a_scan_lists_the_outcome_of_each_source_as_it_is_read(path):
+def test_the_outcome_of_each_source_is_listed_as_soon_as_a_scan_reads_it(path):
     scan = cordwood.scan([FILE * 1, path])
     reader = pyarrow.RecordBatchReader.from_stream(scan)
     assert scan.outcomes == ()
@@ -347,7 +347,7 @@ def test_a_scan_lists_the_outcome_of_each_source_as_it_is_read(path):
 # Sources without a second reading ---------------------------------------------------------------
 
 
-def test_a_scan_continues_where_a_reader_stopped(path):
+def test_a_scan_can_continue_where_a_reader_stopped(path):
     with cordwood.open(path) as reader:
         assert next(reader) == RECORDS[0]
         assert pyarrow.table(cordwood.scan(path, start=reader.tell()))["record"].to_pylist() == RECORDS[1:]
@@ -355,14 +355,14 @@ def test_a_scan_continues_where_a_reader_stopped(path):
         assert pyarrow.table(cordwood.scan(path, start=reader.tell()))["record"].to_pylist() == []
 
 
-def test_an_object_that_cannot_seek_is_read_once():
+def test_an_unseekable_object_can_be_read_only_once():
     scan = cordwood.scan(OnlyRead(FILE))
     assert table(scan)["record"].to_pylist() == RECORDS
     with pytest.raises(OSError, match="was read once, and cannot seek"):
         table(scan)
 
 
-def test_the_second_stream_of_a_file_object_invalidates_the_first():
+def test_starting_a_second_stream_of_a_file_object_invalidates_the_first():
     file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
     scan = cordwood.scan(io.BytesIO(file))
     first, second = (pyarrow.RecordBatchReader.from_stream(scan) for _ in range(2))
@@ -391,7 +391,7 @@ def address(view):
     return pyarrow.py_buffer(view).address
 
 
-def test_pyarrow_casts_a_batch_to_the_requested_schema(path):
+def test_pyarrow_can_cast_a_batch_to_a_requested_schema(path):
     [batch] = cordwood.open(FILE).record_batches()
     found = pyarrow.record_batch(batch, schema=BINARY)
     found.validate(full=True)
@@ -466,7 +466,7 @@ class Gone:
 # The structures, by hand -----------------------------------------------------------------------
 
 
-def test_a_capsule_releases_a_structure_that_was_not_taken():
+def test_dropping_an_unconsumed_capsule_releases_its_structure():
     [batch] = cordwood.open(FILE).record_batches()
     calls = []
     schema, array = batch.__arrow_c_array__()
@@ -481,7 +481,7 @@ def test_a_capsule_releases_a_structure_that_was_not_taken():
     del kept
 
 
-def test_a_capsule_does_not_release_its_structure_twice():
+def test_a_structure_is_not_released_again_by_its_capsule():
     [batch] = cordwood.open(FILE).record_batches()
     schema, array = batch.__arrow_c_array__()
     stream = cordwood.scan(FILE).__arrow_c_stream__()
@@ -537,7 +537,7 @@ class Taken:
         return self.capsule
 
 
-def test_an_arrow_child_that_was_moved_out_outlives_its_parent():
+def test_an_arrow_child_moved_out_of_its_parent_outlives_the_parent():
     [batch] = cordwood.open(FILE).record_batches()
     _, capsule = batch.__arrow_c_array__()
     del batch
@@ -573,7 +573,7 @@ def test_any_thread_can_release_batches_in_any_order(path):
     assert [batches[index]["record"].to_pylist() for index in (1, 2)] == [records[1], records[2]]
 
 
-def test_a_consumer_thread_reads_while_python_is_busy():
+def test_a_consumer_thread_can_read_while_another_thread_runs_python_code():
     """The stream reads a Python file object, so the thread has to wait for the interpreter."""
     file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
     found = []
@@ -619,7 +619,7 @@ print(json.dumps([used(capsules, 10_000), used(partly, 500), used(whole, 1_000)]
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
-def test_streams_free_their_memory(path):
+def test_reading_streams_repeatedly_does_not_leak_memory(path):
     """A batch is 45 KB and a stream's window 256 KiB: a leak of one batch in ten, or of 16 windows, would show."""
     path.write_bytes(reference.encode(RECORDS[4:304]))
     done = subprocess.run([sys.executable, "-c", GROWTH, HELPERS, path], capture_output=True, check=False, timeout=300)

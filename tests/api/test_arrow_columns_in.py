@@ -58,7 +58,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_an_array_of_bytes_produces_the_same_log_as_a_list(data_type):
+def test_an_array_of_byte_strings_produces_the_same_log_as_a_list(data_type):
     assert log_of(pyarrow.array(RECORDS, data_type)) == (reference.encode(RECORDS), len(RECORDS))
 
 
@@ -87,7 +87,7 @@ def test_extending_with_an_empty_column_does_not_append_records(data_type):
     assert log_of(pyarrow.chunked_array([], data_type)) == (b"", 0)
 
 
-def test_extend_accepts_columns_of_polars_pandas_and_pyarrow():
+def test_extend_accepts_polars_pandas_and_pyarrow_columns():
     for column in [
         polars.Series(RECORDS),
         pandas.Series(RECORDS, dtype=pandas.ArrowDtype(pyarrow.binary())),
@@ -96,7 +96,7 @@ def test_extend_accepts_columns_of_polars_pandas_and_pyarrow():
         assert log_of(column) == (reference.encode(RECORDS), len(RECORDS))
 
 
-def test_a_writer_appends_the_records_of_a_scan(tmp_path):
+def test_a_writer_can_append_the_records_of_a_scan(tmp_path):
     path, copy = tmp_path / "some.log", tmp_path / "copy.log"
     path.write_bytes(reference.encode(RECORDS))
     with cordwood.open(copy, "w") as writer:
@@ -105,7 +105,7 @@ def test_a_writer_appends_the_records_of_a_scan(tmp_path):
     assert copy.read_bytes() == path.read_bytes()
 
 
-def test_extend_iterates_over_readers_and_batches():
+def test_extend_accepts_readers_and_batches():
     file = reference.encode(RECORDS)
     assert log_of(cordwood.open(file)) == (file, len(RECORDS))
     [batch] = cordwood.open(file).record_batches(target_len=1 << 30)
@@ -113,7 +113,7 @@ def test_extend_iterates_over_readers_and_batches():
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "close"}, {"sync_interval": 0}, {"dialect": "packed"}])
-def test_extend_appends_a_column_under_each_set_of_writer_options(tmp_path, options):
+def test_extend_appends_a_column_with_each_set_of_writer_options(tmp_path, options):
     path = tmp_path / "some.log"
     with cordwood.open(path, "w", **options) as writer:
         assert writer.extend(pyarrow.array(RECORDS)) == len(RECORDS)
@@ -129,7 +129,7 @@ def test_a_column_is_appended_to_a_segmented_log(tmp_path):
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
 @pytest.mark.parametrize("at", [0, 1, 7, 8, 2_500])
-def test_a_null_raises_an_error_with_its_index_after_earlier_records_are_appended(data_type, at):
+def test_a_null_raises_an_error_with_its_index_once_earlier_records_are_appended(data_type, at):
     records = [*RECORDS[:at], None, *RECORDS[at:]]
     for column in [
         pyarrow.array(records, data_type),
@@ -142,7 +142,7 @@ def test_a_null_raises_an_error_with_its_index_after_earlier_records_are_appende
         assert sink.getvalue() == reference.encode(RECORDS[:at])
 
 
-def test_nulls_are_found_without_a_null_count():
+def test_nulls_are_detected_even_without_a_null_count():
     def uncount(array, schema):
         array.null_count = -1
 
@@ -163,7 +163,7 @@ def test_nulls_are_found_without_a_null_count():
     ],
     ids=["numbers", "lists", "a dictionary", "a table", "a batch", "a scan"],
 )
-def test_a_writer_rejects_a_table_and_a_column_of_another_type(column, message):
+def test_a_writer_rejects_tables_and_columns_of_other_types(column, message):
     with pytest.raises(TypeError, match=message.replace("'", '"')):
         log_of(column)
 
@@ -221,7 +221,7 @@ def failing(name, errno, text):
     return change
 
 
-def test_a_failing_stream_raises_its_error_after_earlier_records_are_appended():
+def test_a_failing_stream_raises_its_error_once_earlier_records_are_appended():
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer, pytest.raises(OSError, match="no more of it") as raised:
         writer.extend(Stream(failing("get_next", 5, b"no more of it")))
@@ -282,7 +282,7 @@ def test_ctrl_c_interrupts_appending_a_long_column():
         writer.close()
 
 
-def test_an_exception_raised_by_the_column_object_is_raised_unchanged():
+def test_an_exception_raised_by_the_column_object_propagates_unchanged():
     class Failing:
         def __arrow_c_stream__(self, requested_schema=None):
             raise KeyError("mine")
@@ -351,7 +351,7 @@ def test_decreasing_or_out_of_range_offsets_are_rejected(data_type, offsets, mes
         log_of(Broken(array, offsets_of(data_type, *offsets)))
 
 
-def test_records_can_start_after_the_start_of_the_data():
+def test_the_first_offset_can_be_greater_than_zero():
     array = pyarrow.array([b"one", b"two", b""])
     assert list(cordwood.open(log_of(Broken(array, offsets_of(array.type, 1, 3, 5, 6)))[0])) == [b"ne", b"tw", b"o"]
 
@@ -362,7 +362,7 @@ def unaligned(array, schema):
     return kept
 
 
-def test_offsets_do_not_have_to_be_aligned():
+def test_unaligned_offsets_are_accepted():
     array = pyarrow.array([b"one", b"two", b""])
     assert list(cordwood.open(log_of(Broken(array, unaligned))[0])) == [b"one", b"two", b""]
 
@@ -405,7 +405,7 @@ def without_buffer(index):
         "no offsets",
     ],
 )
-def test_impossible_counts_and_buffers_are_rejected(data_type, change):
+def test_invalid_counts_and_buffers_are_rejected(data_type, change):
     with pytest.raises(ValueError, match="not valid Arrow"):
         log_of(Broken(pyarrow.array(["one", "two"]).cast(data_type), change))
 
@@ -432,7 +432,7 @@ def view(length, index, offset):
 @pytest.mark.parametrize(
     "bad", [view(-1, 0, 0), view(20, 1, 0), view(20, -1, 0), view(20, 0, -1), view(20, 0, 1), view((1 << 31) - 1, 0, 0)]
 )
-def test_views_outside_of_their_buffer_are_rejected(bad):
+def test_views_outside_their_buffer_are_rejected(bad):
     """Its one buffer is 20 bytes long."""
 
     def change(array, schema):

@@ -76,7 +76,7 @@ def log_damaged_in_blocks(*blocks):
     return bytes(data)
 
 
-def test_reading_resumes_after_a_checkpoint(no_log):
+def test_reading_can_resume_after_a_checkpoint(no_log):
     data = log_damaged_in_blocks(2)
     first, firsts, records = 0, [], []
     while first < 7:
@@ -115,7 +115,7 @@ def test_an_unsplittable_log_is_a_single_claim(dialect):
     [(7, [0, 4], [(0, 7)]), (5, [0, 4], [(0, 7)]), (4, [0], [(0, 7), (0, 4)])],
     ids=["not cut", "cut after the damage", "cut before damage"],
 )
-def test_a_range_is_read_twice_only_if_it_is_split_before_damage(stop, damaged_blocks, read_ranges, no_log):
+def test_a_range_is_read_a_second_time_only_if_it_is_split_before_damage(stop, damaged_blocks, read_ranges, no_log):
     open_range = opens(log_damaged_in_blocks(0, 4), on_corruption="salvage")
     ranges = []
 
@@ -130,7 +130,7 @@ def test_a_range_is_read_twice_only_if_it_is_split_before_damage(stop, damaged_b
     assert ranges == read_ranges
 
 
-def test_a_range_without_records_is_claimed_completely():
+def test_a_range_without_records_is_claimed_in_full():
     with cordwood.open(file := io.BytesIO(), "w") as writer:
         writer.append(bytes(5 * BLOCK_LEN))
     tracker = Tracker(2, 4)

@@ -51,7 +51,7 @@ def step(**values):
     return field(2, b"".join(field(1, field(2, k.encode()) + field(16, v.encode())) for k, v in values.items()))
 
 
-def test_a_table_of_several_files_contains_the_entities_of_each_file(exports):
+def test_a_table_made_from_several_files_contains_the_entities_of_each(exports):
     scan = cordwood.scan(exports, decode="entity")
     assert isinstance(scan, cordwood.DecodedScan)
     assert (scan.skipped, scan.outcomes, scan.left_out, scan.ok) == ((), (), (), True)
@@ -94,7 +94,7 @@ def test_a_scan_decodes_each_kind_of_payload(tmp_path):
     ]
 
 
-def test_a_decoded_scan_of_a_directory_reads_only_logs_of_one_kind(tmp_path):
+def test_a_decoded_scan_of_a_directory_reads_only_one_kind_of_log(tmp_path):
     """The directory of a database has logs of two kinds, and a text with the name of a log."""
     directory = tmp_path / "database"
     directory.mkdir()
@@ -170,7 +170,7 @@ def test_a_decoded_scan_has_the_columns_of_the_selection_or_schema(exports):
         ("b", "float64"),
     ],
 )
-def test_a_schema_never_changes_a_value(name, kind, exports):
+def test_applying_a_schema_never_changes_a_value(name, kind, exports):
     """A value that does not fit the schema is an error; in a text column it becomes JSON."""
     values = {"n": 0.5, "due": NOON.replace(microsecond=1), "tags": ["x"], "b": True}
     written(exports[0], [entities.entity([("T", 1)], values)])
@@ -210,7 +210,7 @@ def found_by(scan):
 
 @pytest.mark.parametrize("kept_len_max", [None, 0], ids=["kept", "too long"])
 @pytest.mark.parametrize("columns", [None, ["n", "__path__"]])
-def test_a_decoded_scan_reads_its_source_once_to_find_the_columns(columns, kept_len_max, exports, monkeypatch):
+def test_a_decoded_scan_reads_its_source_once_to_determine_the_columns(columns, kept_len_max, exports, monkeypatch):
     """The first table of all columns is made meanwhile, if it is not too long."""
     if kept_len_max is not None:
         monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", kept_len_max)
@@ -235,7 +235,7 @@ def test_a_decoded_scan_reads_its_source_once_to_find_the_columns(columns, kept_
     ],
     ids=["value", "column", "field", "first columns"],
 )
-def test_a_log_is_read_again_if_its_table_gains_columns(lines, rows, tmp_path, monkeypatch):
+def test_a_log_is_reread_if_its_table_gains_columns(lines, rows, tmp_path, monkeypatch):
     """The batches that were made before lack them."""
     monkeypatch.setattr("cordwood._tables.scan._BATCH_LEN", 1)
     file = Counted(written(tmp_path / "log", lines).read_bytes())
@@ -256,7 +256,7 @@ def test_a_table_reflects_the_files_at_the_time_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("kept_len_max", [None, 0], ids=["kept", "too long"])
-def test_a_scan_counts_the_rows_that_its_table_leaves_out(kept_len_max, tmp_path, monkeypatch):
+def test_a_scan_counts_the_rows_omitted_from_its_table(kept_len_max, tmp_path, monkeypatch):
     """Of one table, and not also of the reading that found the columns."""
     if kept_len_max is not None:
         monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", kept_len_max)
@@ -274,7 +274,7 @@ def test_a_scan_counts_the_rows_that_its_table_leaves_out(kept_len_max, tmp_path
         assert (ok, outcomes) == (False, ["clean", "clean"])
 
 
-def test_a_source_that_cannot_seek_is_read_once(exports, tmp_path, monkeypatch):
+def test_an_unseekable_source_is_read_only_once(exports, tmp_path, monkeypatch):
     """A short one is a table without a schema, too."""
     data = exports[0].read_bytes()
     schema = pa.schema([("n", pa.float64())])
@@ -426,7 +426,7 @@ def test_a_value_that_fits_the_schema_is_returned_unchanged(value, kind, tmp_pat
     assert table["a"].to_pylist() == [None, value, None, value]
 
 
-def test_a_schema_can_turn_json_objects_into_maps(tmp_path):
+def test_json_objects_can_be_read_as_maps_with_a_schema(tmp_path):
     path = written(tmp_path / "log", [b'{"a": {"k": 1, "l": null}}', b"{}", b'{"a": {}}'])
     schema = pa.schema([("a", pa.map_(pa.string(), pa.int64()))])
     table = pa.table(cordwood.scan(path, decode="json", schema=schema))
@@ -467,7 +467,7 @@ def test_a_null_in_a_non_nullable_column_raises_an_error(tmp_path):
 
 @pytest.mark.parametrize("decode", ["json", "entity"])
 @pytest.mark.parametrize("policy", ["raise", "skip"])
-def test_the_second_stream_of_a_file_object_ends_the_first_with_an_error(decode, policy, tmp_path):
+def test_starting_a_second_stream_of_a_file_object_fails_the_first(decode, policy, tmp_path):
     """They would move each other's position: the one that has started first fails, as in a scan of bytes."""
     text = "x" * 10_000
     lines = [json.dumps({"i": i, "text": text}).encode() for i in range(600)]
@@ -515,7 +515,7 @@ def test_a_column_name_containing_nul_is_escaped(tmp_path):
     [(rb"a\u0000b", r"a\x00b"), (rb"\ud800", r"\ud800"), (rb"\ud800\u0000", r"\ud800\x00")],
     ids=repr,
 )
-def test_the_columns_of_a_scan_can_be_used_as_a_selection_or_schema(name, column, tmp_path):
+def test_the_columns_of_a_scan_can_be_passed_as_a_selection_or_schema(name, column, tmp_path):
     lines = [b'{"%s":1,"s":{"%s":2},"c":3}' % (name, name), b'{"c":4}', b'{"%s":5}' % name]
     path = written(tmp_path / "log", lines)
     whole = pa.table(cordwood.scan(path, decode="json"))
@@ -534,7 +534,7 @@ def test_the_columns_of_a_scan_can_be_used_as_a_selection_or_schema(name, column
 
 
 @pytest.mark.parametrize("values", [(b"1", b"1"), (b"1", b"null"), (b"null", b"1"), (b"null", b"null")])
-def test_colliding_names_raise_an_error_if_a_schema_selects_them(values, tmp_path):
+def test_selecting_colliding_names_with_a_schema_raises_an_error(values, tmp_path):
     row = rb'"a\u0000b":%s,"a\\x00b":%s' % values
     number = (r"a\x00b", pa.int64())
     fields = {"row": pa.schema([number]), "object": pa.schema([("s", pa.struct([number]))])}
@@ -555,7 +555,7 @@ def test_a_lone_surrogate_is_escaped_with_and_without_a_schema(tmp_path):
     assert given == [r"\ud800", r'{"\\ud800":["x\\udfff"]}', "1"]
 
 
-def test_an_integer_of_thousands_of_digits_is_not_decoded(tmp_path):
+def test_an_integer_with_thousands_of_digits_is_not_decoded(tmp_path):
     """It would become text. The largest that Python converts is JSON text."""
     lines = [b'{"a":' + b"9" * 4_300 + b"}", b'{"a":[-' + b"9" * 4_301 + b"]}", b'{"a":"x"}']
     path = written(tmp_path / "log", lines)
@@ -580,7 +580,7 @@ def test_a_number_outside_the_range_of_a_double_is_not_decoded(tmp_path, number)
 
 
 @pytest.mark.parametrize("decode", ["write-batch", "version-edit"])
-def test_a_schema_with_an_impossible_column_is_rejected(decode, tmp_path):
+def test_a_schema_with_an_unsupported_column_is_rejected(decode, tmp_path):
     path = written(tmp_path / "log", [])
     with pytest.raises(ValueError, match="there is no column 'kee', only 'offset'"):
         cordwood.scan(path, decode=decode, schema=pa.schema([("offset", pa.uint64()), ("kee", pa.binary())]))
@@ -602,7 +602,7 @@ def test_a_table_without_columns_keeps_its_row_count(tmp_path):
     assert pa.table(cordwood.scan(written(tmp_path / "none", []), decode="json")).num_rows == 0
 
 
-def test_the_error_for_a_record_of_another_format_states_its_offset(exports, tmp_path):
+def test_an_error_about_a_record_of_another_format_states_its_offset(exports, tmp_path):
     path = written(
         tmp_path / "mixed", [entities.entity([("T", 1)], {"n": 1}), b"junk", *[entities.entity([("T", 2)], {"n": 2})]]
     )
@@ -621,7 +621,7 @@ def test_the_error_for_a_record_of_another_format_states_its_offset(exports, tmp
     assert isinstance(error, cordwood.errors.PayloadError)
 
 
-def test_salvage_leaves_out_a_value_that_cannot_be_decoded(tmp_path):
+def test_a_value_that_cannot_be_decoded_is_left_out_when_salvaging(tmp_path):
     path = written(tmp_path / "run-a.wandb", [step(a="1", b="{")], dialect="wandb")
     with pytest.raises(cordwood.errors.PayloadError, match="the value of 'b' is not JSON"):
         pa.table(cordwood.scan(path, decode="wandb-history"))
@@ -635,7 +635,7 @@ def names_of(path):
     return list(zip(*(table.column(name).to_pylist() for name in ("key", "column_family_name")), strict=True))
 
 
-def test_column_families_have_the_names_stored_by_rocksdb(tmp_path):
+def test_column_families_are_given_the_names_stored_by_rocksdb(tmp_path):
     rocksdict = pytest.importorskip("rocksdict")
     database = rocksdict.Rdict(str(tmp_path / "db"), rocksdict.Options(raw_mode=True))
     users, units = (
@@ -704,7 +704,7 @@ def test_operations_that_precede_a_fault_become_rows(tmp_path):
     assert str(raised.value).partition("Detail")[0].count("the record at offset 0") == 1
 
 
-def test_a_decoded_scan_raises_or_skips_damage(exports):
+def test_a_decoded_scan_either_raises_an_error_for_damage_or_skips_it(exports):
     data = bytearray(exports[1].read_bytes())
     data[-1] ^= 1
     exports[1].write_bytes(data)
@@ -719,12 +719,12 @@ def test_a_decoded_scan_raises_or_skips_damage(exports):
 VECTORS = Path(__file__).parents[1] / "vectors"
 
 
-def test_each_payload_has_a_name_for_type_checkers():
+def test_the_name_of_each_payload_is_declared_for_type_checkers():
     assert list(get_args(DecoderName)) == list(PAYLOADS)
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_a_scan_has_the_same_rows_and_columns_as_convert(name, exports, tmp_path):
+def test_a_scan_has_the_same_rows_and_columns_as_a_converted_log(name, exports, tmp_path):
     """On one log of each kind, and on two."""
     kind = PAYLOADS[name].kind
     log = {
@@ -784,7 +784,7 @@ def test_invalid_options_are_rejected(exports, tmp_path):
     )
 
 
-def test_pyarrow_is_imported_only_when_a_table_is_made():
+def test_pyarrow_is_imported_only_when_a_table_is_created():
     script = "import cordwood, sys; assert not {'pyarrow', 'json'} & sys.modules.keys(), sys.modules.keys()"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
     script = (
@@ -803,7 +803,7 @@ def test_decoding_scans_reject_invalid_sources(sources):
         cordwood.scan(sources, decode="json")
 
 
-def test_the_error_for_a_final_row_does_not_name_a_record():
+def test_an_error_about_a_final_row_does_not_mention_a_record():
     path = VECTORS / "wandb/run/run-1.wandb"
     with pytest.raises(ValueError, match=r"run-1\.wandb: the column 'id' is int8, and cannot have"):
         pa.table(cordwood.scan(path, decode="wandb-run", schema=pa.schema([("id", pa.int8())])))

@@ -32,7 +32,7 @@ STEPS = {
 
 @pytest.mark.parametrize("dialect", ["leveldb", None])
 @pytest.mark.parametrize("step", STEPS)
-def test_records_are_returned_before_a_file_object_is_read_again(step, dialect):
+def test_available_records_are_returned_before_a_file_object_is_read_again(step, dialect):
     class Source:
         written = b""
 

@@ -63,7 +63,7 @@ def test_each_sync_policy_syncs_records_on_schedule(path, options, offsets, clos
     assert path.read_bytes() == reference.encode([bytes(100)] * 4)
 
 
-def test_append_with_sync_syncs_the_record_and_all_earlier_records(path):
+def test_appending_with_sync_syncs_the_record_and_all_earlier_records(path):
     with cordwood.Writer(path) as writer:
         assert writer.append(b"one") == 0
         assert writer.append(b"two", sync=True) == 10
@@ -110,13 +110,13 @@ def test_invalid_option_values_are_rejected_before_a_file_is_created(path, optio
 
 
 @pytest.mark.parametrize("options", [{"sync": "append"}, {"sync_interval": 1}])
-def test_some_options_require_a_path(tmp_path, options):
+def test_sync_options_require_a_path(tmp_path, options):
     with (tmp_path / "some.log").open("wb") as file, pytest.raises(ValueError, match="require a path"):
         cordwood.Writer(file, "w", **options)
 
 
 @pytest.mark.parametrize("kind", ["path", "object"])
-def test_records_that_threads_append_with_sync_are_written_exactly_once(path, kind):
+def test_records_appended_with_sync_by_several_threads_are_written_exactly_once(path, kind):
     """Once its append returns, each record is in the log exactly once."""
     count = 50
     start = threading.Barrier(8)
@@ -156,7 +156,7 @@ def test_a_sync_does_not_block_other_threads(path):
     assert sum(record == b"plain" for record in cordwood.open(path)) == 20_000
 
 
-def test_wait_durable_syncs_without_appending(path):
+def test_waiting_for_durability_syncs_without_appending(path):
     with cordwood.Writer(path, flush="close") as writer:
         writer.append(b"one")
         writer.wait_durable(writer.tell())
@@ -171,7 +171,7 @@ def test_wait_durable_syncs_without_appending(path):
         writer.wait_durable(10)
 
 
-def test_wait_durable_syncs_a_file_object_and_rejects_a_buffer(path):
+def test_waiting_for_durability_syncs_a_file_object_but_rejects_a_buffer(path):
     with path.open("wb") as file, cordwood.Writer(file) as writer:
         writer.append(b"one")
         writer.wait_durable(10)
@@ -184,7 +184,7 @@ def test_wait_durable_syncs_a_file_object_and_rejects_a_buffer(path):
             writer.wait_durable(10)
 
 
-def test_wait_durable_does_not_block_other_threads(path):
+def test_waiting_for_durability_does_not_block_other_threads(path):
     """It waits without the interpreter and without the lock; if it had them, this would take forever."""
     with cordwood.Writer(path) as writer:
         end = writer.append(b"start") + 7 + 5
@@ -205,7 +205,7 @@ def test_wait_durable_does_not_block_other_threads(path):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
-def test_wait_durable_fails_once_a_sync_has_failed(path):
+def test_waiting_for_durability_fails_once_a_sync_has_failed(path):
     writer = cordwood.Writer(path)
     writer.append(b"one")
     with failing("fdatasync"), pytest.raises(OSError, match="no byte is known to be on the disk"):
@@ -246,7 +246,7 @@ except BlockingIOError as error:
 """
 
 
-def test_a_second_process_is_rejected(path):
+def test_a_writer_in_a_second_process_is_rejected(path):
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
         writer.flush()
@@ -278,7 +278,7 @@ def test_waiting_threads_do_not_keep_a_closed_log_locked(path):
             thread.result(120)
 
 
-def test_a_reader_opens_a_log_that_a_writer_has_locked(path):
+def test_a_reader_can_open_a_log_that_is_locked_by_a_writer(path):
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
         writer.flush()
@@ -322,7 +322,7 @@ def test_a_write_that_does_not_fit_is_undone(path, length):
     assert list(cordwood.open(path)) == [b"before", PAYLOAD[:10_000], b"two", b"three"]
 
 
-def test_a_record_whose_write_failed_is_not_in_the_log(path):
+def test_a_record_that_failed_to_be_written_is_not_in_the_log(path):
     """Records acknowledged earlier still are."""
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
@@ -389,7 +389,7 @@ def test_a_writer_rejects_every_call_after_a_failed_sync(tmp_path):
 
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
 @pytest.mark.parametrize("failures", [1, 2])
-def test_bytes_that_a_failed_sync_did_not_cover_are_rewritten(path, failures):
+def test_bytes_left_unsynced_by_a_failed_sync_are_rewritten(path, failures):
     """Linux has marked its pages as clean, so the bytes must be written again to be synced."""
     records = [bytes(100)]
     with cordwood.open(path, "w") as writer:
@@ -445,7 +445,7 @@ def test_a_new_process_rewrites_the_bytes_after_the_checkpoint(path):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_a_writer_that_is_opened_at_a_checkpoint_checks_only_later_blocks(path, index):
+def test_a_writer_opened_at_a_checkpoint_checks_only_later_blocks(path, index):
     records = [b"one", PAYLOAD[:70_000], b"two", PAYLOAD[:40_000]]
     file = bytearray(reference.encode(records))
     offsets = reference.record_offsets(records)

@@ -170,7 +170,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_contain_the_path_the_message_and_the_hint_separately(name, kind):
+def test_errors_have_separate_attributes_for_path_message_and_hint(name, kind):
     content, use, class_, message, hint = KINDS[kind]
     Path(name).write_bytes(content)
     with pytest.raises(class_) as caught:
@@ -208,7 +208,7 @@ def test_an_operating_system_error_has_its_errno_and_file_name(name):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_failed_write_states_how_much_is_on_disk(name):
+def test_a_write_error_states_how_much_is_on_disk(name):
     Path(name).symlink_to("/dev/full")
     writer = cordwood.open(name, "w")
     for earlier in ("", "; an earlier write failed"):
@@ -223,7 +223,7 @@ def test_a_failed_write_states_how_much_is_on_disk(name):
         writer.close()
 
 
-def test_the_error_for_arguments_unknown_to_the_dialect_contains_a_hint(name):
+def test_an_error_about_arguments_the_dialect_does_not_support_has_a_hint(name):
     with pytest.raises(ValueError, match="leveldb logs have no log number") as caught:
         cordwood.open(name, "w", dialect="leveldb", log_number=1)
     assert caught.value.hint == "omit_log_number"
@@ -231,7 +231,7 @@ def test_the_error_for_arguments_unknown_to_the_dialect_contains_a_hint(name):
     assert not Path(name).exists()
 
 
-def test_seek_advice_is_given_only_after_a_seek(name):
+def test_the_hint_to_check_the_offset_is_given_only_after_a_seek(name):
     records = [b"x" * 100] * 10_000
     data = bytearray(reference.encode(records))
     data[107 + 7] ^= 1
@@ -299,7 +299,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-def test_the_command_names_its_own_options_in_hints(name, kind, capfd, monkeypatch):
+def test_hints_printed_by_a_command_mention_the_options_of_that_command(name, kind, capfd, monkeypatch):
     content, _, _, message, _ = KINDS[kind]
     arguments, status, hint = COMMANDS[kind]
     Path(name).write_bytes(content)

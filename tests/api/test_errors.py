@@ -55,7 +55,7 @@ def test_opening_a_directory_raises_is_a_directory_error(tmp_path, mode):
     assert caught.value.filename == str(tmp_path)
 
 
-def test_errors_have_the_message_of_the_operating_system(tmp_path):
+def test_errors_contain_the_message_of_the_operating_system(tmp_path):
     """Rust has different texts, such as "entity already exists"."""
     (tmp_path / "there.log").write_bytes(FILE)
     for call, number in [
@@ -99,12 +99,12 @@ def test_a_writer_rejects_reader_options(path):
 
 
 @pytest.mark.parametrize(("source", "kind"), [(b"a.log", "bytes"), (3, "int"), (None, "NoneType")])
-def test_plan_splits_rejects_an_item_that_is_not_a_path(source, kind):
+def test_planning_splits_of_an_item_that_is_not_a_path_is_rejected(source, kind):
     with pytest.raises(TypeError, match=rf"path must be str or os\.PathLike, not {kind}"):
         cordwood.plan_splits([source], 1)
 
 
-def test_plan_splits_rejects_a_path_given_as_bytes():
+def test_planning_splits_of_a_path_given_as_bytes_is_rejected():
     with pytest.raises(TypeError, match=r"path must be str or os\.PathLike, not bytes"):
         cordwood.plan_splits(b"a.log", 1)
 
@@ -138,7 +138,7 @@ def test_appending_to_a_full_disk_raises_enospc():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_close_reports_a_full_disk():
+def test_closing_a_writer_reports_a_full_disk():
     writer = cordwood.open("/dev/full", "w", flush="close")
     writer.append(b"one")
     with pytest.raises(OSError, match="No space left on device") as caught:
@@ -152,7 +152,7 @@ def test_close_reports_a_full_disk():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_leaving_a_with_block_raises_the_first_write_error():
+def test_leaving_a_with_statement_raises_the_first_write_error():
     def write():
         with cordwood.open("/dev/full", "w") as writer:
             writer.append(b"one")
@@ -190,7 +190,7 @@ def test_a_writer_rejects_a_text_file_object(path):
         cordwood.open(sink, "w")
 
 
-def test_a_mode_that_ends_in_b_works_like_the_mode_without_b(path):
+def test_a_mode_with_a_trailing_b_works_like_the_mode_without_it(path):
     for mode, records in ("xb", [b"one"]), ("ab", [b"one", b"two"]), ("wb", [b"new"]):
         with cordwood.open(path, mode) as writer:
             writer.append(records[-1])
@@ -222,7 +222,7 @@ def test_opening_an_object_for_append_is_rejected():
         cordwood.open(io.BytesIO(FILE), "a")
 
 
-def test_the_error_for_an_unknown_option_names_the_option(path):
+def test_an_error_about_an_unknown_option_names_the_option(path):
     with pytest.raises(TypeError, match="encoding"):
         cordwood.open(FILE, encoding="utf-8")
     with pytest.raises(TypeError, match="encoding"):
@@ -355,7 +355,7 @@ def test_a_start_offset_past_the_end_of_a_file_raises_log_truncated(path, start,
         assert reader.outcome == cordwood.types.Outcome(kind="clean", offset=len(FILE))
 
 
-def test_an_offset_that_overflows_a_file_object_position_raises_overflow_error():
+def test_an_offset_that_overflows_the_position_of_a_file_object_raises_an_error():
     source = io.BytesIO(b"other" + FILE)
     source.seek(5)
     with pytest.raises(OverflowError):
@@ -453,7 +453,7 @@ def test_a_closed_reader_rejects_every_call():
             use()
 
 
-def test_a_closed_reader_still_has_its_outcome():
+def test_the_outcome_of_a_reader_is_still_available_after_it_is_closed():
     file = bytes([FILE[0] ^ 1]) + FILE[1:]
     with cordwood.open(file, on_corruption="skip") as reader:
         assert list(reader) == []
@@ -482,7 +482,7 @@ def test_a_closed_writer_rejects_every_call(path):
 
 
 @pytest.mark.parametrize("by_path", [True, False])
-def test_damage_is_raised_once_and_reading_continues_after_the_damage(path, by_path):
+def test_damage_raises_one_error_and_reading_continues_after_it(path, by_path):
     file = DAMAGED[:10].ljust(reference.BLOCK_LEN, b"x") + reference.encode([b"next block"])
     path.write_bytes(file)
     with cordwood.open(path if by_path else file) as reader:
@@ -520,7 +520,7 @@ def test_a_record_exactly_as_long_as_record_len_max_is_returned(length):
         assert list(reader) == [b"", b""]
 
 
-def test_a_limit_of_zero_still_accepts_empty_records():
+def test_empty_records_are_accepted_even_with_a_length_limit_of_zero():
     file = reference.encode([b"", b"x", b""])
     with cordwood.open(file, record_len_max=0, on_corruption="skip") as reader:
         assert list(reader) == [b"", b""]
@@ -552,7 +552,7 @@ def all_errors(path):
     ],
     ids=["pickle", "pickle, first protocol", "copy", "deepcopy"],
 )
-def test_errors_can_be_sent_between_processes(path, again):
+def test_errors_can_be_passed_between_processes(path, again):
     errors = list(all_errors(path))
     assert {type(error).__name__ for error in errors} == {"CorruptionError", "RecordTooLargeError", "TornTailError"}
     for error in errors:
@@ -737,7 +737,7 @@ def test_a_write_to_a_non_blocking_sink_that_would_block_raises_an_error(kind):
 
 
 @pytest.mark.parametrize("answer", ["text", 1, [1, 2]])
-def test_the_read_method_must_return_bytes(answer):
+def test_the_read_method_of_a_source_must_return_bytes(answer):
     with cordwood.open(Answers(answer)) as reader, pytest.raises(TypeError, match=r"read\(.*\) must return bytes"):
         next(reader)
 
@@ -761,7 +761,7 @@ def test_an_error_is_raised_if_read_returns_more_bytes_than_requested():
 @pytest.mark.parametrize(
     "use", [next, lambda reader: next(reader.record_batches()), cordwood.Reader.tell, cordwood.Reader.close]
 )
-def test_a_source_cannot_call_the_reader_that_reads_it(use):
+def test_a_source_cannot_call_the_reader_that_is_reading_it(use):
     class Knot:
         def read(self, size):
             use(self.reader)
@@ -805,7 +805,7 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
-def test_an_exception_raised_by_write_ends_writing(error):
+def test_a_writer_fails_permanently_after_write_raises_an_exception(error):
     sink = FailsOnce(error)
     writer = cordwood.open(sink, "w")
     writer.append(b"one")
@@ -857,7 +857,7 @@ def test_an_invalid_return_value_of_write_raises_an_error(answer):
         writer.close()
 
 
-def test_an_exception_raised_by_flush_reaches_the_caller():
+def test_an_exception_raised_by_flush_propagates_to_the_caller():
     class Sink(io.BytesIO):
         def flush(self):
             raise OSError("mine")
@@ -869,7 +869,7 @@ def test_an_exception_raised_by_flush_reaches_the_caller():
         writer.close()
 
 
-def test_sync_rejects_an_object_that_is_not_a_file():
+def test_syncing_an_object_that_is_not_a_file_is_rejected():
     for sink in [io.BytesIO(), FailsOnce(None)]:
         with cordwood.open(sink, "w") as writer:
             writer.append(b"one")
@@ -888,7 +888,7 @@ def test_sync_rejects_an_object_that_is_not_a_file():
     ],
     ids=["flush", "append", "extend"],
 )
-def test_a_sink_cannot_call_the_writer_that_writes_to_it(use):
+def test_a_sink_cannot_call_the_writer_that_is_writing_to_it(use):
     class Knot:
         def write(self, data):
             self.writer.append(data)
@@ -924,7 +924,7 @@ def build(**attributes):
 
 
 @pytest.mark.parametrize(("name", "bits"), [("column_family", 32), ("write_unix_time", 64)])
-def test_a_batch_operation_rejects_numbers_with_too_many_bits(name, bits):
+def test_an_operation_of_a_batch_rejects_numbers_with_too_many_bits(name, bits):
     for number in -1, 1 << bits:
         operation = payload.Operation("put", key=b"k", value=b"v", **{name: number})
         with pytest.raises(OverflowError, match=f"(?m)^while processing '{name}'$"):
@@ -947,7 +947,7 @@ BYTES_LIKE = {
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)
-def test_the_error_explains_why_a_buffer_cannot_be_read(name, tmp_path):
+def test_an_error_explains_why_a_buffer_cannot_be_read(name, tmp_path):
     argument, use = BYTES_LIKE[name]
     released = memoryview(bytearray(8))
     released.release()
@@ -961,7 +961,7 @@ def test_the_error_explains_why_a_buffer_cannot_be_read(name, tmp_path):
         assert caught.value.__cause__ is None
 
 
-def test_the_error_explains_why_a_source_cannot_be_read():
+def test_an_error_explains_why_a_source_cannot_be_read():
     released = memoryview(bytearray(8))
     released.release()
     with pytest.raises(TypeError, match="not memoryview") as caught:
@@ -970,7 +970,7 @@ def test_the_error_explains_why_a_source_cannot_be_read():
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)
-def test_the_error_for_an_invalid_record_gives_advice(name, tmp_path):
+def test_an_error_about_an_invalid_record_suggests_a_remedy(name, tmp_path):
     argument, use = BYTES_LIKE[name]
     with cordwood.open(tmp_path / "some.log", "w") as writer:
         for value, text in [

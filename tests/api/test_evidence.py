@@ -57,7 +57,7 @@ def delete(key, **fields):
     return "delete", {"key": key, **fields}
 
 
-def test_evidence_states_sequence_numbers_of_deleted_and_overwritten_keys(tmp_path):
+def test_sequence_numbers_of_deleted_and_overwritten_keys_are_reported(tmp_path):
     path = tmp_path / "000003.log"
     first, second, third = log_of(
         path,
@@ -80,7 +80,7 @@ def test_evidence_states_sequence_numbers_of_deleted_and_overwritten_keys(tmp_pa
     assert (keys.deleted_count, keys.overwritten_count, keys.faulty_batch_count) == (4, 1, 0)
 
 
-def test_column_families_have_separate_keys(tmp_path):
+def test_keys_of_different_column_families_are_separate(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a"), put(b"a", column_family=1)], [delete(b"a", column_family=1)])
     keys = cordwood.evidence(path).logs[0].keys
@@ -88,7 +88,7 @@ def test_column_families_have_separate_keys(tmp_path):
     assert [(change.column_family, change.old_sequence) for change in keys.deleted] == [(1, 2)]
 
 
-def test_evidence_finds_values_after_damage_but_not_inside_damage(tmp_path, capsys):
+def test_values_are_found_after_damage_but_not_inside_it(tmp_path, capsys):
     path = tmp_path / "000003.log"
     first, second, _ = log_of(path, [put(b"lost")], [put(b"kept")], [delete(b"lost"), delete(b"kept")])
     data = bytearray(path.read_bytes())
@@ -124,7 +124,7 @@ BETWEEN = {
 
 @pytest.mark.parametrize("change", ["put", "delete"])
 @pytest.mark.parametrize("between", BETWEEN)
-def test_a_value_before_an_interruption_is_uncertain(between, change, tmp_path):
+def test_an_old_value_is_uncertain_after_an_interruption(between, change, tmp_path):
     path = tmp_path / "000003.log"
     operation, sequence, is_certain = BETWEEN[between]
     last = put(b"k") if change == "put" else delete(b"k")
@@ -165,7 +165,7 @@ def test_a_salvaged_record_does_not_confirm_another_salvaged_record(tmp_path):
     assert (change.old_offset, change.offset, change.is_certain) == (second, third, False)
 
 
-def test_damage_before_both_records_leaves_the_value_certain(tmp_path):
+def test_an_old_value_is_certain_if_damage_precedes_both_records(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"x", value=b"v" * 32768)], [put(b"k")], [delete(b"k")])
     data = bytearray(path.read_bytes())
@@ -175,7 +175,7 @@ def test_damage_before_both_records_leaves_the_value_certain(tmp_path):
     assert (change.old_sequence, change.is_certain) == (2, True)
 
 
-def test_evidence_does_not_describe_zeros_as_harmless(tmp_path):
+def test_the_evidence_page_does_not_describe_zeros_as_harmless(tmp_path):
     path = tmp_path / "000003.log"
     _, second = log_of(path, [put(b"a")], [put(b"b")])
     data = path.read_bytes()
@@ -187,7 +187,7 @@ def test_evidence_does_not_describe_zeros_as_harmless(tmp_path):
     assert "no damage: " not in text
 
 
-def test_a_log_without_write_batches_has_no_keys(tmp_path):
+def test_no_keys_are_reported_for_a_log_without_write_batches(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"text", b"more text"]))
     found = cordwood.evidence(path)
@@ -195,7 +195,7 @@ def test_a_log_without_write_batches_has_no_keys(tmp_path):
     assert "Deleted keys" not in found.html
 
 
-def test_evidence_counts_records_that_are_not_write_batches(tmp_path):
+def test_records_that_are_not_write_batches_are_counted_in_the_evidence(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a")])
     with cordwood.open(path, "a") as writer:
@@ -205,7 +205,7 @@ def test_evidence_counts_records_that_are_not_write_batches(tmp_path):
     assert "1 record could not be decoded as a write batch" in found.html
 
 
-def test_operations_before_a_fault_in_a_batch_are_kept(tmp_path):
+def test_operations_that_precede_a_fault_in_a_batch_are_kept(tmp_path):
     path = tmp_path / "000003.log"
     batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
     with cordwood.open(path, "w") as writer:
@@ -215,7 +215,7 @@ def test_operations_before_a_fault_in_a_batch_are_kept(tmp_path):
     assert (keys.deleted_count, keys.faulty_batch_count) == (2, 1)
 
 
-def test_evidence_states_the_size_time_and_sha256_of_files(tmp_path):
+def test_the_evidence_includes_the_size_time_and_sha256_of_each_file(tmp_path):
     path = tmp_path / "log"
     data = reference.encode([b"one", b"two"])
     path.write_bytes(data)
@@ -230,7 +230,7 @@ def test_a_timestamp_outside_the_calendar_is_formatted_as_none(tmp_path):
     assert reading.utc(-1) == "1969-12-31T23:59:59.999999Z"
 
 
-def test_the_evidence_page_states_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
+def test_the_evidence_page_says_when_and_where_the_logs_were_read(tmp_path, monkeypatch):
     """Two pages that the same call makes in the same directory differ only in the time, if the logs are the same."""
     log_of(tmp_path / "000003.log", [put(b"k")])
     monkeypatch.chdir(tmp_path)
@@ -247,7 +247,7 @@ def test_the_evidence_page_states_when_and_where_the_logs_were_read(tmp_path, mo
     assert cordwood.evidence(tmp_path / "000003.log").directory is None
 
 
-def test_evidence_marks_a_log_that_changes_during_reading(tmp_path):
+def test_a_log_that_changes_while_it_is_read_is_marked_in_the_evidence(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"one"]))
 
@@ -261,7 +261,7 @@ def test_evidence_marks_a_log_that_changes_during_reading(tmp_path):
     assert "The file changed while it was read" in cordwood.Evidence((log,)).html
 
 
-def test_evidence_lists_damaged_logs_before_incomplete_logs(tmp_path):
+def test_damaged_logs_are_listed_before_incomplete_logs_in_the_evidence(tmp_path):
     data = reference.encode([b"one", b"two"])
     files = {"1": data, "2": data[:-1], "3": data[:17] + b"X" + data[18:], "4": b"a text of several lines\n" * 9}
     for name, content in files.items():
@@ -272,7 +272,7 @@ def test_evidence_lists_damaged_logs_before_incomplete_logs(tmp_path):
     assert "1 damaged" in found.html
 
 
-def test_a_region_is_described_in_full(tmp_path):
+def test_the_evidence_page_describes_each_region_in_full(tmp_path):
     path = tmp_path / "log"
     data = bytearray(reference.encode([b"one", b"two", b"three"]))
     data[17] ^= 0x20
@@ -285,7 +285,7 @@ def test_a_region_is_described_in_full(tmp_path):
         assert part in text
 
 
-def test_evidence_json_contains_the_facts_of_the_page(tmp_path):
+def test_the_json_evidence_contains_the_same_facts_as_the_page(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"\xff")], [delete(b"\xff")])
     found = json.loads(cordwood.evidence(path, command="cordwood evidence").json)
@@ -318,7 +318,7 @@ HOSTILE = [
         (b"", "(empty)"),
     ],
 )
-def test_evidence_shows_a_binary_key_as_bytes(key, shown, tmp_path):
+def test_a_binary_key_is_shown_as_bytes_in_the_evidence(key, shown, tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [delete(key)])
     html = cordwood.evidence(path).html
@@ -358,7 +358,7 @@ def test_a_file_name_that_is_not_utf8_is_escaped(tmp_path):
     assert json.loads(found.json.encode())["logs"][0]["source"] == os.fsdecode(path)
 
 
-def test_evidence_reads_a_log_from_a_url(tmp_path):
+def test_evidence_can_be_gathered_from_a_log_at_a_url(tmp_path):
     fsspec = pytest.importorskip("fsspec")
     log_of(tmp_path / "log", [put(b"a")], [delete(b"a")])
     data = bytearray((tmp_path / "log").read_bytes())
@@ -371,7 +371,7 @@ def test_evidence_reads_a_log_from_a_url(tmp_path):
     assert "not computed" in cordwood.Evidence((log,)).html
 
 
-def test_the_evidence_page_mentions_shortened_lists(tmp_path):
+def test_the_evidence_page_says_which_lists_are_shortened(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, *([put(b"%d" % number), put(b"%d" % number), delete(b"%d" % number)] for number in range(1100)))
     data = bytearray(path.read_bytes() + bytes(-path.stat().st_size % 32768))
@@ -409,7 +409,7 @@ def test_details_are_limited_to_the_first_logs(tmp_path, monkeypatch):
     assert [bool(log.svg) for log in cordwood.evidence(tmp_path).logs] == [True, False]
 
 
-def test_evidence_judges_databases_in_directories(tmp_path, capsys):
+def test_the_evidence_reports_whether_databases_in_directories_are_intact(tmp_path, capsys):
     with cordwood.open(tmp_path / "MANIFEST-000002", "w") as writer:
         # The comparator, the log number, the next file number and the last sequence number.
         writer.append(b"\x01\x1aleveldb.BytewiseComparator\x02\x03\x03\x05\x04\x00")
@@ -427,7 +427,7 @@ def test_evidence_judges_databases_in_directories(tmp_path, capsys):
     assert json.loads(found.json)["databases"][0]["ok"] is False
 
 
-def test_evidence_counts_files_that_are_not_logs_by_kind(tmp_path):
+def test_the_evidence_page_counts_the_files_that_are_not_logs(tmp_path):
     (tmp_path / "000003.log").write_bytes(reference.encode([b"one"]))
     for name in "ab":
         (tmp_path / name).write_bytes(b"")
@@ -435,14 +435,14 @@ def test_evidence_counts_files_that_are_not_logs_by_kind(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["missing", "text"])
-def test_evidence_without_logs_produces_a_page_that_lists_the_failures(name, tmp_path):
+def test_the_evidence_page_lists_the_failures_even_without_any_logs(name, tmp_path):
     (tmp_path / "text").write_bytes(b"a text of several lines\n" * 9)
     found = cordwood.evidence(tmp_path / name)
     assert (found.logs, len(found.failed)) == ((), 1)
     assert "Evidence: 0 logs" in found.html
 
 
-def test_the_report_of_a_log_that_disappears_is_kept(tmp_path, monkeypatch, capsys):
+def test_the_report_of_a_log_that_is_removed_during_reading_is_kept(tmp_path, monkeypatch, capsys):
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     reads = reading.reads
@@ -478,7 +478,7 @@ def test_the_report_of_a_log_that_disappears_is_kept(tmp_path, monkeypatch, caps
     assert "Files that could not be read" in (tmp_path / "named.html").read_text()
 
 
-def test_a_faulty_first_batch_does_not_hide_other_keys(tmp_path):
+def test_keys_are_still_found_after_a_faulty_first_batch(tmp_path):
     path = tmp_path / "000003.log"
     batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
     path.write_bytes(reference.encode([batch[:-1], batch, batch]))
@@ -489,7 +489,7 @@ def test_a_faulty_first_batch_does_not_hide_other_keys(tmp_path):
     assert (keys.deleted_count, keys.faulty_batch_count) == (1, 1)
 
 
-def test_a_manifest_has_no_keys(tmp_path):
+def test_no_keys_are_reported_for_a_manifest(tmp_path):
     path = tmp_path / "MANIFEST-000002"
     path.write_bytes(reference.encode([b"\x01\x1aleveldb.BytewiseComparator\x02\x03\x03\x05\x04\x00"]))
     assert cordwood.evidence(path).logs[0].keys is None

@@ -129,7 +129,7 @@ time.sleep(0.3)  # Its length only decides where in their calls the threads are.
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_program_exits_while_threads_are_inside_calls(name, tmp_path):
+def test_a_program_can_exit_while_threads_are_inside_calls(name, tmp_path):
     """Before Python 3.14, its end unwinds the stack of a thread that asks for the interpreter, also through ours."""
     data = reference.encode([bytes(1_000)] * 6_000)
     (tmp_path / "log").write_bytes(data)
@@ -233,7 +233,7 @@ def test_records_from_a_daemon_thread_are_in_the_log_at_exit(name, tmp_path):
     assert len(records) <= len(acknowledged) + 1
 
 
-def test_exit_handlers_can_still_append(tmp_path):
+def test_records_can_still_be_appended_in_exit_handlers(tmp_path):
     appends = "import atexit, cordwood\nlog = OPEN\natexit.register(log.append, b'one')\n"
     done = run_program(appends.replace("OPEN", OPEN["a buffered log"]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -264,7 +264,7 @@ is_writing.wait()
 """
 
 
-def test_a_program_exits_despite_a_stuck_daemon_write(tmp_path):
+def test_a_program_exits_even_if_a_daemon_thread_is_stuck_in_a_write(tmp_path):
     done = run_program(WAITS, tmp_path)
     assert done.returncode == 0
     assert "another thread is writing to the object" in done.stderr
@@ -296,7 +296,7 @@ def test_a_forked_child_closes_only_its_own_logs(name, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_that_is_forked_during_a_write_can_exit(tmp_path):
+def test_a_child_forked_during_a_write_can_exit(tmp_path):
     forks = """
 import os, sys
 child = os.fork()

@@ -166,13 +166,13 @@ def test_a_failed_allocation_does_not_lose_records(name, tmp_path):
     run(tmp_path / "some.log", name)
 
 
-def test_a_record_is_kept_if_its_offset_cannot_be_allocated(tmp_path):
+def test_a_record_is_not_lost_if_its_offset_cannot_be_allocated(tmp_path):
     run(tmp_path / "example.log")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", OBJECTS)
-def test_a_failed_allocation_within_an_object_does_not_lose_records(name, tmp_path):
+def test_a_failed_allocation_inside_an_object_does_not_lose_records(name, tmp_path):
     run(tmp_path / "some.log", name, "object")
 
 

@@ -46,7 +46,7 @@ BASE_ITERATOR, BASE_BATCH_ITERATOR, BASE_WRITER = (final.__base__ for final in C
 # The classes -----------------------------------------------------------------------------------
 
 
-def test_the_final_classes_override_the_methods_of_their_bases():
+def test_the_final_classes_override_the_methods_of_their_base_classes():
     """If the final classes cannot be made, their bases take their place, and everything works, but more slowly."""
     names = ["__next__", "__next__", "append"]
     modules = ["cordwood._native", "cordwood._native", "cordwood"]
@@ -66,7 +66,7 @@ def test_readers_and_writers_are_instances_of_the_final_classes(tmp_path):
 
 
 @pytest.mark.parametrize("final", CLASSES)
-def test_the_final_class_looks_like_its_base(final):
+def test_the_final_class_looks_like_its_base_class(final):
     base = final.__base__
     for name in ("__name__", "__qualname__", "__module__", "__doc__", "__text_signature__", "__basicsize__"):
         assert getattr(final, name) == getattr(base, name) is not None, name
@@ -95,7 +95,7 @@ def test_the_final_class_can_be_pickled(protocol):
 
 
 @pytest.mark.parametrize("final", CLASSES)
-def test_objects_hold_a_reference_to_their_class(final):
+def test_each_object_owns_a_reference_to_its_class(final):
     batch = first_batch()
 
     def make():
@@ -141,7 +141,7 @@ def steps_of(step, iterate, reader):
 
 @pytest.mark.parametrize("on_corruption", ["raise", "skip", "salvage", "stop"])
 @pytest.mark.parametrize("file", DAMAGE)
-def test_fast_and_slow_next_return_the_same_records_and_errors(file, on_corruption):
+def test_the_fast_and_slow_next_return_the_same_records_and_errors(file, on_corruption):
     ways = [(next, iter), (ITERATOR.__next__, iter), (BASE_ITERATOR.__next__, iter)]
     ways.append((next, lambda reader: reader))
     fast, *others = (steps_of(*way, cordwood.open(file, on_corruption=on_corruption)) for way in ways)
@@ -164,7 +164,7 @@ def test_fast_and_slow_calls_share_one_position():
     assert is_same
 
 
-def test_the_next_function_raises_an_error_after_the_reader_is_closed():
+def test_next_raises_an_error_after_the_reader_is_closed():
     reader = cordwood.open(FILE)
     iterator = iter(reader)
     assert next(iterator) == RECORDS[0]
@@ -180,7 +180,7 @@ def test_the_next_function_raises_an_error_after_the_reader_is_closed():
 @pytest.mark.parametrize(
     "step", [next, BATCH_ITERATOR.__next__, BASE_BATCH_ITERATOR.__next__], ids=["next", "final", "base"]
 )
-def test_the_next_function_returns_the_records_of_a_batch(step):
+def test_next_returns_the_records_of_a_batch(step):
     batch = first_batch()
     one, other = iter(batch), iter(batch)
     # The records stay in memory as long as there is an iterator.
@@ -197,7 +197,7 @@ def test_the_next_function_returns_the_records_of_a_batch(step):
 
 
 @pytest.mark.parametrize("flush", ["append", "close"])
-def test_fast_and_slow_append_write_the_same_bytes(tmp_path, flush):
+def test_the_fast_and_slow_append_write_the_same_bytes(tmp_path, flush):
     expected = reference.record_offsets(RECORDS)
     for number, append in enumerate(
         [
@@ -215,7 +215,7 @@ def test_fast_and_slow_append_write_the_same_bytes(tmp_path, flush):
         assert is_same, number
 
 
-def test_append_accepts_other_buffers_and_sinks(tmp_path):
+def test_the_fast_append_accepts_other_buffers_and_sinks(tmp_path):
     class Bytes(bytes):
         pass
 
@@ -228,7 +228,7 @@ def test_append_accepts_other_buffers_and_sinks(tmp_path):
     assert (tmp_path / "other.log").read_bytes() == reference.encode([b"abc"] * 3)
 
 
-def test_fast_append_syncs_on_request(tmp_path):
+def test_the_fast_append_syncs_on_request(tmp_path):
     with cordwood.open(tmp_path / "some.log", "x") as writer:
         writer.append(b"abc")
         assert writer.durable_offset == 0
@@ -245,7 +245,7 @@ def raised(call, *arguments, **keywords):
     return info.type, str(info.value)
 
 
-def test_fast_append_rejects_the_arguments_that_the_base_rejects(tmp_path):
+def test_the_fast_append_rejects_the_same_arguments_as_its_base_class(tmp_path):
     writer = cordwood.open(tmp_path / "some.log", "x")
     for arguments, keywords in [
         ((), {}),
@@ -270,7 +270,7 @@ def test_fast_append_rejects_the_arguments_that_the_base_rejects(tmp_path):
 # Common assumptions ----------------------------------------------------------------------------
 
 
-def test_fast_paths_reject_objects_of_other_classes(tmp_path):
+def test_the_fast_paths_reject_objects_of_other_classes(tmp_path):
     """The fast paths access the object's memory without checking its type: Python has to check it."""
     base_writer, base_iterator = BASE_WRITER(tmp_path / "base.log"), BASE_ITERATOR(cordwood.open(FILE), False)
     with cordwood.open(tmp_path / "some.log", "x") as writer, cordwood.open(FILE) as reader:

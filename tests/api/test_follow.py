@@ -67,7 +67,7 @@ def start_writer(live, records, seed, *, ahead):
 
 @pytest.mark.parametrize("ahead", [0, 300_000], ids=["plain", "preallocated"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_follower_reads_chunks_that_another_process_writes(live, seed, ahead):
+def test_a_follower_returns_records_that_another_process_writes_in_chunks(live, seed, ahead):
     records = random_records(seed)
     with (
         start_writer(live, records, seed, ahead=ahead),
@@ -80,7 +80,7 @@ def test_a_follower_reads_chunks_that_another_process_writes(live, seed, ahead):
     assert follower.closed
 
 
-def test_an_async_for_loop_returns_the_records_of_another_process(live):
+def test_an_async_for_loop_returns_records_written_by_another_process(live):
     records = random_records(3)
 
     async def read():
@@ -110,7 +110,7 @@ def test_a_follower_resumes_from_a_saved_offset(live):
         assert list(again) == []
 
 
-def test_a_new_iteration_continues_after_a_follower_timed_out(live):
+def test_a_follower_can_be_iterated_again_after_it_timed_out(live):
     follower = cordwood.follow(live, timeout=0.15)
     start = time.monotonic()
     assert list(follower) == []
@@ -129,7 +129,7 @@ def test_a_new_iteration_continues_after_a_follower_timed_out(live):
     assert 0.15 <= time.monotonic() - start < HANG
 
 
-def test_a_wait_in_an_event_loop_lasts_at_most_the_remaining_timeout(live):
+def test_waiting_in_an_event_loop_takes_no_longer_than_the_remaining_timeout(live):
     async def collect():
         return [record async for record in cordwood.follow(live, timeout=0.1, poll_interval=2 * HANG)]
 
@@ -189,7 +189,7 @@ def test_a_follower_raises_damage_at_once_if_a_valid_block_comes_next(live):
     assert [region.reason for region in follower.skipped] == ["checksum_mismatch"]
 
 
-def test_damage_at_the_end_is_raised_once_and_in_time(live):
+def test_damage_at_the_end_raises_an_error_once_and_in_time(live):
     write(live, [b"one", b"two"])
     data = bytearray(live.read_bytes())
     data[-1] ^= 1
@@ -261,7 +261,7 @@ def rename(path):
 
 
 @pytest.mark.parametrize("leave", [rename, os.remove], ids=["rename", "remove"])
-def test_reopen_continues_with_the_next_file(live, leave):
+def test_reopening_after_rotation_continues_with_the_next_file(live, leave):
     write(live, [b"one", b"two"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         assert next(follower) == b"one"
@@ -281,7 +281,7 @@ def test_reopen_continues_with_the_next_file(live, leave):
         assert list(follower) == [b"five", b"six"]
 
 
-def test_reopen_follows_the_file_that_replaces_the_old_file(live):
+def test_reopening_after_rotation_follows_the_file_that_replaced_the_old_one(live):
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         assert list(follower) == [b"one"]
@@ -291,7 +291,7 @@ def test_reopen_follows_the_file_that_replaces_the_old_file(live):
         assert [(record.offset, record.data) for record in follower.records()] == [(0, b"two"), (10, b"three")]
 
 
-def test_reopen_returns_records_that_are_written_late_to_the_old_file(live):
+def test_records_written_late_to_the_old_file_are_returned_before_reopening(live):
     """The writer renames its file, continues writing to it, and only then creates the next one."""
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
@@ -302,7 +302,7 @@ def test_reopen_returns_records_that_are_written_late_to_the_old_file(live):
         assert list(follower) == [b"late", b"two"]
 
 
-def test_reopen_returns_a_late_record_after_a_long_run_of_zeros(live):
+def test_a_late_record_after_a_long_run_of_zeros_is_returned_before_reopening(live):
     """The rest of the old file is searched in parts: the result of a step does not depend on that."""
     write(live, [b"one"])
     os.truncate(live, 64 << 20)
@@ -318,7 +318,7 @@ def test_reopen_returns_a_late_record_after_a_long_run_of_zeros(live):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such timers here")
-def test_ctrl_c_interrupts_the_search_of_a_replaced_file(live):
+def test_ctrl_c_interrupts_searching_a_replaced_file(live):
     write(live, [b"one"])
     # The search takes minutes, the file hardly any space.
     os.truncate(live, 8 << 40)
@@ -329,7 +329,9 @@ def test_ctrl_c_interrupts_the_search_of_a_replaced_file(live):
             next(follower)
 
 
-def test_reopen_reads_the_new_file_from_its_start_with_the_same_options(live, caplog, monkeypatch, tmp_path):
+def test_a_reopened_follower_reads_the_new_file_from_its_start_with_the_same_options(
+    live, caplog, monkeypatch, tmp_path
+):
     write(live, [b"one", b"two"])
     monkeypatch.chdir(live.parent)
     with cordwood.follow(live.name, timeout=0, start=10, on_corruption="skip", on_rotation="reopen") as follower:
@@ -355,7 +357,7 @@ def test_reopen_reads_the_new_file_from_its_start_with_the_same_options(live, ca
     assert all("skipped" in message for message in caplog.messages[1:])
 
 
-def test_reopen_raises_an_error_if_a_directory_replaces_the_file(live):
+def test_reopening_raises_an_error_if_a_directory_replaced_the_file(live):
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         rename(live)
@@ -370,7 +372,7 @@ def test_reopen_raises_an_error_if_a_directory_replaces_the_file(live):
 
 
 @pytest.mark.parametrize(("tail", "kind"), [(b"", "clean"), (b"torn", "torn_tail")])
-def test_on_rotation_with_the_value_stop_ends_the_iteration(live, tail, kind, caplog):
+def test_iteration_ends_at_a_rotation_with_the_stop_option(live, tail, kind, caplog):
     write(live, [b"one", b"two"])
     follower = cordwood.follow(live, on_rotation="stop", timeout=HANG)
     assert next(follower) == b"one"
@@ -393,7 +395,7 @@ def test_on_rotation_with_the_value_stop_ends_the_iteration(live, tail, kind, ca
 
 
 @pytest.mark.parametrize("on_rotation", ["reopen", "stop"])
-def test_on_rotation_does_not_hide_truncation(live, on_rotation):
+def test_truncation_raises_an_error_even_with_the_reopen_and_stop_options(live, on_rotation):
     write(live, [b"one", b"two"])
     with cordwood.follow(live, timeout=0, on_rotation=on_rotation) as follower:
         assert list(follower) == [b"one", b"two"]
@@ -402,7 +404,7 @@ def test_on_rotation_does_not_hide_truncation(live, on_rotation):
             next(follower)
 
 
-def test_reopen_waits_for_the_next_file(live):
+def test_reopening_after_rotation_waits_for_the_next_file(live):
     """Each file is renamed only after its record was read: of two renames in one poll the follower sees one."""
     write(live, [b"one"])
     was_read = threading.Semaphore(0)
@@ -433,7 +435,7 @@ def test_reopen_waits_for_the_next_file(live):
     assert asyncio.run(collect()) == (b"4", b"last")
 
 
-def test_on_rotation_rejects_unknown_values(live):
+def test_unknown_on_rotation_values_are_rejected(live):
     write(live, [b"one"])
     with pytest.raises(ValueError, match="on_rotation must be 'raise', 'reopen' or 'stop', not 'none'"):
         cordwood.follow(live, on_rotation="none")
@@ -442,7 +444,7 @@ def test_on_rotation_rejects_unknown_values(live):
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="a signal cannot be sent to a thread here")
-def test_ctrl_c_interrupts_a_waiting_follower_that_other_threads_use(live):
+def test_ctrl_c_interrupts_a_waiting_follower_shared_with_other_threads(live):
     follower = cordwood.follow(live, poll_interval=2 * HANG)
     looks = []
 
@@ -523,7 +525,7 @@ def test_leaving_an_async_with_block_closes_the_follower(live):
         asyncio.run(read(follower))
 
 
-def test_a_closed_follower_keeps_its_outcome(live):
+def test_the_outcome_of_a_follower_is_still_available_after_it_is_closed(live):
     log = bytearray(encode([b"one", b"two"]))
     log[8] ^= 1
     live.write_bytes(log + encode([b"three"] * 8_000)[:40_000])
@@ -561,7 +563,7 @@ def test_a_cancelled_task_does_not_lose_records(live):
     assert asyncio.run(read()) == records
 
 
-def test_cancelling_a_task_at_any_turn_does_not_lose_records(live):
+def test_cancelling_a_task_at_any_step_does_not_lose_records(live):
     records = [b"%d" % number for number in range(40)]
     write(live, records)
 
@@ -603,7 +605,7 @@ def test_the_event_loop_keeps_running_during_a_backlog(live):
     assert turns > 1_000
 
 
-def test_the_event_loop_runs_without_a_poll_interval(live):
+def test_the_event_loop_keeps_running_with_a_poll_interval_of_zero(live):
     async def read():
         follower = cordwood.follow(live, poll_interval=0)
 
@@ -634,7 +636,7 @@ def test_a_follower_rejects_invalid_options(live, options, error):
         cordwood.follow(live, **options)
 
 
-def test_a_follower_rejects_missing_files_directories_and_devices(tmp_path):
+def test_following_missing_files_directories_and_devices_is_rejected(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.follow(tmp_path / "none")
     assert caught.value.filename == str(tmp_path / "none")

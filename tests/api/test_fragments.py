@@ -62,7 +62,7 @@ def check_tiling(fragments, file_len):
 
 @settings(max_examples=200, deadline=None)
 @given(lens, damages)
-def test_fragments_match_the_python_reference(lens, damages):
+def test_fragments_match_the_python_reference_implementation(lens, damages):
     file = damaged(reference.encode(bytes([index]) * length for index, length in enumerate(lens)), damages)
     fragments = list(cordwood.fragments(file, dialect="leveldb"))
     check_tiling(fragments, len(file))
@@ -124,7 +124,7 @@ def test_adjacent_fragments_of_the_same_kind_are_merged_into_runs(lens, damages)
     ]
 
 
-def test_fragments_of_the_example_match_the_format_page():
+def test_the_example_fragments_match_the_format_page():
     file = reference.encode([b"a" * 1000, b"b" * 97_270, b"c" * 8000])
     assert [(f.offset, f.kind, f.payload_len, f.stored_crc) for f in cordwood.fragments(file)] == [
         (0, "full", 1000, 0xAE2E7AAD),
@@ -144,7 +144,7 @@ def dumped(file, dialect):
     ]
 
 
-def test_the_fragments_function_lists_fragments_of_other_dialects():
+def test_fragments_of_other_dialects_are_listed():
     # Golden vectors of RocksDB, Pebble and W&B.
     recyclable = bytes.fromhex("45b71d100300057b000000") + b"foo"
     compression = bytes.fromhex("e12c08f804000907000000")
@@ -168,7 +168,7 @@ def test_the_fragments_function_lists_fragments_of_other_dialects():
     assert fragment.stored_crc == fragment.computed_crc == zlib.crc32(b"\x01foo")
 
 
-def test_the_fragments_function_reports_the_reason_of_each_fault():
+def test_the_reason_of_each_faulty_fragment_is_reported():
     foo = reference.fragment(1, b"foo")
     cases = {
         b"": [],
@@ -188,7 +188,7 @@ def test_the_fragments_function_reports_the_reason_of_each_fault():
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_fragments_cover_real_logs_without_gaps(path):
+def test_the_fragments_of_real_logs_leave_no_gaps(path):
     fragments = list(cordwood.fragments(path))
     check_tiling(fragments, path.stat().st_size)
     assert not any(fragment.severity == "corruption" for fragment in fragments)
@@ -231,13 +231,13 @@ def test_a_pipe_is_rejected_immediately(tmp_path):
     writer.join()
 
 
-def test_the_fragments_function_rejects_other_files_on_its_first_step():
+def test_listing_fragments_of_a_file_that_is_not_a_log_raises_an_error_at_once():
     fragments = cordwood.fragments(b"\x1f\x8b\x08\0" + bytes(100))
     with pytest.raises(cordwood.DialectError, match="gzip"):
         next(fragments)
 
 
-def test_the_fragments_function_can_be_retried_after_a_source_error():
+def test_listing_fragments_can_be_retried_after_a_source_error():
     class Failing(io.BytesIO):
         fails = True
 
@@ -274,7 +274,7 @@ def test_values():
         one.offset = 1
 
 
-def test_memory_does_not_grow_with_the_log(tmp_path):
+def test_memory_use_does_not_grow_with_the_log(tmp_path):
     path = tmp_path / "long.log"
     with cordwood.open(path, "w") as writer:
         writer.extend([bytes(100)] * 10)

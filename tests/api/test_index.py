@@ -53,7 +53,7 @@ def check(index, expected):
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(real_files.VECTORS)))
-def test_the_logs_of_engines_are_indexed(path, policy):
+def test_logs_written_by_engines_are_indexed(path, policy):
     check(cordwood.index(path, on_corruption=policy), list(cordwood.open(path, on_corruption=policy)))
 
 
@@ -97,7 +97,7 @@ def test_directories_patterns_and_lists_are_indexed_in_order(tmp_path):
     check(cordwood.index([]), [])
 
 
-def test_the_place_method_returns_the_log_and_offset_of_a_record(tmp_path):
+def test_an_index_returns_the_log_and_offset_of_a_record(tmp_path):
     logs = [str(written(tmp_path / f"{number}.log", numbered(100 + number))) for number in range(2)]
     with cordwood.open(tmp_path / "segments", "a", segment_len=9_000) as log:
         log.extend(numbered(100))
@@ -137,7 +137,7 @@ def test_an_index_treats_a_segmented_log_as_one_log(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", reference.encode([b"torn"])[:-1]])
-def test_the_index_of_a_log_without_records_is_empty(tmp_path, content):
+def test_an_index_of_a_log_without_records_is_empty(tmp_path, content):
     path = tmp_path / "empty.log"
     path.write_bytes(content)
     index = cordwood.index(path)
@@ -148,7 +148,7 @@ def test_the_index_of_a_log_without_records_is_empty(tmp_path, content):
 
 
 @pytest.mark.parametrize("at", [3, -4, 1 << 63, -(1 << 63), 1 << 100])
-def test_a_subscript_out_of_range_raises_an_index_error(tmp_path, at):
+def test_an_out_of_range_subscript_raises_an_index_error(tmp_path, at):
     index = cordwood.index(written(tmp_path / "a.log", [b"one", b"two", b"three"]))
     with pytest.raises(IndexError, match="is out of range: there are 3 records"):
         index[at]
@@ -197,7 +197,7 @@ def test_an_index_rejects_a_pipe(tmp_path):
     writer.join()
 
 
-def test_an_index_treats_damage_according_to_the_policy(tmp_path):
+def test_damage_in_an_indexed_log_is_handled_according_to_the_policy(tmp_path):
     path = written(tmp_path / "a.log", numbered(2000))
     content = bytearray(path.read_bytes())
     content[40_000] ^= 1
@@ -247,7 +247,7 @@ def test_a_pickled_index_rejects_a_truncated_file(tmp_path, cut):
         pickle.loads(pickled).read([0])  # noqa: S301
 
 
-def test_a_pickled_index_uses_eight_bytes_for_16_records(tmp_path):
+def test_a_pickled_index_uses_eight_bytes_per_16_records(tmp_path):
     path = written(tmp_path / "a.log", [b"x"] * 100_000)
     before, after = (len(pickle.dumps(cordwood.index(path))) for path in (written(tmp_path / "b.log", [b"x"]), path))
     assert after - before < 100_000 // 16 * 8 + 100
@@ -286,7 +286,7 @@ def test_loading_an_invalid_pickle_raises_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, {"dialect": "wandb"}, {"dialect": "packed", "compression": "zstd"}], ids=str)
-def test_sixteen_threads_read_the_right_records(tmp_path, options):
+def test_sixteen_threads_each_read_the_correct_records(tmp_path, options):
     """With one reader for all, which they seek and then step, hundreds of these were other records."""
     records = numbered(3000)
     index = cordwood.index(written(tmp_path / "a.log", records, **options))
@@ -307,7 +307,7 @@ def test_sixteen_threads_read_the_right_records(tmp_path, options):
         sys.setswitchinterval(interval)
 
 
-def test_another_process_uses_a_pickled_index(tmp_path):
+def test_a_pickled_index_can_be_used_in_another_process(tmp_path):
     records = numbered(500)
     index = cordwood.index(written(tmp_path / "a.log", records))
     script = (
@@ -318,7 +318,7 @@ def test_another_process_uses_a_pickled_index(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_reads_while_threads_of_the_parent_read(tmp_path):
+def test_a_forked_child_can_read_while_threads_of_its_parent_read(tmp_path):
     """A thread may hold the list of open files at the moment of the fork; the child must not wait for it."""
     records = numbered(500)
     index = cordwood.index(written(tmp_path / "a.log", records))
@@ -372,7 +372,7 @@ def test_at_most_64_files_stay_open_and_none_remain_open_after_close(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
-def test_ctrl_c_ends_a_long_call(tmp_path):
+def test_ctrl_c_interrupts_a_long_call(tmp_path):
     index = cordwood.index(written(tmp_path / "a.log", [b"x"] * 2000))
     places = list(range(2000)) * 500
 

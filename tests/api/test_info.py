@@ -29,7 +29,7 @@ def directory(tmp_path):
     return directory
 
 
-def test_info_describes_a_directory(directory):
+def test_info_about_a_directory_describes_its_contents(directory):
     info = cordwood.info(directory)
     assert (info.path, info.what, info.ok) == (str(directory), "a database of LevelDB", False)
     assert info.damaged_logs == (str(directory / "damaged.log"),)
@@ -43,7 +43,7 @@ def test_info_describes_a_directory(directory):
     assert cordwood.info(directory).ok
 
 
-def test_info_about_a_single_log_contains_its_report(tmp_path):
+def test_info_about_a_single_log_includes_its_report(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(reference.encode([b"one", b"two"]))
     for source in (path, str(path), os.fsencode(path)):
@@ -53,7 +53,7 @@ def test_info_about_a_single_log_contains_its_report(tmp_path):
         assert info.ok
 
 
-def test_info_describes_several_sources_together(directory, tmp_path):
+def test_info_about_several_sources_describes_them_together(directory, tmp_path):
     (tmp_path / "other.log").write_bytes(reference.encode([b"one", b"two"]))
     info = cordwood.info([directory / "damaged.log", str(tmp_path / "other.log")])
     assert (info.what, info.log_count, info.record_count) == ("several files", 2, 2 + 2)
@@ -62,7 +62,7 @@ def test_info_describes_several_sources_together(directory, tmp_path):
     assert [(path, type(error)) for path, error in info.failures] == [(f"{tmp_path}/missing", FileNotFoundError)]
 
 
-def test_info_raises_an_error_for_an_unreadable_file(tmp_path):
+def test_requesting_info_about_an_unreadable_file_raises_an_error(tmp_path):
     (tmp_path / "note").write_text("This is a text. It is no log.")
     with pytest.raises(cordwood.DialectError):
         cordwood.info(tmp_path / "note")
@@ -73,19 +73,19 @@ def test_info_raises_an_error_for_an_unreadable_file(tmp_path):
         cordwood.info(tmp_path / "pipe")
 
 
-def test_info_describes_a_directory_without_logs(tmp_path):
+def test_info_about_a_directory_without_logs_counts_no_logs(tmp_path):
     assert cordwood.info(tmp_path)[:3] == (str(tmp_path), "a directory", 0)
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
-def test_info_lists_unreadable_files_as_failures(directory):
+def test_unreadable_files_are_listed_as_failures(directory):
     (directory / "damaged.log").chmod(0)
     [(path, error)] = cordwood.info(directory).failures
     assert (path, type(error)) == (str(directory / "damaged.log"), PermissionError)
 
 
 @pytest.mark.parametrize("name", ["", "db", "damaged.log"])
-def test_the_info_command_prints_the_fields_of_the_library(name, directory, capsys):
+def test_the_info_command_prints_the_same_fields_as_the_library(name, directory, capsys):
     source = directory / name
     info = cordwood.info(source)
     assert main(["info", "--json", str(source)]) == 3
@@ -99,7 +99,7 @@ def test_the_info_command_prints_the_fields_of_the_library(name, directory, caps
     ]
 
 
-def test_info_ignores_logs_that_disappear_from_a_listed_directory(directory, monkeypatch, capsys):
+def test_logs_that_disappear_from_a_listed_directory_are_ignored(directory, monkeypatch, capsys):
     verify = _content.verify
     gone = directory / "damaged.log"
     data = gone.read_bytes()
@@ -126,7 +126,7 @@ def test_info_ignores_logs_that_disappear_from_a_listed_directory(directory, mon
 
 
 @pytest.mark.parametrize("engine", ["LevelDB", "RocksDB"])
-def test_info_advises_how_to_shorten_a_long_manifest(engine, tmp_path, monkeypatch, capsys):
+def test_the_info_command_explains_how_to_shorten_a_long_manifest(engine, tmp_path, monkeypatch, capsys):
     def opened():
         return plyvel.DB(str(tmp_path), create_if_missing=True) if engine == "LevelDB" else Rdict(str(tmp_path))
 

@@ -73,7 +73,7 @@ def hole(tmp_path_factory):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("name", CALLS)
-def test_ctrl_c_ends_a_call(hole, name):
+def test_ctrl_c_interrupts_a_call(hole, name):
     assert_is_interrupted(script(CALLS[name]), hole)
 
 
@@ -99,7 +99,7 @@ pyarrow.table({"a": [1]})
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("name", STREAM_CALLS)
-def test_ctrl_c_ends_an_arrow_stream_with_a_clear_error(hole, name):
+def test_ctrl_c_interrupts_an_arrow_stream_with_a_clear_error(hole, name):
     """If a signal were still pending, it would interrupt Python while it prints the traceback."""
     program = script(STREAM_CALLS[name], imports=STREAM_SCRIPT)
     done = subprocess.run(
@@ -120,7 +120,7 @@ PIPE_CALLS = {
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are missing here")
 @pytest.mark.parametrize("name", PIPE_CALLS)
-def test_ctrl_c_ends_a_call_that_waits_for_a_pipe(tmp_path, name):
+def test_ctrl_c_interrupts_a_call_that_waits_for_a_pipe(tmp_path, name):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     # Open for writing, so that the pipe does not end. The first bytes of a log show that the call reads them.
@@ -161,7 +161,7 @@ def test_an_interrupted_pipe_read_is_retried(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are missing here")
 @pytest.mark.parametrize("error", [InterruptedError, FileExistsError])
-def test_any_exception_raised_by_a_signal_handler_reaches_the_caller(tmp_path, error):
+def test_any_exception_raised_by_a_signal_handler_propagates_to_the_caller(tmp_path, error):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR)
@@ -177,7 +177,7 @@ def test_any_exception_raised_by_a_signal_handler_reaches_the_caller(tmp_path, e
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
 @pytest.mark.parametrize("error", [InterruptedError, FileExistsError])
-def test_any_exception_raised_by_a_signal_handler_ends_opening_for_append(hole, error):
+def test_any_exception_raised_by_a_signal_handler_interrupts_opening_for_append(hole, error):
     errors = iter([error("of the handler")])
 
     def handler():
@@ -208,7 +208,7 @@ def test_a_signal_handler_that_raises_stop_iteration_does_not_end_an_iteration(h
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-def test_an_exception_raised_by_the_progress_function_ends_all_threads(hole, function):
+def test_an_exception_raised_by_the_progress_callback_stops_all_threads(hole, function):
     def progress(length):
         raise RuntimeError("enough")
 
@@ -254,7 +254,7 @@ def test_an_interrupt_inside_a_batch_is_raised_at_once(after, error):
     assert reader.tell() == len(LOG)
 
 
-def test_records_that_are_read_before_an_interrupt_are_returned():
+def test_records_read_before_an_interrupt_are_returned():
     reader = cordwood.Reader(Interrupted(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         next(reader.record_batches(target_len=1 << 30))
@@ -266,7 +266,7 @@ def test_records_that_are_read_before_an_interrupt_are_returned():
     assert list(reader) == []
 
 
-def test_the_end_of_a_record_excludes_the_block_trailer():
+def test_the_end_offset_of_a_record_excludes_the_block_trailer():
     # Six bytes are left in the first block, three in the second one.
     file = reference.encode([*[bytes(4_088)] * 7, bytes(4_090), *[bytes(4_088)] * 7, bytes(4_093), b"last"])
     expected = [(event.offset, event.end_offset) for event in reference.events(file) if hasattr(event, "data")]

@@ -38,7 +38,7 @@ def found(records):
 EXPECTED = list(zip(OFFSETS, RECORDS, strict=True))
 
 
-def test_a_reader_starts_at_an_offset_in_a_large_file(path):
+def test_a_reader_can_start_at_an_offset_in_a_large_file(path):
     for index, start in enumerate(OFFSETS):
         with cordwood.open(path, dialect="leveldb", start=start) as reader:
             assert found(reader.records()) == EXPECTED[index:]
@@ -48,13 +48,13 @@ def test_a_reader_starts_at_an_offset_in_a_large_file(path):
             assert reader.skipped == ()
 
 
-def test_threads_read_record_batches_of_a_large_file(path):
+def test_threads_can_read_record_batches_from_a_large_file(path):
     with cordwood.open(path, dialect="leveldb", start=BASE) as reader:
         batches = list(reader.record_batches(threads=2))
         assert [record for batch in batches for record in batch] == RECORDS
 
 
-def test_verify_checks_a_range_of_a_large_file(path):
+def test_a_range_of_a_large_file_can_be_verified(path):
     report = cordwood.verify(path, dialect="leveldb", start=BASE, threads=2)
     assert (report.ok, report.record_count, report.outcome.offset) == (True, len(RECORDS), END)
     report = cordwood.verify(path, dialect="leveldb", start=OFFSETS[1], end=OFFSETS[3])
@@ -70,7 +70,7 @@ def test_verify_checks_a_range_of_a_large_file(path):
     assert caught.value.offset == OFFSETS[1]
 
 
-def test_splits_together_contain_every_record(path):
+def test_the_splits_of_a_log_contain_every_record(path):
     splits = cordwood.plan_splits([path], BLOCK_LEN << 10, dialect="leveldb")
     assert (splits[0].start, splits[-1].end) == (0, END)
     assert all(left.end == right.start for left, right in pairwise(splits))
@@ -79,7 +79,7 @@ def test_splits_together_contain_every_record(path):
 
 
 @pytest.mark.parametrize("mode", ["for", "async for"])
-def test_a_follower_reads_from_an_offset_in_a_large_file(path, mode):
+def test_a_follower_can_start_at_an_offset_in_a_large_file(path, mode):
     follower = cordwood.follow(path, dialect="leveldb", start=BASE, timeout=0)
 
     async def collect():
@@ -93,7 +93,7 @@ def test_a_follower_reads_from_an_offset_in_a_large_file(path, mode):
 
 
 @pytest.mark.parametrize("checkpoint", [BASE, OFFSETS[3], END])
-def test_a_writer_appends_at_a_checkpoint_in_a_large_file(path, checkpoint):
+def test_a_writer_can_append_at_a_checkpoint_in_a_large_file(path, checkpoint):
     with cordwood.open(path, "a", dialect="leveldb", checkpoint=checkpoint) as writer:
         assert writer.tell() == END
         assert writer.append(b"three" * 20_000) == END

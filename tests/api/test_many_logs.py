@@ -62,7 +62,7 @@ def test_verifying_one_log_returns_one_report(directory):
     assert cordwood.verify("data/[1].log").ok
 
 
-def test_an_unreadable_file_does_not_hide_other_reports(directory):
+def test_other_files_are_still_reported_if_one_cannot_be_read(directory):
     reports = cordwood.verify(["data/000001.log", "data/missing", "data/notes"])
     assert list(reports) == ["data/000001.log"]
     assert {name: type(error) for name, error in reports.errors.items()} == {
@@ -72,7 +72,7 @@ def test_an_unreadable_file_does_not_hide_other_reports(directory):
     assert not reports.ok
 
 
-def test_a_result_without_logs_is_not_ok(tmp_path):
+def test_the_result_of_verifying_no_logs_is_not_ok(tmp_path):
     assert not cordwood.verify(tmp_path).ok
     assert list(cordwood.verify(str(tmp_path / "*.log")).errors) == [str(tmp_path / "*.log")]
 
@@ -85,14 +85,14 @@ def test_an_invalid_number_of_threads_is_rejected(function, threads, directory):
             function(source, threads=threads)
 
 
-def test_wrong_options_raise_an_error_for_many_logs(directory):
+def test_invalid_options_raise_an_error_when_reading_many_logs(directory):
     with pytest.raises(ValueError, match=r"the length of data/000001.log is negative: -5"):
         cordwood.plan_splits([(directory / "000001.log", -5)], BLOCK_LEN)
     with pytest.raises(TypeError, match="not bytes"):
         cordwood.verify([LOG])
 
 
-def test_stat_and_map_accept_many_logs(directory):
+def test_many_logs_can_be_summarized_and_mapped(directory):
     stats, pictures = cordwood.stat(directory), cordwood.map(directory)
     assert [stat.record_count for stat in stats.values()] == [3, 2]
     assert [picture.damaged_len > 0 for picture in pictures.values()] == [False, True]
@@ -100,13 +100,13 @@ def test_stat_and_map_accept_many_logs(directory):
     assert pickle.loads(pickle.dumps(stats)) == stats  # noqa: S301 - our own
 
 
-def test_progress_counts_all_bytes(directory):
+def test_the_reported_progress_adds_up_to_all_bytes(directory):
     read_lens = []
     cordwood.verify(directory, progress=read_lens.append)
     assert sum(read_lens) == 2 * len(LOG)
 
 
-def test_salvage_copies_each_log_to_a_directory(directory):
+def test_salvaging_copies_each_log_to_a_directory(directory):
     reports = cordwood.salvage(directory, "new")
     assert [report.record_count for report in reports.values()] == [3, 2]
     assert sorted(str(path) for path in Path("new").rglob("*")) == ["new/000001.log", "new/sub", "new/sub/000002.log"]
@@ -118,7 +118,7 @@ def test_salvage_copies_each_log_to_a_directory(directory):
         cordwood.salvage(directory, "data/new")
 
 
-def test_salvage_rejects_a_split(directory):
+def test_salvaging_a_split_is_rejected(directory):
     splits = cordwood.plan_splits(directory / "000001.log", BLOCK_LEN)
     assert len(splits) == 2
     for source in (splits, iter(splits), ["data", splits[0]], splits[0]):
@@ -128,7 +128,7 @@ def test_salvage_rejects_a_split(directory):
 
 
 @pytest.mark.parametrize("pattern", ["data/su*/../../b.log", "data/su*/../../b.l*", "data/su*/../../ot*"])
-def test_salvage_never_writes_above_its_directory(pattern, directory):
+def test_salvaging_never_writes_outside_its_directory(pattern, directory):
     """Its fixed part is `data`, which does not contain the logs."""
     Path("other").mkdir()
     Path("b.log").write_bytes(LOG)
@@ -159,7 +159,7 @@ def test_a_directory_is_searched_for_logs_at_any_depth(source, deep):
     assert (len(reports), reports.errors) == (3, {})
 
 
-def test_salvage_does_not_create_a_directory_if_it_finds_no_log(directory):
+def test_salvaging_does_not_create_a_directory_if_no_log_is_found(directory):
     shutil.rmtree("data/sub")
     Path("data/000001.log").unlink()
     assert cordwood.salvage(directory, "new").others == {"data/notes": "text", "data/nothing": "empty"}
@@ -176,7 +176,7 @@ def test_a_directory_cannot_be_opened_as_a_log(directory, name):
     assert raised.value.hint == cordwood.types.Hint.READ_DIRECTORY
 
 
-def test_splits_cover_the_logs_in_a_directory(directory):
+def test_planned_splits_cover_all_logs_in_a_directory(directory):
     splits = cordwood.plan_splits(directory, 1)
     assert [(split.path, split.start, split.end) for split in splits] == [
         ("data/000001.log", 0, BLOCK_LEN),
@@ -191,7 +191,7 @@ def test_splits_cover_the_logs_in_a_directory(directory):
     assert [split.end for split in cordwood.plan_splits([("data/000001.log", 7)], 1)] == [7]
 
 
-def test_verify_and_stat_read_each_split_separately(directory):
+def test_each_split_is_verified_and_summarized_separately(directory):
     splits = cordwood.plan_splits("data/000001.log", 1)
     # The second record starts in the first block, and the third after the second.
     assert [cordwood.verify(split).record_count for split in splits] == [2, 1]
@@ -204,7 +204,7 @@ def test_verify_and_stat_read_each_split_separately(directory):
         cordwood.salvage(splits[0], "new")
 
 
-def test_a_scan_reads_a_group_of_splits_into_one_table(directory):
+def test_a_group_of_splits_is_scanned_into_one_table(directory):
     pa = pytest.importorskip("pyarrow")
     splits = cordwood.plan_splits("data/000001.log", 1)
     offsets = [pa.table(cordwood.scan(source))["offset"].to_pylist() for source in (splits[0], splits[1:], splits)]
@@ -222,7 +222,7 @@ def test_a_scan_reads_a_group_of_splits_into_one_table(directory):
     assert [value for part in parts for value in part] == list(range(9_000))
 
 
-def test_scan_and_verify_leave_out_the_same_files(directory):
+def test_scanning_and_verifying_leave_out_the_same_files(directory):
     pa = pytest.importorskip("pyarrow")
     for name in ("LOG", "notes.log", "sub/000007.log"):
         (directory / name).write_text("2026/11/26-12:00:00 a text with the name of a log\n" * 3)
@@ -257,7 +257,7 @@ def planned(sources):
 
 
 @pytest.mark.parametrize(("module", "records_in"), [("_many", scanned), ("_splits", planned)])
-def test_a_log_that_is_renamed_during_listing_is_found(module, records_in, tmp_path, monkeypatch):
+def test_a_log_renamed_while_its_directory_is_listed_is_found(module, records_in, tmp_path, monkeypatch):
     """A live database starts a log and removes the one before."""
     for name in ("000003", "000004"):
         (tmp_path / f"{name}.log").write_bytes(reference.encode([name.encode()]))
@@ -275,7 +275,7 @@ def test_a_log_that_is_renamed_during_listing_is_found(module, records_in, tmp_p
         records_in([first])
 
 
-def test_the_command_and_the_library_give_the_same_answers(directory, capsys):
+def test_the_command_and_the_library_return_the_same_results(directory, capsys):
     """Of the test vectors, and of a directory with damage and other files."""
     for source in (str(VECTORS), str(directory), "data/0*"):
         reports, stats = cordwood.verify(source), cordwood.stat(source)
@@ -304,7 +304,7 @@ def test_the_command_and_the_library_give_the_same_answers(directory, capsys):
         assert list(pictures) == list(reports)
 
 
-def test_salvage_writes_the_same_files_from_the_command_and_the_library(directory, capsys):
+def test_salvaging_with_the_command_and_the_library_writes_the_same_files(directory, capsys):
     reports = cordwood.salvage(directory, "by-library")
     assert main(["salvage", str(directory), "by-command"]) == 3
     files = [
@@ -316,7 +316,7 @@ def test_salvage_writes_the_same_files_from_the_command_and_the_library(director
     assert "DAMAGED" in capsys.readouterr().out
 
 
-def test_a_log_is_not_ok_if_all_its_records_have_another_number(tmp_path, capsys):
+def test_the_result_is_not_ok_if_all_records_have_another_log_number(tmp_path, capsys):
     """For the library as for the verbs."""
     with cordwood.open(tmp_path / "000006.log", "w", dialect="recyclable", log_number=6) as writer:
         writer.append(bytes(40_000))
@@ -367,7 +367,7 @@ def test_an_exception_raised_by_the_progress_callback_is_raised(error, directory
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100_000)])
-def test_a_split_without_a_dialect_uses_the_dialect_option(content, tmp_path):
+def test_the_dialect_option_is_used_for_a_split_without_a_dialect(content, tmp_path):
     (tmp_path / "log").write_bytes(content or LOG)
     [split, *_] = cordwood.plan_splits(tmp_path / "log", BLOCK_LEN)
     split = split._replace(dialect=None)
@@ -413,7 +413,7 @@ def test_removing_a_named_file_causes_an_error(tmp_path):
     assert cordwood.verify(tmp_path).others == {str(tmp_path / "link.log"): "dangling link"}
 
 
-def test_listing_ends_even_if_files_keep_disappearing(tmp_path):
+def test_listing_a_directory_finishes_even_if_files_keep_disappearing(tmp_path):
     (tmp_path / "1.log").write_bytes(reference.encode([b"one"]))
     (tmp_path / "2-0.log").write_bytes(reference.encode([b"two"]))
     listings = 0
@@ -431,7 +431,7 @@ def test_listing_ends_even_if_files_keep_disappearing(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["verify", "info", "stat", "evidence"])
-def test_commands_succeed_if_a_listed_file_disappears(verb, tmp_path, monkeypatch, capsys):
+def test_commands_succeed_even_if_a_listed_file_disappears(verb, tmp_path, monkeypatch, capsys):
     for name in ("1.log", "2.log"):
         (tmp_path / name).write_bytes(reference.encode([b"one"]))
     result_of = each.result_of
@@ -446,7 +446,7 @@ def test_commands_succeed_if_a_listed_file_disappears(verb, tmp_path, monkeypatc
     assert "2.log" not in printed.out + printed.err
 
 
-def test_the_repr_of_several_reports_lists_the_damaged_logs(tmp_path):
+def test_the_repr_of_several_reports_includes_the_damaged_logs(tmp_path):
     whole = reference.encode([b"one", b"two"])
     damaged = whole[:-1] + b"x"
     for index in range(30):
@@ -467,7 +467,7 @@ def test_the_repr_of_several_reports_lists_the_damaged_logs(tmp_path):
     assert len(repr(evidence.logs[0])) < 500
 
 
-def test_the_error_for_a_pattern_in_place_of_a_log_contains_a_hint(tmp_path):
+def test_an_error_about_a_pattern_given_instead_of_a_log_has_a_hint(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "*.log")
     assert caught.value.hint == cordwood.types.Hint.READ_DIRECTORY

@@ -24,7 +24,7 @@ def path(tmp_path):
     return path
 
 
-def test_a_map_has_damage_counts_and_an_svg(path):
+def test_a_map_includes_damage_counts_and_an_svg(path):
     made = cordwood.map(path)
     assert made[:5] == (str(path), "leveldb", 36, 10, 4)
     root = ElementTree.fromstring(made.svg)  # noqa: S314 - our own file
@@ -41,7 +41,7 @@ def test_the_repr_of_a_map_abbreviates_the_svg(path):
     )
 
 
-def test_a_map_matches_the_output_of_the_command(path):
+def test_a_map_matches_the_svg_that_the_command_writes(path):
     new = path.with_name("new.svg")
     subprocess.run([sys.executable, "-m", "cordwood", "map", "--svg", new, path], check=False, capture_output=True)
     assert cordwood.map(path).svg == new.read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def test_a_map_shows_a_log_in_an_object_store():
     assert cordwood.map(Stored()).svg.count("some.log") == 3
 
 
-def test_map_accepts_the_options_of_a_reader():
+def test_drawing_a_map_accepts_reader_options():
     with pytest.raises(cordwood.DialectError):
         cordwood.map(TEXT)
     assert cordwood.map(TEXT, dialect="leveldb").file_len == len(TEXT)
@@ -78,6 +78,6 @@ def test_map_accepts_the_options_of_a_reader():
         cordwood.map("none.log")
 
 
-def test_an_open_file_can_be_read_only_once():
+def test_drawing_a_map_of_an_open_file_is_rejected():
     with pytest.raises(TypeError, match="pass its path, or its content"):
         cordwood.map(io.BytesIO(FILE))

@@ -126,7 +126,7 @@ print(json.dumps({"listed": len(reader.skipped), "skipped_len": reader.skipped_l
 """
 
 
-def test_the_list_of_damage_is_bounded():
+def test_the_list_of_damaged_regions_is_bounded():
     result = run(HOSTILE)
     assert result["listed"] == 100_000
     assert result["skipped_len"] == 16 * MIB
@@ -167,7 +167,7 @@ with tempfile.TemporaryDirectory() as directory:
 """
 
 
-def test_closed_writers_do_not_keep_memory_allocated():
+def test_closing_writers_frees_their_memory():
     assert run(CLOSED)["growth"] < 16 * MIB
 
 
@@ -184,7 +184,7 @@ print(json.dumps({"growth": peak_len() - before}))
 """
 
 
-def test_closed_readers_do_not_keep_memory_allocated():
+def test_closing_readers_frees_their_memory():
     assert run(OPENED)["growth"] < MIB
 
 
@@ -227,7 +227,7 @@ print(json.dumps(peak_len() - before))
 """
 
 
-def test_append_mode_ignores_the_length_that_a_frame_states(tmp_path):
+def test_append_mode_ignores_the_length_stated_in_a_frame(tmp_path):
     assert run(APPEND, tmp_path / "some.log") < 64 * MIB
 
 
@@ -246,7 +246,7 @@ print(json.dumps({"rows": len(table), "growth": peak_len() - before}))
 """
 
 
-def test_making_a_table_of_many_short_logs_uses_little_memory(tmp_path, capsys):
+def test_building_a_table_from_many_short_logs_uses_little_memory(tmp_path, capsys):
     """And not for the block that each batch has room for, which would be 200 MiB."""
     pytest.importorskip("pyarrow")
     result = run(MANY, tmp_path)

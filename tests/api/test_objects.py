@@ -46,7 +46,7 @@ except BaseException as error:
 
 @pytest.mark.parametrize("flags", [["-W", "always"], ["-W", "error"], []], ids=" ".join)
 @pytest.mark.parametrize("name", DROPPED)
-def test_dropping_a_writer_keeps_a_pending_exception(tmp_path, name, flags):
+def test_dropping_a_writer_preserves_a_pending_exception(tmp_path, name, flags):
     statement, expected = DROPPED[name]
     path = tmp_path / "example.log"
     command = [sys.executable, *flags, "-c", SCRIPT.format(statement), path]
@@ -57,7 +57,7 @@ def test_dropping_a_writer_keeps_a_pending_exception(tmp_path, name, flags):
     assert ("No space left on device" in done.stderr) == ("Full" in statement)
 
 
-def test_an_unclosed_writer_warns_and_keeps_an_exception(tmp_path):
+def test_an_unclosed_writer_warns_and_preserves_a_pending_exception(tmp_path):
     path = tmp_path / "example.log"
 
     def write():
@@ -93,7 +93,7 @@ except BaseException as error:
 """
 
 
-def test_closing_a_source_keeps_a_pending_panic():
+def test_closing_a_source_preserves_a_pending_panic():
     done = subprocess.run([sys.executable, "-c", PANIC], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "PanicException mine\n", "")
 
@@ -113,7 +113,7 @@ class Log:
             return file.write(data)
 
 
-def test_a_writer_in_a_cycle_with_its_sink_writes_and_warns(tmp_path):
+def test_collecting_a_writer_in_a_cycle_with_its_sink_writes_its_records_and_warns(tmp_path):
     path = tmp_path / "example.log"
     log = Log(path)
     log.writer.append(b"one")
@@ -125,7 +125,7 @@ def test_a_writer_in_a_cycle_with_its_sink_writes_and_warns(tmp_path):
     assert path.read_bytes() == ONE
 
 
-def test_a_closed_writer_in_a_cycle_does_not_warn(tmp_path):
+def test_a_closed_writer_in_a_reference_cycle_does_not_warn(tmp_path):
     log = Log(tmp_path / "example.log")
     log.writer.close()
     is_alive = weakref.ref(log)
@@ -224,7 +224,7 @@ READERS = {
 
 @pytest.mark.parametrize("is_started", [False, True])
 @pytest.mark.parametrize("name", READERS)
-def test_a_source_that_holds_its_reader_is_freed(name, is_started):
+def test_a_source_that_references_its_reader_is_freed(name, is_started):
     source = Source(READERS[name])
     buffer = Buffer(ONE * 3)
     buffer.held = READERS[name](buffer)

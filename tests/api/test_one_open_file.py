@@ -48,7 +48,9 @@ def change_directory(directory):
 
 @pytest.mark.parametrize("happens", [replace, unlink, change_directory])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_batches_are_read_from_the_opened_file_even_after_a_rename(directory, monkeypatch, happens, threads):
+def test_batches_are_read_from_the_opened_file_even_if_it_is_replaced_or_removed(
+    directory, monkeypatch, happens, threads
+):
     monkeypatch.chdir(directory)
     with cordwood.Reader("a") as reader:
         packs = reader.record_batches(threads=threads)
@@ -63,14 +65,14 @@ def test_batches_are_read_from_the_opened_file_even_after_a_rename(directory, mo
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
-def test_a_path_is_opened_once(directory, monkeypatch, function, threads, dialect):
+def test_checking_a_file_opens_it_only_once(directory, monkeypatch, function, threads, dialect):
     opened = count_opens(directory / "a", lambda: function(str(directory / "a"), threads=threads, dialect=dialect))
     assert opened == 1
 
 
 @needs_descriptors
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
-def test_a_path_is_opened_once_by_a_reader_that_starts_later(directory, dialect):
+def test_a_reader_that_starts_in_the_middle_opens_its_path_only_once(directory, dialect):
     path = str(directory / "a")
     start = 40 * MIB
 

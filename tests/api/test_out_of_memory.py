@@ -123,7 +123,7 @@ def test_running_out_of_memory_for_a_compressed_record_raises_memory_error(bomb,
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("function", ["verify", "stat"])
-def test_verify_and_stat_raise_memory_error_for_a_compressed_record(bomb, function, threads):
+def test_running_verify_or_stat_on_a_compressed_record_raises_memory_error(bomb, function, threads):
     script = f"""
 refused(lambda: cordwood.{function}(path, threads={threads}))
 assert cordwood.{function}(path, threads={threads}).record_count == 3
@@ -141,7 +141,7 @@ HOLD_NOTHING = {
 
 
 @pytest.mark.parametrize("call", HOLD_NOTHING)
-def test_calls_that_return_no_records_do_not_hold_records_in_memory(log, call):
+def test_calls_that_return_no_records_do_not_keep_records_in_memory(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 
@@ -179,7 +179,7 @@ del kept[next(places):]
 
 
 @pytest.mark.parametrize("room", [TIGHT, TIGHT + 100_000, TIGHT + 200_000])
-def test_batches_that_are_kept_before_memory_runs_out_stay_intact(many, room):
+def test_batches_read_before_memory_runs_out_are_unchanged(many, room):
     script = """
 records = [record for batch in kept for record in batch]
 assert records == list(cordwood.open(path))
@@ -188,7 +188,7 @@ assert records == list(cordwood.open(path))
 
 
 @pytest.mark.parametrize("room", [2 * MIB, 2 * MIB + 20_000, 2 * MIB + 40_000])
-def test_fragments_that_are_kept_before_memory_runs_out_stay_intact(many, room):
+def test_fragments_read_before_memory_runs_out_are_unchanged(many, room):
     script = "assert kept == list(cordwood.fragments(path))"
     run(many, KEEP.replace("STEPS", "cordwood.fragments(path)") + script, room)
 
@@ -251,13 +251,13 @@ def test_copying_large_data_twice_runs_out_of_memory(call, tmp_path):
     run(tmp_path, MAKE.format(COPY_TWICE[call]), LARGE)
 
 
-def test_salvage_holds_one_copy_of_a_record_in_memory(log, tmp_path):
+def test_salvaging_keeps_only_one_copy_of_a_record_in_memory(log, tmp_path):
     script = f"limit(room)\nassert cordwood.salvage(path, {str(tmp_path / 'clean.log')!r}).record_count == 3"
     run(log, script, LARGE)
     assert (tmp_path / "clean.log").read_bytes() == log.read_bytes()
 
 
-def test_salvage_raises_memory_error_for_a_large_compressed_record(bomb, tmp_path):
+def test_salvaging_a_large_compressed_record_raises_memory_error(bomb, tmp_path):
     clean = str(tmp_path / "clean.log")
     script = f"""
 refused(lambda: cordwood.salvage(path, {clean!r}))

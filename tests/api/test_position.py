@@ -109,7 +109,7 @@ def test_the_table_covers_every_change_and_consumer():
 
 @pytest.mark.cell("one-file segmented remote", "follow-growing range splits index spark")
 @pytest.mark.parametrize(("change", "consumer", "cell"), list(table()))
-def test_each_change_and_consumer_has_the_documented_outcome(change, consumer, cell, tmp_path):
+def test_each_combination_of_change_and_consumer_has_the_documented_outcome(change, consumer, cell, tmp_path):
     path = tmp_path / "logs" / "a.log"
     path.parent.mkdir()
     if change.startswith("is segmented"):
@@ -128,7 +128,7 @@ def test_each_change_and_consumer_has_the_documented_outcome(change, consumer, c
 
 
 @pytest.mark.parametrize("read", [cordwood.verify, cordwood.stat, cordwood.scan])
-def test_every_reader_of_splits_detects_a_replaced_log(read, tmp_path):
+def test_every_function_that_reads_splits_detects_a_replaced_log(read, tmp_path):
     path = tmp_path / "a.log"
     write(path, OLD)
     splits = cordwood.plan_splits(path, 1)
@@ -147,7 +147,7 @@ def test_every_reader_of_splits_detects_a_replaced_log(read, tmp_path):
         assert raised.value.hint == "start_again"
 
 
-def test_splits_of_a_named_dialect_have_no_position(tmp_path):
+def test_splits_planned_with_an_explicit_dialect_have_no_position(tmp_path):
     path = tmp_path / "a.log"
     write(path, OLD)
     [split] = cordwood.plan_splits(path, 1 << 20, dialect="leveldb")
@@ -156,7 +156,7 @@ def test_splits_of_a_named_dialect_have_no_position(tmp_path):
     assert list(cordwood.open(split)) == OTHER[: len(list(cordwood.open(split)))]
 
 
-def test_pickled_splits_and_indexes_have_absolute_paths(tmp_path, monkeypatch):
+def test_pickled_splits_and_indexes_contain_absolute_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(Path("a.log"), OLD)
     [split, *_] = cordwood.plan_splits("a.log", 1 << 20)
@@ -252,7 +252,7 @@ class History:
 @pytest.mark.cell("one-file segmented packed", "follow-growing spark")
 @pytest.mark.parametrize("consume", [followed, streamed])
 @pytest.mark.parametrize("seed", range(200))
-def test_changes_never_lose_or_repeat_a_record_silently(consume, seed, tmp_path):
+def test_no_record_is_silently_lost_or_repeated_when_the_log_changes(consume, seed, tmp_path):
     """A consumer stops and resumes at a saved position."""
     rng = random.Random(seed)
     log = History(rng, tmp_path / "log")

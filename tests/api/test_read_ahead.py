@@ -109,7 +109,7 @@ def everything(source, threads, **options):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_any_number_of_threads_finds_the_same_records_and_damage(logs, dialect, seed):
+def test_the_same_records_and_damage_are_found_for_any_number_of_threads(logs, dialect, seed):
     file, offsets = logs[dialect]
     random_ = random.Random(f"{dialect} {seed}")
     options = {
@@ -145,7 +145,7 @@ def test_reading_ahead_continues_after_an_oversized_record(rest):
         assert everything(file, threads, **options) == expected
 
 
-def test_threads_return_the_written_records(logs):
+def test_reading_with_threads_returns_the_written_records(logs):
     file, offsets = logs["leveldb"]
     with cordwood.open(file) as reader:
         found = [record for batch in reader.record_batches(threads=3) for record in batch]
@@ -215,7 +215,7 @@ def test_threads_stop_after_the_last_batch_is_returned(path):
 
 @pytest.mark.parametrize("kept", ["batches", "reader, batches"])
 @pytest.mark.parametrize("source", ["bytes", "buffer", "mmap", "path"])
-def test_the_program_ends_while_threads_read_ahead(path, source, kept):
+def test_the_program_can_exit_while_threads_read_ahead(path, source, kept):
     """Global variables are destroyed when no thread can get the interpreter any more, even to read from a buffer."""
     program = f"""
 import mmap, sys, cordwood
@@ -240,7 +240,7 @@ kept = start()
 
 
 @needs_proc
-def test_a_reader_in_a_cycle_with_its_source_is_collected(logs):
+def test_a_reader_in_a_reference_cycle_with_its_source_is_garbage_collected(logs):
     class Bytes(bytearray):
         pass
 
@@ -303,7 +303,7 @@ with cordwood.open(sys.argv[1]) as reader:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_truncating_a_file_during_reading_raises_an_error(path, tmp_path, threads):
+def test_truncating_a_file_while_it_is_read_raises_an_error(path, tmp_path, threads):
     """The rest of it is returned first. The error is raised again, not taken for the end."""
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
@@ -322,7 +322,7 @@ def test_truncating_a_file_during_reading_raises_an_error(path, tmp_path, thread
     assert found == list(cordwood.open(copy))
 
 
-def test_a_file_that_grows_is_read_to_its_new_end(path, tmp_path):
+def test_a_growing_file_is_read_to_its_new_end(path, tmp_path):
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
     with cordwood.open(copy) as reader:
@@ -352,7 +352,7 @@ def test_replacing_a_file_does_not_affect_an_open_reader(path, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are missing here")
-def test_ctrl_c_interrupts_threads_that_read(tmp_path):
+def test_ctrl_c_interrupts_reading_with_threads(tmp_path):
     """The zeros of a sparse file keep the threads busy for minutes."""
     hole = tmp_path / "hole.log"
     with cordwood.open(hole, "x") as writer:

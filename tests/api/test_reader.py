@@ -31,7 +31,7 @@ def test_an_exhausted_reader_stays_exhausted():
         assert next(reader, None) is None
 
 
-def test_the_records_method_returns_offset_and_data_of_each_record():
+def test_the_records_method_returns_the_offset_and_data_of_each_record():
     with cordwood.open(FILE) as reader:
         records = list(reader.records())
     assert [record.data for record in records] == RECORDS
@@ -40,7 +40,7 @@ def test_the_records_method_returns_offset_and_data_of_each_record():
     assert records[-1].end_offset == len(FILE)
 
 
-def test_records_of_lengths_near_the_copy_size_are_read_unchanged():
+def test_records_with_lengths_near_the_copy_size_are_read_unchanged():
     lengths = [piece * 2048 + more for piece in range(20) for more in (-1, 0, 1) if piece * 2048 + more >= 0]
     records = [PAYLOAD[length : 2 * length] for length in lengths]
     assert list(cordwood.open(reference.encode(records))) == records
@@ -78,7 +78,7 @@ def test_a_batch_before_damage_is_returned_first(before):
 # Position --------------------------------------------------------------------------------------
 
 
-def test_tell_returns_the_end_of_the_last_returned_record():
+def test_calling_tell_returns_the_end_of_the_last_returned_record():
     with cordwood.open(FILE) as reader:
         assert reader.tell() == 0
         for record in reader.records():
@@ -86,7 +86,7 @@ def test_tell_returns_the_end_of_the_last_returned_record():
         assert reader.tell() == len(FILE)
 
 
-def test_tell_returns_the_end_of_the_raised_damage():
+def test_calling_tell_after_an_error_returns_the_end_of_the_damage():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file) as reader:
         with pytest.raises(cordwood.CorruptionError):
@@ -95,7 +95,7 @@ def test_tell_returns_the_end_of_the_raised_damage():
 
 
 @pytest.mark.parametrize("index", range(len(RECORDS)))
-def test_another_reader_resumes_at_the_position_of_the_first(index):
+def test_another_reader_can_resume_at_the_position_of_the_first_reader(index):
     with cordwood.open(FILE) as reader:
         for _ in range(index):
             next(reader)
@@ -109,7 +109,7 @@ def test_another_reader_resumes_at_the_position_of_the_first(index):
         assert list(reader) == RECORDS[index:]
 
 
-def test_seek_resets_the_skipped_regions_and_the_outcome():
+def test_seeking_resets_the_skipped_regions_and_the_outcome():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file, on_corruption="skip") as reader:
         list(reader)
@@ -122,7 +122,7 @@ def test_seek_resets_the_skipped_regions_and_the_outcome():
 
 
 @pytest.mark.parametrize("ends_with", ["nothing more", "damage"])
-def test_seek_discards_the_event_after_the_last_batch(ends_with):
+def test_seeking_discards_the_event_after_the_last_batch(ends_with):
     file = SHORT if ends_with == "nothing more" else SHORT + fragment(80, b"")
     with cordwood.open(file) as reader:
         assert list(next(reader.record_batches())) == [b"one", b"two"]
@@ -153,7 +153,7 @@ def test_seeking_into_the_middle_of_a_record_reports_damage():
         pytest.param(lambda reader: next(reader.record_batches()), id="record_batches"),
     ],
 )
-def test_the_error_for_damage_at_a_seek_target_warns_of_a_wrong_offset(step, tmp_path):
+def test_the_error_for_damage_at_a_seek_target_says_that_the_offset_may_be_wrong(step, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     text = "if no record starts at this offset, this is not damage"
@@ -260,7 +260,7 @@ def in_next_block(file):
         (fragment(FIRST, b"abc") + bytes(6), {}, [(0, 16, "torn_tail")]),
     ],
 )
-def test_a_reader_lists_the_skipped_regions_with_reasons(file, options, regions):
+def test_a_reader_lists_skipped_regions_with_their_reasons(file, options, regions):
     with cordwood.open(file, on_corruption="skip", **options) as reader:
         assert list(reader) == ([b"later"] if LATER in file else [])
         assert [(region.offset, region.end_offset, region.reason) for region in reader.skipped] == regions
@@ -282,7 +282,7 @@ def test_the_enums_list_every_reason_and_severity():
     assert {str(severity) for severity in cordwood.types.Severity} == set(SEVERITIES.values())
 
 
-def test_severity_depends_on_the_reason():
+def test_the_severity_of_a_region_depends_on_its_reason():
     file = fragment(FIRST, b"") + fragment(FIRST, b"abc") + fragment(LAST, b"def") + fragment(80, b"")
     file += fragment(MIDDLE, b"") + fragment(FULL, PAYLOAD[: BLOCK_LEN - len(file) - 7 - 7 - 3]) + b"xyz"
     file += bytes(BLOCK_LEN) + LATER[:9]
@@ -294,7 +294,7 @@ def test_severity_depends_on_the_reason():
 
 
 @pytest.mark.parametrize("opened", [cordwood.open, lambda path: cordwood.follow(path, timeout=0)])
-def test_leaving_a_loop_does_not_close_the_reader(opened, tmp_path):
+def test_breaking_out_of_a_loop_does_not_close_the_reader(opened, tmp_path):
     path = tmp_path / "some.log"
     path.write_bytes(FILE)
 
@@ -340,7 +340,7 @@ def test_the_stop_policy_treats_damage_as_the_end_of_the_log(source):
         assert regions[1:] == [(BLOCK_LEN, len(file), "not_read")]
 
 
-def test_damaged_data_is_returned_without_verification():
+def test_damaged_data_is_returned_if_checksums_are_not_verified():
     file = bytearray(SHORT)
     file[9] ^= 1
     assert list(cordwood.open(file, verify_checksums=False)) == [b"ond", b"two"]
@@ -358,7 +358,7 @@ def test_skipped_damage_is_logged(caplog, tmp_path):
         assert part in entry.getMessage()
 
 
-def test_raised_damage_is_not_logged(caplog):
+def test_damage_that_raises_an_error_is_not_logged(caplog):
     with cordwood.open(fragment(80, b"abc")) as reader, pytest.raises(cordwood.CorruptionError):
         next(reader)
     assert caplog.records == []
@@ -367,7 +367,7 @@ def test_raised_damage_is_not_logged(caplog):
 # Closing ---------------------------------------------------------------------------------------
 
 
-def test_leaving_a_with_block_closes_the_reader(tmp_path):
+def test_exiting_a_with_block_closes_the_reader(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     with cordwood.open(path) as reader:
@@ -377,7 +377,7 @@ def test_leaving_a_with_block_closes_the_reader(tmp_path):
     assert reader.path == str(path)
 
 
-def test_a_with_block_closes_the_reader_and_raises_the_exception():
+def test_an_exception_in_a_with_block_closes_the_reader_and_is_raised():
     with pytest.raises(KeyError), cordwood.open(FILE) as reader:
         raise KeyError
     assert reader.closed

@@ -56,7 +56,7 @@ def test_a_log_without_records_has_no_batches():
 @pytest.mark.parametrize(
     ("len_max", "lengths"), [(0, [1] * 10), (1, [1] * 10), (100, [1] * 10), (101, [2] * 5), (1 << 40, [10])]
 )
-def test_a_batch_ends_with_the_record_that_reaches_its_length(len_max, lengths):
+def test_a_batch_ends_with_the_record_that_reaches_the_target_length(len_max, lengths):
     with cordwood.open(reference.encode([bytes(100)] * 10)) as reader:
         assert [len(pack) for pack in reader.record_batches(target_len=len_max)] == lengths
 
@@ -75,7 +75,7 @@ def test_record_batches_and_records_share_one_position():
         assert [list(pack) for pack in reader.record_batches()] == [[b"b", b"c", b"d", b"e"]]
 
 
-def test_batch_memory_is_reused_only_without_views():
+def test_batch_memory_is_reused_only_if_no_view_of_it_exists():
     records = [bytes([number]) * 1000 for number in range(200)]
     packs = cordwood.open(reference.encode(records)).record_batches(target_len=10_000)
     kept = []
@@ -106,7 +106,7 @@ print(*faults[5:])
 
 # The last log has two batches.
 @pytest.mark.parametrize("count", [20_000, 50_000, 100_000])
-def test_short_logs_reuse_the_same_batch_memory(count, tmp_path):
+def test_reading_short_logs_reuses_the_same_batch_memory(count, tmp_path):
     # The system has to zero each page of new memory, and counts that as a fault.
     pytest.importorskip("resource", reason="faults are not counted here")
     path = tmp_path / "short.log"
@@ -218,7 +218,7 @@ def with_damage_in_blocks(numbers):
 
 @pytest.mark.parametrize("at", range(3, 9))
 @pytest.mark.parametrize("read_on", ["records", "batches"])
-def test_an_interrupt_does_not_change_salvaged_marks(at, read_on):
+def test_an_interrupt_does_not_change_which_records_are_marked_as_salvaged(at, read_on):
     """The batch being filled spans damage in many blocks."""
     data = with_damage_in_blocks(number for number in range(80) if number % 3)
     expected = list(cordwood.Reader(data, on_corruption="salvage").records())
@@ -236,7 +236,7 @@ def test_an_interrupt_does_not_change_salvaged_marks(at, read_on):
     assert list(reader.records()) == expected[count:]
 
 
-def test_the_position_follows_regions_that_come_after_the_last_record():
+def test_the_position_is_after_regions_that_follow_the_last_record():
     """Half of the blocks are damaged at their start, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):
@@ -252,7 +252,7 @@ def test_the_position_follows_regions_that_come_after_the_last_record():
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "salvage", "stop"])
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_return_the_same_batches_as_one_thread(long_file, policy, threads):
+def test_several_threads_return_the_same_batches_as_one_thread(long_file, policy, threads):
     with cordwood.open(long_file, on_corruption=policy) as one, cordwood.open(long_file, on_corruption=policy) as many:
         expected = list(take(one.record_batches()))
         assert list(take(many.record_batches(threads=threads))) == expected
@@ -293,7 +293,7 @@ def test_a_source_that_cannot_be_read_twice_is_read_by_one_thread():
         assert [list(pack) for pack in reader.record_batches(threads=4)] == [RECORDS]
 
 
-def test_record_batches_rejects_zero_threads():
+def test_reading_record_batches_with_zero_threads_is_rejected():
     with pytest.raises(ValueError, match="threads"):
         cordwood.open(FILE).record_batches(threads=0)
 

@@ -207,7 +207,7 @@ def short_ranges(monkeypatch):
 
 @pytest.mark.cell("remote", "whole")
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_source_returns_the_records(kind, tmp_path, short_ranges):
+def test_every_kind_of_source_returns_the_records(kind, tmp_path, short_ranges):
     file, offsets = log_of("leveldb", 1)
     path = tmp_path / "example.log"
     path.write_bytes(file)
@@ -224,7 +224,7 @@ def test_every_source_returns_the_records(kind, tmp_path, short_ranges):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_function_accepts_every_source(kind, tmp_path, short_ranges):
+def test_every_function_accepts_every_kind_of_source(kind, tmp_path, short_ranges):
     file, offsets = log_of("leveldb", 3)
     file = bytearray(file)
     file[offsets[5] + 7] ^= 1
@@ -280,7 +280,7 @@ def test_the_log_number_is_read_from_the_url():
 
 
 @pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
-def test_a_remote_file_that_is_not_a_log_fails_like_a_local_file(file, tmp_path):
+def test_reading_a_remote_file_that_is_not_a_log_fails_as_for_a_local_file(file, tmp_path):
     """Like a file object, it is identified from its start only."""
 
     def outcome(source):
@@ -332,7 +332,7 @@ def test_many_logs_in_a_store_can_be_given_as_a_directory_or_a_pattern(url, name
     assert {split.path.partition("logs/")[2] for split in cordwood.plan_splits(url, 1 << 20)} == set(names)
 
 
-def test_salvage_of_a_store_keeps_paths_and_stays_in_its_directory(counted, tmp_path):
+def test_salvaging_a_store_preserves_paths_and_writes_only_to_the_new_directory(counted, tmp_path):
     fsspec.filesystem("counted").pipe_file("counted://logs/../../out.log", counted)
     for url, names in (
         ("counted://logs/", ["1.log", "2.log", "out.log", "sub/3.log"]),
@@ -355,7 +355,7 @@ def test_salvage_of_a_store_keeps_paths_and_stays_in_its_directory(counted, tmp_
         ("memory://**/*.log", ["x1/a.log", "x1/n/c.log", "x2/b.log"]),
     ],
 )
-def test_salvaged_logs_keep_paths_below_the_fixed_prefix(pattern, relatives, tmp_path):
+def test_salvaged_logs_keep_their_paths_below_the_fixed_prefix_of_a_pattern(pattern, relatives, tmp_path):
     memory = fsspec.filesystem("memory")
     for name in ("x1/a.log", "x2/b.log", "x1/n/c.log"):
         memory.pipe_file(f"/{name}", reference.encode([name.encode()]))
@@ -379,7 +379,7 @@ def test_salvaged_logs_keep_paths_below_the_fixed_prefix(pattern, relatives, tmp
         ("simplecache::file://{}/b/", ["simplecache::file://{}/b/4.log"]),
     ],
 )
-def test_the_matches_of_a_chained_url_pattern_keep_its_archive_and_cache(url, names, tmp_path):
+def test_the_matches_of_a_chained_url_pattern_include_its_archive_and_cache(url, names, tmp_path):
     import zipfile
 
     log = reference.encode([b"one"])
@@ -399,7 +399,7 @@ def test_a_store_pattern_without_matches_is_reported_as_an_error(counted):
     assert not reports.ok
 
 
-def test_plan_splits_requests_each_length_once(counted):
+def test_planning_splits_requests_each_length_once(counted):
     urls = [f"counted://logs/{number}.log" for number in (1, 2)]
     splits = cordwood.plan_splits(urls, 1 << 20)
     assert sorted(CountingFileSystem.infos) == ["/logs/1.log", "/logs/2.log"]
@@ -419,7 +419,7 @@ def test_plan_splits_requests_each_length_once(counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.scan])
-def test_lengths_that_a_listing_provides_are_not_requested_again(function, counted):
+def test_lengths_from_a_listing_are_not_requested_again(function, counted):
     function("counted://logs/")
     assert CountingFileSystem.infos == []
 
@@ -487,7 +487,7 @@ COUNTS = {
     ids=["directory", "pattern", "list"],
 )
 @pytest.mark.parametrize("function", COUNTS)
-def test_storage_options_reach_the_file_system_of_each_url(function, sources, counted, tmp_path, monkeypatch):
+def test_storage_options_are_passed_to_the_file_system_of_each_url(function, sources, counted, tmp_path, monkeypatch):
     fsspec.register_implementation("private", Private, clobber=True)
     monkeypatch.chdir(tmp_path)
     record_count = 3 * len(log_of("leveldb", 4, 100_000)[1])
@@ -519,7 +519,7 @@ def test_every_function_passes_on_the_storage_options_of_one_url(counted):
     ["example.log", ["example.log"], b"", io.BytesIO(), (MemoryStore(), "example.log")],
     ids=lambda at: type(at).__name__,
 )
-def test_storage_options_need_a_url(source):
+def test_storage_options_without_a_url_are_rejected(source):
     for function in cordwood.open, cordwood.verify, cordwood.scan, cordwood.info:
         with pytest.raises(ValueError, match="storage_options are for URLs, and no source is one"):
             function(source, storage_options={"user": "right"})
@@ -531,7 +531,7 @@ def test_info_requests_the_length_and_the_start_of_a_file_once(counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-def test_naming_the_dialect_does_not_cause_an_additional_request(function, counted):
+def test_specifying_the_dialect_causes_no_additional_request(function, counted):
     function("counted://logs/")
     without = len(CountingFileSystem.requests)
     assert without == 3
@@ -582,7 +582,7 @@ def test_small_files_in_a_store_are_read_by_several_threads(function, of, monkey
     assert not together.broken
 
 
-def test_plan_splits_accepts_objects_in_stores(counted):
+def test_splits_can_be_planned_for_objects_in_stores(counted):
     store = MemoryStore()
     obstore.put(store, "a.log", counted)
     file = fsspec.open("counted://logs/1.log")
@@ -647,7 +647,7 @@ def test_a_failure_to_start_threads_is_reported_for_the_source(most, monkeypatch
     assert {type(error) for error in cordwood.verify(urls).errors.values()} == {BlockingIOError}
 
 
-def test_plan_splits_requests_several_lengths_at_once(counted, monkeypatch):
+def test_planning_splits_requests_several_lengths_at_once(counted, monkeypatch):
     together = threading.Barrier(2)
 
     def info(self, path, **options):
@@ -668,7 +668,7 @@ def test_the_last_split_includes_the_block_of_its_last_record():
     assert len(source.requests) == 2
 
 
-def test_set_read_ahead_limits_the_requested_ranges():
+def test_the_read_ahead_setting_limits_the_requested_ranges():
     file, _ = log_of("leveldb", 6, 3_000_000)
     cordwood.set_read_ahead(256 << 10)
     try:
@@ -945,7 +945,7 @@ def test_a_directory_is_not_an_empty_log(kind, tmp_path):
         pyarrow.table(cordwood.scan(source))
 
 
-def test_a_url_that_occurs_twice_is_read_once():
+def test_a_url_that_is_given_twice_is_read_once():
     url, other = in_memory(log_of("leveldb", 1, 10_000)[0]), in_memory(b"", "other.log")
     assert "2 sources" in repr(cordwood.scan([url, other, url]))
     assert [split.path for split in cordwood.plan_splits([url, other, url], 1 << 20)] == [url]
@@ -988,7 +988,7 @@ def test_the_error_for_any_file_system_exception_names_the_url(url, tmp_path):
         assert caught.value.filename == url
 
 
-def test_a_remote_file_that_is_truncated_during_reading_raises_an_error(long_log):
+def test_truncating_a_remote_file_while_it_is_read_raises_an_error(long_log):
     file, _ = long_log
     url = in_memory(file)
     with cordwood.open(url) as reader:
@@ -1071,7 +1071,7 @@ def test_closing_a_reader_leaves_no_thread_or_request_running(end, short_ranges)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_process_does_not_wait_for_parent_threads(short_ranges):
+def test_a_forked_process_does_not_wait_for_threads_of_its_parent(short_ranges):
     file, _ = log_of("leveldb", 9)
     source = Held(file)
     with cordwood.open(source) as reader:
@@ -1096,7 +1096,7 @@ def test_a_forked_process_does_not_wait_for_parent_threads(short_ranges):
     wait_for_no_threads()
 
 
-def test_ctrl_c_interrupts_waiting_for_a_range_without_losing_a_record(short_ranges):
+def test_pressing_ctrl_c_stops_the_wait_for_a_range_without_losing_a_record(short_ranges):
     """It takes effect at once, and no record is lost."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
@@ -1195,7 +1195,7 @@ def test_a_path_containing_a_url_like_prefix_is_a_local_path(tmp_path, monkeypat
     ],
     ids=["open", "Writer", "append", "follow", "salvage"],
 )
-def test_writing_to_a_url_or_following_it_is_rejected(call, why):
+def test_writing_to_or_following_a_url_is_rejected(call, why):
     with pytest.raises(ValueError, match=f"^memory://bucket/new.log is a URL, and {re.escape(why)}$"):
         call("memory://bucket/new.log")
 
@@ -1246,7 +1246,7 @@ def test_each_member_of_an_archive_is_read_as_a_separate_log(tmp_path):
     assert {path.name: next(cordwood.open(path)) for path in (tmp_path / "new").iterdir()} == logs
 
 
-def test_a_cached_url_counts_as_the_same_file(tmp_path):
+def test_a_cached_url_is_treated_as_the_same_file(tmp_path):
     path = tmp_path / "1.log"
     path.write_bytes(reference.encode([b"one"]))
     names = [f"simplecache::file://{path}", str(path), f"file://{path}"]
@@ -1262,12 +1262,12 @@ def test_a_writer_writes_to_an_fsspec_file():
 
 
 @pytest.mark.parametrize("source", [5, None, object(), MemoryStore(), (1, "a")])
-def test_open_rejects_objects_of_other_types(source):
+def test_opening_an_object_of_another_type_is_rejected(source):
     with pytest.raises(TypeError, match=r"must be a path, a URL, bytes or another buffer, or an object with read"):
         cordwood.open(source)
 
 
-def test_replacing_an_object_during_reading_raises_an_error():
+def test_replacing_an_object_while_it_is_read_raises_an_error():
     store = MemoryStore()
     old, new = (reference.encode([letter * 1_000] * 12_000) for letter in (b"A", b"B"))
     obstore.put(store, "some.log", old)
@@ -1296,7 +1296,7 @@ def copied_to_store(directory, protocol="memory"):
 
 
 @pytest.mark.parametrize("damage", ["none", "missing", "empty", "short"])
-def test_verify_judges_an_export_in_a_store_like_an_export_on_disk(damage, tmp_path, capsys):
+def test_an_export_in_a_store_is_verified_like_an_export_on_disk(damage, tmp_path, capsys):
     directory = tmp_path / "export"
     (directory / "kind").mkdir(parents=True)
     for name in ("output-0", "output-1"):
@@ -1336,7 +1336,7 @@ def test_verify_judges_an_export_in_a_store_like_an_export_on_disk(damage, tmp_p
 
 
 @pytest.mark.parametrize("names", [["CURRENT", "MANIFEST-000001"], ["marker.manifest.000001.MANIFEST-000001"]])
-def test_a_database_in_a_store_is_not_judged(names, tmp_path, capsys):
+def test_a_database_in_a_store_is_not_checked(names, tmp_path, capsys):
     directory = tmp_path / "directory"
     directory.mkdir()
     for name in (*names, "000003.log"):

@@ -75,13 +75,13 @@ def flipped(data, at, bit):
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_repair_restores_a_real_log_with_one_flipped_bit(tmp_path, path):
+def test_repairing_restores_a_real_log_with_one_flipped_bit(tmp_path, path):
     data = path.read_bytes()
     Logs(tmp_path, path.name).check_flips(data, random.Random(f"{path.parent.name}/{path.name}"))
 
 
 @pytest.mark.parametrize("dialect", ["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"])
-def test_repair_restores_a_log_with_one_flipped_bit(tmp_path, dialect):
+def test_repairing_restores_a_log_with_one_flipped_bit(tmp_path, dialect):
     has_number = dialect in ("rocksdb", "pebble", "recyclable")
     path = tmp_path / ("000007.log" if has_number else "example.log")
     with cordwood.open(path, "w", dialect=dialect, log_number=7 if has_number else None) as writer:
@@ -90,7 +90,7 @@ def test_repair_restores_a_log_with_one_flipped_bit(tmp_path, dialect):
 
 
 @pytest.mark.parametrize("number", [None, 9], ids=["plain", "recycled"])
-def test_repair_undoes_a_flipped_bit_in_metadata(tmp_path, number):
+def test_repairing_undoes_a_flipped_bit_in_metadata(tmp_path, number):
     piece = {} if number is None else {"log_number": number}
     of_form = 0 if number is None else 1
     timestamps = fragment(10 + of_form, b"\1\0\0\0\x08\0", piece)
@@ -101,7 +101,7 @@ def test_repair_undoes_a_flipped_bit_in_metadata(tmp_path, number):
 
 
 @given(st.one_of(smashed_logs(), damaged_logs()))
-def test_salvage_makes_the_same_repairs_as_the_reference(tmp_path_factory, file):
+def test_salvaging_makes_the_same_repairs_as_the_reference(tmp_path_factory, file):
     new = tmp_path_factory.mktemp("repair") / "new.log"
     report = cordwood.salvage(file, new, dialect="leveldb", repair_bit_flips=True)
     *expected, _ = reference.events(file, salvage=True, repair=True)

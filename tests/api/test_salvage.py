@@ -28,7 +28,7 @@ def read_salvaged(reader):
 
 @pytest.mark.cell("one-file", "salvage")
 @given(st.one_of(smashed_logs(), smashed_logs(), files), options)
-def test_salvage_returns_the_same_records_as_the_reference(file, options):
+def test_salvaging_returns_the_same_records_as_the_reference(file, options):
     *expected, end = reference.events(file, salvage=True, **options)
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage", **options) as reader:
         assert read_salvaged(reader) == merged(expected)
@@ -46,7 +46,7 @@ def test_salvaging_a_range_matches_the_reference(file_with_range, options):
 
 
 @given(st.one_of(smashed_logs(), files), st.data())
-def test_adjacent_ranges_together_return_the_whole_log(file, data):
+def test_reading_adjacent_ranges_returns_the_whole_log(file, data):
     cuts = data.draw(st.lists(st.integers(0, len(file)), max_size=5))
     parts = []
     for start, end in pairwise([0, *sorted(cuts), None]):
@@ -57,7 +57,7 @@ def test_adjacent_ranges_together_return_the_whole_log(file, data):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_salvage_returns_at_least_the_records_that_skip_returns(file):
+def test_salvaging_returns_at_least_the_records_that_skipping_returns(file):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         skipped = list(reader.records())
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -67,7 +67,7 @@ def test_salvage_returns_at_least_the_records_that_skip_returns(file):
 # The mark --------------------------------------------------------------------------------------
 
 
-def test_salvage_marks_records_after_damage_in_the_same_block():
+def test_salvaging_marks_records_after_damage_in_the_same_block():
     file = bytearray(written([b"one", b"two", b"three", PAYLOAD[:BLOCK_LEN], b"four"]))
     file[18] ^= 4
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -102,7 +102,7 @@ def test_record_batches_contain_salvaged_records():
         assert [list(batch) for batch in reader.record_batches()] == [[b"two", b"three"]]
 
 
-def test_a_live_log_cannot_be_salvaged(tmp_path):
+def test_following_a_log_with_the_salvage_policy_is_rejected(tmp_path):
     path = tmp_path / "live.log"
     path.write_bytes(b"")
     with pytest.raises(ValueError, match="salvage"):
@@ -132,7 +132,7 @@ def check_report(report, file, **options):
 
 
 @given(files_with_ranges(), options, st.integers(2, 5))
-def test_a_report_agrees_with_a_reader_for_any_number_of_threads(file_with_range, options, threads):
+def test_a_report_matches_a_reader_for_any_number_of_threads(file_with_range, options, threads):
     file, file_range = file_with_range
     options |= file_range
     report = cordwood.verify(file, dialect="leveldb", **options)
@@ -142,7 +142,7 @@ def test_a_report_agrees_with_a_reader_for_any_number_of_threads(file_with_range
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_verify_counts_the_records_that_the_leveldb_rule_drops(file):
+def test_verifying_counts_the_records_dropped_by_the_leveldb_rule(file):
     """In one reading."""
     *by_rule, _ = reference.events(file)
     count = sum(isinstance(event, reference.Record) for event in by_rule)
@@ -174,7 +174,7 @@ def test_each_kind_of_source_gives_the_same_report(tmp_path):
     ("offset", "part"), [(0, "checksum"), (3, "checksum"), (4, "length"), (5, "length"), (6, "kind"), (7, "payload")]
 )
 @pytest.mark.parametrize("bit", range(8))
-def test_verify_locates_a_flipped_bit(offset, part, bit):
+def test_verifying_a_log_locates_a_flipped_bit(offset, part, bit):
     file = bytearray(written([PAYLOAD[:70], b"next", PAYLOAD[:BLOCK_LEN]]))
     file[offset] ^= 1 << bit
     report = cordwood.verify(file, dialect="leveldb")
@@ -188,7 +188,7 @@ def test_verify_locates_a_flipped_bit(offset, part, bit):
     assert cordwood.verify(file, dialect="leveldb").skipped[0].bit_flip is None or offset == 20
 
 
-def test_verify_accepts_an_intact_log_and_a_torn_tail():
+def test_verifying_accepts_an_intact_log_and_a_torn_tail():
     file = written([b"one", b"two"])
     report = cordwood.verify(file, dialect="leveldb")
     assert (report.ok, report.skipped, report.len_by_reason, report.len_by_severity) == (True, (), {}, {})
@@ -202,7 +202,7 @@ def test_verify_accepts_an_intact_log_and_a_torn_tail():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_an_undetectable_dialect_stays_unknown_with_any_number_of_threads(threads, tmp_path):
+def test_an_undetectable_dialect_is_reported_as_unknown_for_any_number_of_threads(threads, tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(written([b"one"]))
     assert cordwood.verify(path, threads=threads).dialect_known
@@ -211,12 +211,12 @@ def test_an_undetectable_dialect_stays_unknown_with_any_number_of_threads(thread
     assert cordwood.verify(path, threads=threads, dialect="leveldb").dialect_known
 
 
-def test_verify_rejects_an_invalid_number_of_threads():
+def test_verifying_with_an_invalid_number_of_threads_is_rejected():
     with pytest.raises(ValueError, match="threads"):
         cordwood.verify(b"", threads=0)
 
 
-def test_verify_raises_the_exception_of_the_source(tmp_path):
+def test_verifying_raises_the_exception_of_the_source(tmp_path):
     class Bad:
         def read(self, size):
             raise LookupError("no more")
@@ -236,7 +236,7 @@ def test_verify_raises_the_exception_of_the_source(tmp_path):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_salvage_writes_the_records_to_the_new_log(tmp_path_factory, file):
+def test_salvaging_writes_the_records_to_the_new_log(tmp_path_factory, file):
     destination = tmp_path_factory.mktemp("salvage") / "clean.log"
     report = cordwood.salvage(file, destination, dialect="leveldb")
     check_report(report, file)
@@ -246,7 +246,7 @@ def test_salvage_writes_the_records_to_the_new_log(tmp_path_factory, file):
     assert list(destination.parent.iterdir()) == [destination]
 
 
-def test_salvage_never_overwrites_a_file(tmp_path):
+def test_salvaging_never_overwrites_a_file(tmp_path):
     source = tmp_path / "example.log"
     source.write_bytes(written([b"one"]))
     other = tmp_path / "other.log"
@@ -267,7 +267,7 @@ def test_salvage_never_overwrites_a_file(tmp_path):
         cordwood.salvage(source, io.BytesIO())
 
 
-def test_a_bare_destination_is_in_the_current_directory(tmp_path, monkeypatch):
+def test_a_destination_without_a_directory_is_in_the_current_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cordwood.salvage(written([b"one"]), "clean.log")
     assert (tmp_path / "clean.log").read_bytes() == written([b"one"])
@@ -290,7 +290,7 @@ def test_a_failure_halfway_through_salvage_leaves_no_file(tmp_path):
 
 
 @given(st.one_of(smashed_logs(), files), options)
-def test_stat_matches_the_reference(file, options):
+def test_the_statistics_of_a_log_match_the_reference(file, options):
     stat = cordwood.stat(file, dialect="leveldb", **options)
     *events, end = reference.events(file, salvage=True, **options)
     records = [event for event in events if isinstance(event, reference.Record)]
@@ -316,7 +316,7 @@ def test_stat_matches_the_reference(file, options):
     assert cordwood.stat(file, dialect="leveldb", threads=3, **options) == stat
 
 
-def test_salvage_joins_a_first_fragment_after_damage():
+def test_salvaging_joins_a_first_fragment_after_damage_to_the_rest_of_its_record():
     bad = bytearray(reference.fragment(FULL, b"bad"))
     bad[8] ^= 1
     whole = BLOCK_LEN - len(bad) - HEADER_LEN

@@ -67,7 +67,7 @@ def test_record_batches_and_tables_span_all_segments(orders, threads):
     assert table["offset"].to_pylist() == [offset for offset, _ in records]
 
 
-def test_a_segmented_log_in_a_directory_counts_as_one_log(orders, tmp_path):
+def test_a_segmented_log_in_a_directory_is_treated_as_one_log(orders, tmp_path):
     directory, records = orders
     with cordwood.open(tmp_path / "other.log", "w") as writer:
         writer.append(b"other")
@@ -86,7 +86,7 @@ PATTERNS = ["orders/*.log", "orders/*000.log", "*/*", "**/*.log", "**", "ord*"]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_pattern_that_matches_segments_names_the_whole_log(orders, pattern, monkeypatch):
+def test_a_pattern_that_matches_segments_selects_the_whole_log(orders, pattern, monkeypatch):
     """Otherwise nobody would notice that a segment is missing."""
     directory, records = orders
     pyarrow = pytest.importorskip("pyarrow")
@@ -104,14 +104,14 @@ def test_a_pattern_that_matches_segments_names_the_whole_log(orders, pattern, mo
         pyarrow.table(cordwood.scan(pattern))
 
 
-def test_a_pattern_that_matches_segments_in_the_current_directory_names_the_log(orders, monkeypatch):
+def test_a_pattern_that_matches_segments_in_the_current_directory_selects_the_log(orders, monkeypatch):
     directory, records = orders
     monkeypatch.chdir(directory)
     [(name, report)] = cordwood.verify("*.log").items()
     assert (name, report.record_count) == (".", len(records))
 
 
-def test_a_pattern_lists_each_segmented_or_other_log_once(orders, monkeypatch):
+def test_each_segmented_or_other_log_that_patterns_match_is_listed_once(orders, monkeypatch):
     directory, records = orders
     monkeypatch.chdir(directory.parent)
     with cordwood.open("a.log", "w") as writer:
@@ -146,7 +146,7 @@ def test_a_segmented_log_in_a_store_is_rejected(orders, name):
     assert cordwood.verify(f"memory://shop/orders/{names_in(directory)[0]}").record_count > 1
 
 
-def test_splits_of_a_pruned_log_return_each_record_once(tmp_path):
+def test_reading_the_splits_of_a_pruned_log_returns_each_record_once(tmp_path):
     directory = tmp_path / "orders"
     with cordwood.open(directory, "a", segment_len=100_000) as log:
         records = [(log.append(bytes(5_000)), bytes(5_000)) for _ in range(100)]
@@ -257,7 +257,7 @@ def test_copying_a_segmented_log_writes_a_directory_with_one_segment(orders, tmp
     assert list(cordwood.open(tmp_path / "salvage"))[-1] == b"more"
 
 
-def test_salvage_and_pack_reject_a_copy_named_like_a_segment(orders, tmp_path):
+def test_salvaging_or_packing_to_a_file_named_like_a_segment_is_rejected(orders, tmp_path):
     directory, _ = orders
     first, second, *_ = (str(directory / name) for name in names_in(directory))
     segment = tmp_path / f"{99:020}.log"
@@ -297,7 +297,7 @@ def test_a_follower_that_is_overtaken_by_pruning_raises_an_error(tmp_path):
             assert caught.value.first_offset == last[0]
 
 
-def test_a_coroutine_follows_a_log_that_a_thread_rotates(tmp_path):
+def test_a_coroutine_can_follow_a_log_that_a_thread_rotates(tmp_path):
     records = [b"record %d" % number for number in range(200)]
     log = cordwood.open(tmp_path / "orders", "a", segment_len=1000)
 
@@ -384,7 +384,7 @@ def test_a_segment_directory_is_listed_once_per_call(orders, call, monkeypatch):
     assert (listings.lists, listings.stats) == (1, len(names_in(directory)))
 
 
-def test_a_name_past_the_offset_limit_is_not_a_segment(tmp_path):
+def test_a_file_whose_name_exceeds_the_offset_limit_is_not_a_segment(tmp_path):
     path = tmp_path / "orders" / "99999999999999999999.log"
     path.parent.mkdir()
     with cordwood.open(path, "w") as log:
@@ -393,7 +393,7 @@ def test_a_name_past_the_offset_limit_is_not_a_segment(tmp_path):
     assert list(cordwood.verify(path.parent)) == [str(path)]
 
 
-def test_evidence_treats_a_segmented_log_as_one_log(orders):
+def test_collecting_evidence_treats_a_segmented_log_as_one_log(orders):
     directory, _ = orders
     names = names_in(directory)
     whole = b"".join((directory / name).read_bytes() for name in names)
@@ -415,7 +415,7 @@ def test_evidence_treats_a_segmented_log_as_one_log(orders):
     assert [found.first_bytes for found in reading.regions_of(log)] == [None, None]
 
 
-def test_evidence_shows_the_first_bytes_of_each_region_with_an_offset(orders):
+def test_the_evidence_shows_the_first_bytes_of_every_region_at_the_same_offset(orders):
     """A region without bytes, which says that a segment is too long, starts where the damage after it starts."""
     directory, _ = orders
     first, second = names_in(directory)[:2]
@@ -438,7 +438,7 @@ def test_the_sha256_does_not_cover_segments_added_later(orders):
     assert sha256_of(str(directory), end) == hashlib.sha256(whole).hexdigest()
 
 
-def test_fragments_and_map_reject_a_segmented_log_and_give_advice(orders):
+def test_mapping_a_segmented_log_or_listing_its_fragments_is_rejected_with_advice(orders):
     directory, _ = orders
     for refused in (cordwood.map, lambda path: list(cordwood.fragments(path))):
         with pytest.raises(IsADirectoryError, match="name its files") as raised:
@@ -460,7 +460,7 @@ def test_a_damaged_segment_never_hides_later_segments(policy, tmp_path):
     assert list(cordwood.open(directory, on_corruption=policy)) == [*records[:2], *records[3:]]
 
 
-def test_a_follower_reports_that_another_log_replaced_its_segmented_log(tmp_path):
+def test_a_follower_reports_that_its_segmented_log_was_replaced_by_another_log(tmp_path):
     directory = tmp_path / "log"
 
     def write(tag):

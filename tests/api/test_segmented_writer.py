@@ -62,7 +62,7 @@ def test_a_segment_is_named_after_the_offset_of_its_first_byte(directory):
         assert (writer.durable_offset, writer.append(NUMBERS[35])) == (300, 350)
 
 
-def test_rotate_starts_a_segment_and_prune_before_removes_old_segments(directory):
+def test_rotating_starts_a_segment_and_pruning_removes_old_segments(directory):
     with opened(directory) as writer:
         assert writer.rotate() == 0
         writer.extend(NUMBERS[:35])
@@ -163,7 +163,7 @@ def test_errors_state_offsets_within_the_whole_log(directory):
         assert (error.offset, error.length, error.reason, error.hint) == (95, 5, "missing_segment", "salvage")
 
 
-def test_a_checkpoint_is_a_log_offset(directory):
+def test_a_checkpoint_is_an_offset_within_the_whole_log(directory):
     with opened(directory) as writer:
         writer.extend(NUMBERS[:25])
     for checkpoint in (0, 70, 200, 240, 250):
@@ -293,7 +293,7 @@ def test_opening_syncs_a_directory_that_another_process_may_have_created(directo
     assert list(directory.iterdir()) == []
 
 
-def test_a_log_opens_even_if_its_last_segment_lost_its_first_sector(directory):
+def test_a_log_can_be_opened_even_if_its_last_segment_has_lost_its_first_sector(directory):
     synced = [b"synced %d" % number for number in range(100)]
     directory.mkdir()
     first = reference.encode(synced)

@@ -93,20 +93,20 @@ def source(request, tmp_path):
         source.close()
 
 
-def test_every_source_returns_the_records(source):
+def test_every_kind_of_source_returns_the_records(source):
     with cordwood.open(source) as reader:
         assert list(reader) == RECORDS
         assert reader.skipped == ()
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
 
-def test_every_source_returns_the_records_of_a_range(source):
+def test_every_kind_of_source_returns_the_records_of_a_range(source):
     with cordwood.open(source, start=OFFSETS[3], end=OFFSETS[5]) as reader:
         assert [record.offset for record in reader.records()] == OFFSETS[3:5]
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", OFFSETS[5])
 
 
-def test_closing_a_reader_releases_every_source(source):
+def test_closing_a_reader_releases_every_kind_of_source(source):
     """A file stays open, and a buffer can be resized or closed."""
     with cordwood.open(source) as reader:
         next(reader)
@@ -116,7 +116,7 @@ def test_closing_a_reader_releases_every_source(source):
 
 
 @pytest.mark.parametrize("name", ["str", "bytes", "bytearray", "memoryview", "mmap", "BytesIO", "a file", "gzip"])
-def test_a_reader_seeks_in_every_source(name, tmp_path):
+def test_a_reader_can_seek_in_every_kind_of_source(name, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     source = SOURCES[name](path)
@@ -205,7 +205,7 @@ def test_a_buffer_of_any_item_type_is_read_as_bytes():
         assert list(reader) == RECORDS
 
 
-def test_changing_a_buffer_during_reading_is_safe():
+def test_changing_a_buffer_while_it_is_read_is_safe():
     file = bytearray(reference.encode([PAYLOAD] * 4))
     with cordwood.open(file, on_corruption="skip") as reader:
         next(reader)
@@ -229,7 +229,7 @@ def test_a_log_starts_at_the_position_of_a_file_object():
         assert list(reader) == RECORDS
 
 
-def test_a_range_of_a_seekable_object_requires_little_additional_reading(tmp_path):
+def test_reading_a_range_of_a_seekable_object_reads_little_more_than_the_range(tmp_path):
     """Even if the dialect has to be detected from the file's start: in a remote file, each byte costs time."""
 
     class Counting(io.FileIO):
@@ -470,7 +470,7 @@ def test_append_accepts_any_buffer_as_a_record(make):
     assert sink.getvalue() == FILE
 
 
-def test_the_name_of_a_source_object_can_be_bytes(tmp_path):
+def test_the_path_of_a_path_like_object_can_be_bytes(tmp_path):
     log, new = tmp_path / "\udcff.log", tmp_path / "new.log"
     path = PathOfBytes(log)
     with cordwood.open(path, "x") as writer:
@@ -503,7 +503,7 @@ def names(tmp_path):
     return [tmp_path / "latest-run" / "a.log", str(log), PathOfBytes(tmp_path / "hard.log"), f"file://{log}", other]
 
 
-def test_a_scan_reads_a_file_with_several_names_once(names):
+def test_scanning_a_file_given_under_several_names_reads_it_once(names):
     scan = cordwood.scan(names, columns=["path", "record"])
     assert pyarrow.table(scan).to_pydict() == {
         "path": [str(names[0]), str(names[-1])],
@@ -514,12 +514,12 @@ def test_a_scan_reads_a_file_with_several_names_once(names):
     assert decoded.to_pydict()["a"] == [1, 2]
 
 
-def test_plan_splits_plans_each_file_once(names):
+def test_splitting_plans_each_file_exactly_once(names):
     splits = cordwood.plan_splits(names, 1)
     assert [(split.path, split.start) for split in splits] == [(str(names[0]), 0), (str(names[-1]), 0)]
 
 
-def test_a_scan_rereads_other_sources_each_time_they_occur(names):
+def test_a_scan_reads_other_sources_each_time_they_are_given(names):
     content = reference.encode([b"one"])
     log = names[-1]
     with log.open("rb") as file:
@@ -531,7 +531,7 @@ def test_a_scan_rereads_other_sources_each_time_they_occur(names):
 
 
 @pytest.mark.parametrize("is_seekable", [True, False])
-def test_a_source_object_can_state_its_path(is_seekable, caplog):
+def test_a_source_object_can_provide_its_path(is_seekable, caplog):
     data = bytearray(reference.encode([b"one", b"two", b"three"]))
     data[17] ^= 1
     file = io.BytesIO(data)

@@ -62,7 +62,7 @@ TAKE = [
 
 
 @pytest.mark.parametrize("source", [bytes, bytearray, io.BytesIO])
-def test_each_record_goes_to_exactly_one_of_the_threads_that_share_a_reader(source, frequent_switches):
+def test_each_record_is_returned_to_exactly_one_of_the_threads_sharing_a_reader(source, frequent_switches):
     records = numbered(20_000)
     with cordwood.open(source(reference.encode(records))) as reader:
         shares = in_threads(lambda thread: TAKE[thread % len(TAKE)](reader))
@@ -71,7 +71,7 @@ def test_each_record_goes_to_exactly_one_of_the_threads_that_share_a_reader(sour
     assert sorted(record for share in shares for record in share) == records
 
 
-def test_each_record_goes_to_exactly_one_of_the_threads_that_share_an_iterator(frequent_switches):
+def test_each_record_is_returned_to_exactly_one_of_the_threads_sharing_an_iterator(frequent_switches):
     records = numbered(20_000)
     with cordwood.open(reference.encode(records)) as reader:
         iterator = reader.records()
@@ -327,7 +327,7 @@ USES = [
 
 @needs_fork
 @ignores_warning
-def test_a_reader_in_use_raises_an_error_after_a_fork():
+def test_using_a_reader_that_was_in_use_during_a_fork_raises_an_error():
     """No thread of the child will ever finish the step that a thread of the parent has started."""
     records = numbered(100)
     source = Slow(reference.encode(records))
@@ -361,7 +361,7 @@ def test_a_reader_in_use_raises_an_error_after_a_fork():
 @needs_fork
 @ignores_warning
 @pytest.mark.parametrize("is_started", [False, True])
-def test_threads_of_a_forked_process_share_a_reader(frequent_switches, is_started):
+def test_threads_of_a_forked_process_can_share_a_reader(frequent_switches, is_started):
     """They wait for each other, from the first use in that process on."""
     records = numbered(20_000)
     reader = cordwood.open(reference.encode(records))

@@ -78,7 +78,7 @@ def test_a_resumed_dataset_skips_the_same_damage(dataset, tmp_path, name, policy
     assert check_each_cut(make) > 1
 
 
-def test_workers_and_ranks_share_records_and_resume_reading(dataset, torch_data, tmp_path):
+def test_workers_and_ranks_divide_the_records_and_can_resume_reading(dataset, torch_data, tmp_path):
     paths = written(tmp_path, {})
     shares = []
     for rank in range(2):

@@ -354,7 +354,7 @@ def test_the_repr_abbreviates_long_data():
 
 
 @pytest.mark.parametrize("file", [FILE, DAMAGED, FILE[:-1], FILE + b"\0" * 50_000, b""])
-def test_values_that_come_from_a_log_can_be_copied(file):
+def test_values_read_from_a_log_can_be_copied(file):
     reader = cordwood.open(file, on_corruption="salvage")
     values = [*reader.records(), *cordwood.fragments(file), *reader.skipped, reader.outcome]
     values += [cordwood.verify(file), cordwood.stat(file)]
@@ -386,7 +386,7 @@ def test_a_region_of_each_reason_has_a_severity_and_description(reason):
         (types.WaitReason, "reader/follow/poll.rs"),
     ],
 )
-def test_enums_have_every_name_of_the_rust_core(of_package, source):
+def test_enums_define_every_name_in_the_rust_core(of_package, source):
     # A value whose name the enum lacks is a bare `KeyError` where it is first met.
     text = (ROOT / "rust/cordwood/src" / source).read_text()
     # Values are rows of a table, as in `BadLength { len } = "bad_length", Corruption` or `Info = "info"`.
@@ -397,7 +397,7 @@ def test_enums_have_every_name_of_the_rust_core(of_package, source):
     assert of_core == list(of_package)
 
 
-def test_a_report_contains_the_sums_of_damaged_and_skipped_bytes():
+def test_a_report_states_the_total_numbers_of_damaged_and_skipped_bytes():
     made = cordwood.Report(
         dialect=LEVELDB,
         record_count=0,
@@ -414,7 +414,7 @@ def test_a_report_contains_the_sums_of_damaged_and_skipped_bytes():
     assert VALUES["Report"].skipped_len == 23
 
 
-def test_impossible_attributes_are_rejected():
+def test_impossible_attribute_values_are_rejected():
     with pytest.raises(ValueError, match="there is no reason 'none'"):
         str(cordwood.SkippedRegion(offset=0, end_offset=1, reason="none"))
     with pytest.raises(ValueError, match="a record cannot end at 1, before its offset 2"):
@@ -459,7 +459,7 @@ def test_the_skipped_attribute_is_updated_as_the_reader_moves():
     assert next(reader) == b"one"
 
 
-def test_a_pool_of_processes_checks_a_directory(tmp_path):
+def test_a_process_pool_can_verify_the_logs_in_a_directory(tmp_path):
     paths = [tmp_path / "good.log", tmp_path / "bad.log"]
     for path, file in zip(paths, (FILE, DAMAGED), strict=True):
         path.write_bytes(file)

@@ -27,7 +27,7 @@ def path(tmp_path):
 # Appending records -----------------------------------------------------------------------------
 
 
-def test_append_returns_the_record_offset_and_tell_returns_the_log_length():
+def test_appending_returns_the_record_offset_and_tell_returns_the_log_length():
     with cordwood.open(io.BytesIO(), "w") as writer:
         assert writer.tell() == 0
         assert writer.append(b"one") == 0
@@ -37,7 +37,7 @@ def test_append_returns_the_record_offset_and_tell_returns_the_log_length():
         assert writer.tell() == BLOCK_LEN + HEADER_LEN + 18
 
 
-def test_extend_returns_the_number_of_records():
+def test_extending_a_log_returns_the_number_of_records():
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         assert writer.extend([]) == 0
@@ -45,7 +45,7 @@ def test_extend_returns_the_number_of_records():
     assert sink.getvalue() == ONE_TWO
 
 
-def test_extend_copies_the_records_of_a_reader(path):
+def test_extending_a_log_from_a_reader_copies_its_records(path):
     path.write_bytes(reference.encode([PAYLOAD, b"", b"x"]))
     sink = io.BytesIO()
     with cordwood.open(path) as reader, cordwood.open(sink, "w") as writer:
@@ -93,7 +93,7 @@ def test_records_are_buffered_and_written_in_256_kib_pieces():
     assert b"".join(sink) == reference.encode([PAYLOAD[:1000]] * 4000)
 
 
-def test_by_default_append_and_extend_write_before_they_return(path):
+def test_by_default_added_records_are_written_before_the_call_returns(path):
     with cordwood.open(path, "w") as writer:
         writer.append(b"one")
         assert path.read_bytes() == ONE
@@ -103,7 +103,7 @@ def test_by_default_append_and_extend_write_before_they_return(path):
         assert path.read_bytes() == ONE_TWO
 
 
-def test_flush_writes_each_gathered_record_once(path):
+def test_flushing_writes_each_buffered_record_once(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -115,7 +115,7 @@ def test_flush_writes_each_gathered_record_once(path):
         assert path.read_bytes() == ONE_TWO
 
 
-def test_sync_writes_the_buffer_and_advances_the_durable_offset(path):
+def test_syncing_writes_the_buffer_and_advances_the_durable_offset(path):
     with cordwood.open(path, "w") as writer:
         assert writer.durable_offset == 0
         writer.append(b"one")
@@ -130,7 +130,7 @@ def test_sync_writes_the_buffer_and_advances_the_durable_offset(path):
         assert path.read_bytes() == ONE_TWO
 
 
-def test_sync_reaches_the_disk_through_a_file_object(path):
+def test_syncing_through_a_file_object_makes_records_durable(path):
     with path.open("wb") as file, cordwood.open(file, "w") as writer:
         writer.append(b"one")
         writer.sync()
@@ -141,7 +141,7 @@ def test_sync_reaches_the_disk_through_a_file_object(path):
 # Closing ---------------------------------------------------------------------------------------
 
 
-def test_close_writes_the_records_and_can_be_repeated(path):
+def test_closing_a_writer_writes_the_records_and_can_be_repeated(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")
     writer.close()
@@ -177,7 +177,7 @@ def test_a_closed_writer_rejects_even_an_empty_iterable(kind, records, path):
         writer.extend(records)
 
 
-def test_extend_of_a_closed_writer_raises_the_exception_of_the_iterable(path):
+def test_extending_a_closed_writer_raises_the_exception_of_the_iterable(path):
     def records():
         raise KeyError("mine")
         yield b""
@@ -188,7 +188,7 @@ def test_extend_of_a_closed_writer_raises_the_exception_of_the_iterable(path):
         writer.extend(records())
 
 
-def test_an_unclosed_writer_writes_and_warns(path):
+def test_dropping_an_unclosed_writer_writes_its_records_and_warns(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")
     with pytest.warns(ResourceWarning, match=r"unclosed writer .*example\.log"):
@@ -261,7 +261,7 @@ def test_append_mode_can_be_used_repeatedly(path):
 
 
 @pytest.mark.parametrize("distance", range(20))
-def test_append_mode_continues_at_each_distance_from_a_block_end(path, distance):
+def test_append_mode_works_at_every_distance_from_a_block_end(path, distance):
     first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - distance]
     path.write_bytes(reference.encode([first]))
     with cordwood.open(path, "a") as writer:
@@ -348,14 +348,14 @@ def test_append_mode_rejects_damage_anywhere(path):
             assert list(reader)[-1] == b"behind"
 
 
-def test_append_mode_accepts_zeros_in_the_middle(path):
+def test_append_mode_accepts_zeros_between_records(path):
     path.write_bytes(ONE + bytes(BLOCK_LEN - 10) + ONE)
     with cordwood.open(path, "a") as writer:
         assert writer.append(b"two") == BLOCK_LEN + 10
     assert list(cordwood.open(path)) == [b"one", b"one", b"two"]
 
 
-def test_append_continues_after_a_trailer_that_is_not_zero(path):
+def test_appending_continues_after_a_nonzero_trailer(path):
     path.write_bytes(fragment(FULL, PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6]) + b"xx")
     with cordwood.open(path, "a") as writer:
         writer.append(b"two")
@@ -363,7 +363,7 @@ def test_append_continues_after_a_trailer_that_is_not_zero(path):
 
 
 @pytest.mark.parametrize("flush", ["append", "close", None])
-def test_a_writer_rejects_a_record_that_readers_reject(tmp_path, flush):
+def test_a_writer_rejects_a_record_that_readers_would_reject(tmp_path, flush):
     path = tmp_path / "example.log"
     sink = io.BytesIO() if flush is None else path
     writer = cordwood.open(sink, "w", record_len_max=5, **({"flush": flush} if flush else {}))

@@ -48,7 +48,7 @@ def outcomes_of(source, **options):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("length", [20, 5_000, BLOCK_LEN, 3 * BLOCK_LEN + 1])
-def test_zeros_at_the_end_start_after_the_last_record(dialect, length):
+def test_trailing_zeros_start_after_the_last_record(dialect, length):
     log = log_in(dialect, [b"one", PAYLOAD[:40_000], b"three"])
     source = log + bytes(length)
     for outcome in outcomes_of(source, dialect=dialect):
@@ -58,7 +58,7 @@ def test_zeros_at_the_end_start_after_the_last_record(dialect, length):
     assert cordwood.verify(OnlyRead(source, 1000)).outcome == report.outcome
 
 
-def test_trailing_zeros_can_span_the_parts_of_several_threads():
+def test_trailing_zeros_can_span_parts_read_by_several_threads():
     """Each part is at least 1 MiB long."""
     log = reference.encode([b"one"])
     for inside, after in ((0, 8 << 20), (3 << 20, 5 << 20)):
@@ -82,18 +82,18 @@ def test_a_log_without_trailing_zeros_has_no_zeros_offset(dialect):
             assert outcome.zeros_offset is None
 
 
-def test_a_file_of_only_zeros_has_zeros_offset_0():
+def test_the_zeros_offset_of_a_file_of_only_zeros_is_0():
     for length in (1, 7, 5_000, 2 * BLOCK_LEN):
         assert [outcome.zeros_offset for outcome in outcomes_of(bytes(length))] == [0] * 9
 
 
-def test_zeros_that_are_shorter_than_a_header_count_as_a_block_trailer():
+def test_zeros_shorter_than_a_header_are_treated_as_a_block_trailer():
     file = reference.encode([PAYLOAD[: BLOCK_LEN - 7 - 6]]) + bytes(6)
     assert cordwood.verify(file).outcome.zeros_offset is None
     assert cordwood.verify(file + bytes(1)).outcome.zeros_offset == BLOCK_LEN
 
 
-def test_zeros_after_damage_also_have_an_offset():
+def test_the_offset_of_trailing_zeros_after_damage_is_reported():
     file = bytearray(reference.encode([b"one", PAYLOAD[: BLOCK_LEN - 17 - 7], b"three"]))
     file[8] ^= 1
     report = cordwood.verify(bytes(file) + bytes(100))
@@ -119,7 +119,7 @@ def test_seeking_resets_the_zeros_offset():
     assert reader.outcome.zeros_offset == 10
 
 
-def test_a_scan_reports_zeros_offset_for_each_source(tmp_path):
+def test_a_scan_reports_the_zeros_offset_of_each_source(tmp_path):
     pytest.importorskip("pyarrow")
     import pyarrow
 
@@ -131,7 +131,7 @@ def test_a_scan_reports_zeros_offset_for_each_source(tmp_path):
     assert [outcome.zeros_offset for outcome in scan.outcomes] == [10, None]
 
 
-def test_zeros_offset_is_part_of_the_outcome_value():
+def test_the_zeros_offset_is_part_of_the_outcome():
     with_zeros = cordwood.types.Outcome(kind="clean", offset=20, zeros_offset=10)
     assert with_zeros != cordwood.types.Outcome(kind="clean", offset=20)
     assert pickle.loads(pickle.dumps(with_zeros)) == with_zeros  # noqa: S301
@@ -163,7 +163,7 @@ zeros_between = st.lists(st.one_of(files, st.integers(0, 3 * BLOCK_LEN).map(byte
 
 
 @given(st.one_of(files, zeros_between))
-def test_zeros_in_random_files_match_the_reference(file):
+def test_zeros_found_in_random_files_match_the_reference(file):
     *events, _ = reference.events(file, salvage=True)
     expected_offset, expected_len = zeros_of(events, len(file))
     for threads in (1, 3):
@@ -177,7 +177,7 @@ def test_zeros_in_random_files_match_the_reference(file):
 
 
 @given(st.one_of(files, zeros_between))
-def test_zeros_under_the_leveldb_rule_match_the_reference(file):
+def test_zeros_found_under_the_leveldb_rule_match_the_reference(file):
     *events, _ = reference.events(file)
     expected_offset, _ = zeros_of(events, len(file))
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:

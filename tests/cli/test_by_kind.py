@@ -85,7 +85,7 @@ def test_the_by_kind_option_never_replaces_a_file_or_leaves_one_after_an_error(d
     assert len(pq.read_table("t/Über%2FOrders.parquet")) == 6
 
 
-def test_the_by_kind_option_does_not_create_a_directory_without_entities(directory, capsys):
+def test_the_by_kind_option_creates_no_directory_if_there_are_no_entities(directory, capsys):
     for name in "output-0", "output-1":
         (directory / "export" / name).write_bytes(b"")
     (directory / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
@@ -96,7 +96,7 @@ def test_the_by_kind_option_does_not_create_a_directory_without_entities(directo
     assert not (directory / "t").exists()
 
 
-def test_the_by_kind_option_reports_damage_that_loses_one_record(directory, capsys):
+def test_the_by_kind_option_reports_damage_that_destroys_one_record(directory, capsys):
     path = directory / "export/output-1"
     data = bytearray(path.read_bytes())
     data[20] ^= 1
@@ -216,7 +216,7 @@ def test_a_signal_leaves_no_unfinished_table(directory):
     assert (done.returncode, list((directory / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
-def test_the_by_kind_option_rejects_the_name_of_a_table(directory, capsys):
+def test_the_by_kind_option_rejects_a_table_name_as_its_destination(directory, capsys):
     assert main(["convert", "--as", "entity", "--by-kind", "out.csv", "export"]) == 2
     advice = "name a directory, and the form of the tables with --to csv"
     assert f"cordwood: out.csv has the name of a table, and --by-kind makes a directory of them: {advice}" in (

@@ -63,7 +63,7 @@ def read(form, source):
 
 
 @pytest.mark.parametrize(("form", "name"), [("parquet", "a.parquet"), ("arrow", "a.arrow"), ("arrow", "a.FEATHER")])
-def test_convert_writes_offsets_and_records_as_columns(form, name, log, tmp_path):
+def test_converting_writes_offsets_and_records_as_columns(form, name, log, tmp_path):
     with cordwood.open(log) as reader:
         expected = [(record.offset, record.end_offset, record.data) for record in reader.records()]
     assert [data for _, _, data in expected] == RECORDS
@@ -90,7 +90,7 @@ def json_rows(*arguments):
     return [list(json.loads(line).values()) for line in convert("--to", "ndjson", *arguments).splitlines()]
 
 
-def test_convert_writes_records_with_arbitrary_bytes_as_base64_objects(log):
+def test_records_with_arbitrary_bytes_are_converted_to_base64_objects(log):
     rows = csv_rows(log)
     assert [row[:2] for row in rows[:3]] == [["0", "7"], ["7", "17"], ["17", "26"]]
     objects = [{"base64": base64.b64encode(record).decode()} for record in RECORDS]
@@ -113,7 +113,7 @@ def left_out(*arguments):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv"])
-def test_convert_leaves_out_a_row_with_bytes_that_are_not_utf8(form, log):
+def test_converting_leaves_out_a_row_with_bytes_that_are_not_utf8(form, log):
     text, [fault] = left_out("--as", "raw", "--to", form, log)
     where = f"{log}: a row of the record at offset 17 is left out"
     assert fault == f"cordwood: {where}: bytes in the column data are not UTF-8 (1 byte at offset 0 of the payload)"
@@ -124,7 +124,7 @@ def test_convert_leaves_out_a_row_with_bytes_that_are_not_utf8(form, log):
     assert [row[2].encode() for row in rows] == [record for record in RECORDS if record != b"\xff\0"]
 
 
-def test_the_limit_does_not_count_omitted_rows(tmp_path):
+def test_omitted_rows_do_not_count_toward_the_limit(tmp_path):
     """25 operations have a key that is not UTF-8. The limit counts only the others."""
     batch = struct.pack("<QI", 7, 27) + b"\1\1a\1b" + b"\1\2k\xc3\1v" * 25 + b"\1\1c\1d"
     path = tmp_path / "log"
@@ -166,7 +166,7 @@ def test_omitted_rows_do_not_add_columns_to_the_table(reading_count, tmp_path):
     assert [row.rpartition(",")[2] for row in rows] == ["text", "more"]
 
 
-def test_convert_leaves_out_a_live_file_whose_key_is_not_utf8(tmp_path):
+def test_converting_leaves_out_a_live_file_whose_key_is_not_utf8(tmp_path):
     def added(number, smallest):
         keys = bytes([len(smallest) + 8]) + smallest + b"\1" + bytes(7) + b"\11z\1" + bytes(7)
         return b"\7\0" + bytes([number]) + b"\52" + keys
@@ -180,7 +180,7 @@ def test_convert_leaves_out_a_live_file_whose_key_is_not_utf8(tmp_path):
     assert lines[0].startswith(f"cordwood: {where} ")
 
 
-def test_the_option_escape_formulas_escapes_spreadsheet_formulas(tmp_path):
+def test_the_escape_formulas_option_escapes_spreadsheet_formulas(tmp_path):
     path = tmp_path / "log"
     records = [b"=1+1", b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"\r=1", b"\n=1"]
     records += [sign.encode() + b"1" for sign in "\uff1d\uff0b\uff0d\uff20"]
@@ -227,7 +227,7 @@ def test_converting_an_empty_log_produces_a_table_without_rows(tmp_path):
 
 @pytest.mark.parametrize("payload", ["entity", "write-batch", "version-edit"])
 @pytest.mark.parametrize("verb", ["convert", "cat"])
-def test_convert_recognizes_a_wandb_run_and_gives_advice(verb, payload, tmp_path, capsys):
+def test_the_convert_command_recognizes_a_wandb_run_and_gives_advice(verb, payload, tmp_path, capsys):
     path = tmp_path / "run-0.wandb"
     # A number and a summary, as wandb writes them: fields 1 and 3. Some such records also decode as another payload.
     with cordwood.open(path, "x", dialect="wandb") as writer:
@@ -348,7 +348,7 @@ def test_the_error_for_a_short_table_names_its_file(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
-def test_convert_ends_quietly_if_the_consumer_closes_the_pipe_early(form, tmp_path):
+def test_converting_ends_quietly_if_the_consumer_closes_the_pipe_early(form, tmp_path):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         for seed in range(100):
@@ -364,7 +364,7 @@ def test_convert_ends_quietly_if_the_consumer_closes_the_pipe_early(form, tmp_pa
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_convert_uses_bounded_memory(form, tmp_path):
+def test_converting_uses_bounded_memory(form, tmp_path):
     def records(count):
         return (random.Random(seed).randbytes(1 << 16) for seed in range(count))
 
@@ -386,7 +386,7 @@ def test_converting_a_long_batch_uses_only_a_few_times_the_memory_of_the_batch(t
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_convert_does_not_keep_omitted_values_in_memory(tmp_path):
+def test_omitted_values_are_not_kept_in_memory_while_converting(tmp_path):
     """A step with many nameless values of two bytes each. Decoded, they are about 60 times as large."""
     wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
@@ -487,7 +487,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_convert_fails_if_a_file_changes_between_passes(what, tmp_path, monkeypatch, capfdbinary):
+def test_converting_fails_if_a_file_changes_between_passes(what, tmp_path, monkeypatch, capfdbinary):
     """No table gets the columns of one file and the rows of another."""
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
@@ -500,7 +500,7 @@ def test_convert_fails_if_a_file_changes_between_passes(what, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("what", ["cut", "rewritten"])
-def test_the_convert_error_names_the_file_that_changed_between_passes(what, tmp_path, monkeypatch, capfdbinary):
+def test_the_conversion_error_names_the_file_that_changed_between_passes(what, tmp_path, monkeypatch, capfdbinary):
     first, second = tmp_path / "output-0", tmp_path / "output-1"
     for path in first, second:
         path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
@@ -511,7 +511,7 @@ def test_the_convert_error_names_the_file_that_changed_between_passes(what, tmp_
     assert not (tmp_path / "a.csv").exists()
 
 
-def test_convert_fails_if_a_file_is_removed_between_passes(tmp_path, monkeypatch):
+def test_converting_fails_if_a_file_is_removed_between_passes(tmp_path, monkeypatch):
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
     between_passes(monkeypatch, path.unlink)
@@ -519,7 +519,7 @@ def test_convert_fails_if_a_file_is_removed_between_passes(tmp_path, monkeypatch
     assert not (tmp_path / "a.csv").exists()
 
 
-def test_convert_rejects_more_columns_than_a_table_allows(tmp_path, capfdbinary):
+def test_converting_to_more_columns_than_a_table_allows_is_rejected(tmp_path, capfdbinary):
     path = tmp_path / "output-0"
     # Names of one to three characters.
     names = [b"%d" % number for number in range(10_001)]
@@ -551,7 +551,7 @@ def test_the_old_table_is_kept_until_the_new_table_is_complete(tmp_path):
     assert (done.returncode, b"is the log that is read" in done.stderr) == (2, True)
 
 
-def test_convert_leaves_out_records_added_between_passes(tmp_path, monkeypatch, capfdbinary):
+def test_records_added_between_passes_are_not_converted(tmp_path, monkeypatch, capfdbinary):
     """Records that the first of the two passes has not seen are left out, and the torn tail it saw is reported."""
     path = tmp_path / "output-0"
     whole = reference.encode([entity(b"a"), entity(b"b")])
@@ -644,7 +644,7 @@ def _write(path, records, **options):
         writer.extend(records)
 
 
-def test_convert_writes_the_histories_of_several_runs_to_one_table(tmp_path, capfd):
+def test_the_histories_of_several_runs_are_converted_to_one_table(tmp_path, capfd):
     """It has the columns of all of them. A run that is also linked to appears once."""
     wandb = {"dialect": "wandb"}
     _write(tmp_path / "runs/offline-1/run-a.wandb", [_step(_step="0", loss="1"), _step(_step="1", loss="0.5")], **wandb)
@@ -679,7 +679,7 @@ def _printed(stream, text):
     return _field(13, bytes([0x08, stream, 0x12, 2, 0x08, 1]) + _field(3, text))
 
 
-def test_convert_writes_one_summary_row_per_run(tmp_path, capfd):
+def test_converting_summaries_writes_one_row_per_run(tmp_path, capfd):
     """One row for each run, even one without a summary."""
     wandb = {"dialect": "wandb"}
     _write(tmp_path / "runs/run-a.wandb", [_change(3, loss="1", n='{"b":1}'), _change(3, loss="0.5")], **wandb)
@@ -702,7 +702,7 @@ def test_convert_writes_one_summary_row_per_run(tmp_path, capfd):
     assert "a value of the record at offset 7 is left out: the value of 'loss' is not JSON" in err
 
 
-def test_convert_assigns_each_output_line_to_its_stream(tmp_path):
+def test_converting_output_assigns_each_line_to_its_stream(tmp_path):
     """Each line belongs to one stream, even if the other prints meanwhile; the last lines end with the run."""
     path, table = tmp_path / "run-a.wandb", tmp_path / "t.parquet"
     pieces = [(1, b"on"), (0, b"\r1%"), (1, b"e\n\ntw"), (0, b""), (0, b"\r\n2%"), (1, b"\xc3\xb6"), (1, b"\x0b")]
@@ -714,7 +714,7 @@ def test_convert_assigns_each_output_line_to_its_stream(tmp_path):
     assert found["_timestamp"].to_pylist() == [1.0] * 5
 
 
-def test_convert_reports_an_unreadable_log_and_converts_the_other_logs(tmp_path, capfd):
+def test_an_unreadable_log_is_reported_and_the_other_logs_are_converted(tmp_path, capfd):
     """The table contains the others, even if the logs are read twice. A torn tail is reported as for a single log."""
     _write(tmp_path / "run-a.wandb", [_step(loss="1"), _step(loss="2")], dialect="wandb")
     with (tmp_path / "run-a.wandb").open("r+b") as file:

@@ -81,7 +81,7 @@ LAST = {
 
 
 @pytest.mark.parametrize("last", LAST.values(), ids=LAST)
-def test_a_last_record_with_new_columns_makes_convert_read_the_log_again(tmp_path, readings, last):
+def test_a_log_is_read_again_if_its_last_record_has_new_columns(tmp_path, readings, last):
     log = write(tmp_path / "log", [*ROWS, last])
     status, draft, twice = tables(tmp_path, log)
     assert (status, draft.num_rows) == (0, 101)
@@ -179,7 +179,7 @@ def test_a_log_that_fails_midway_does_not_add_rows(tmp_path, capfd):
     assert capfd.readouterr().err == f"cordwood: {logs[1]}: Input/output error\n"
 
 
-def test_a_failing_disk_is_reported_for_the_table(tmp_path, capfd):
+def test_a_full_disk_is_reported_as_an_error_of_the_table(tmp_path, capfd):
     """No log is reported as unreadable."""
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b")]
     full = OSError(28, "No space left on device")
@@ -190,7 +190,7 @@ def test_a_failing_disk_is_reported_for_the_table(tmp_path, capfd):
     assert list(tmp_path.glob("t.parquet")) == []
 
 
-def test_convert_stops_writing_after_a_batch_fails(tmp_path, capfd, monkeypatch):
+def test_converting_stops_writing_after_a_batch_fails(tmp_path, capfd, monkeypatch):
     """The next one is handed over while the failing one is being written."""
     monkeypatch.setattr("cordwood._tables.table.ROW_COUNT_MAX", 20)
     log = write(tmp_path / "log", ROWS)

@@ -89,7 +89,7 @@ def test_a_complete_export_converts_to_one_entity_table(form, payload, export, t
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_zeros_before_more_entities_are_reported(form, export, tmp_path, capfd):
+def test_zeros_followed_by_more_entities_are_reported(form, export, tmp_path, capfd):
     """Also if the files could be read at once: zeros are not damage."""
     if form == "parquet":
         pytest.importorskip("pyarrow.parquet")
@@ -138,7 +138,7 @@ def test_a_directory_with_only_metadata_is_an_empty_export(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat --as entity", "convert --as entity", "salvage"])
-def test_a_file_that_is_missing_from_an_export_is_a_failure(verb, export, tmp_path, capfd):
+def test_a_file_missing_from_an_export_is_a_failure(verb, export, tmp_path, capfd):
     missing = export / "all_namespaces/kind_User/output-1"
     missing.unlink()
     to = {"convert --as entity": [tmp_path / "t.ndjson"], "salvage": [tmp_path / "salvaged"]}.get(verb, [])
@@ -191,7 +191,7 @@ def test_unreadable_overall_metadata_is_a_failure(change, export, capfd):
             assert not cordwood.info(export).ok
 
 
-def test_info_and_verify_mention_an_export_without_an_entity_count(export, capfd):
+def test_an_export_without_an_entity_count_is_mentioned_by_info_and_verify(export, capfd):
     next(export.glob("*.overall_export_metadata")).unlink()
     shutil.rmtree(export / "all_namespaces/kind_User")
     for verb in "info", "verify":
@@ -213,7 +213,7 @@ def test_an_export_directory_without_files_is_accepted(export, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_directory_that_is_missing_from_an_export_is_a_failure(export, capfd):
+def test_a_directory_missing_from_an_export_is_a_failure(export, capfd):
     shutil.rmtree(export / "all_namespaces/kind_User")
     assert main(["verify", str(export)]) == 1
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
@@ -299,7 +299,7 @@ def test_an_empty_or_shortened_export_file_is_reported(content, export, tmp_path
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_verify_totals_state_whether_exports_are_complete(is_whole, export, capfd):
+def test_the_verify_totals_state_whether_exports_are_complete(is_whole, export, capfd):
     if not is_whole:
         (export / "all_namespaces/kind_User/output-2").write_bytes(b"")
     results = cordwood.verify([export])
@@ -323,7 +323,7 @@ def test_verify_totals_state_whether_exports_are_complete(is_whole, export, capf
     assert (verdict in capfd.readouterr().out) == is_whole
 
 
-def test_an_emptied_export_file_is_also_reported_by_name(export, tmp_path, capfd):
+def test_an_emptied_export_file_is_reported_by_name(export, tmp_path, capfd):
     emptied = export / "all_namespaces/kind_User/output-2"
     emptied.write_bytes(b"")
     for path, metadata in (
@@ -435,7 +435,7 @@ def test_scanning_an_incomplete_export_logs_a_warning(decode, export, caplog):
     assert message.endswith("; output-0 and 5 more listed files are empty")
 
 
-def test_scan_and_index_warn_about_a_directory_without_logs(tmp_path, caplog):
+def test_scanning_or_indexing_a_directory_without_logs_logs_a_warning(tmp_path, caplog):
     (tmp_path / "output-0").write_bytes(b"")
     for sources, name in (tmp_path, str(tmp_path)), ([tmp_path], f"[{tmp_path!r}]"), ([], "[]"):
         for read in cordwood.scan, cordwood.index:
@@ -474,7 +474,7 @@ print(peak_len())
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-def test_info_does_not_load_the_second_record(tmp_path):
+def test_the_info_command_does_not_load_the_second_record(tmp_path):
     peaks = []
     for length in (10, 48 << 20):
         path = tmp_path / f"{length}.log"
@@ -485,7 +485,7 @@ def test_info_does_not_load_the_second_record(tmp_path):
     assert peaks[1] - peaks[0] < 24 << 20
 
 
-def test_info_compares_an_export_with_its_metadata(export, capfd):
+def test_the_info_command_compares_an_export_with_its_metadata(export, capfd):
     assert main(["info", str(export)]) == 0
     printed = capfd.readouterr().out
     file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
@@ -511,7 +511,7 @@ def test_info_compares_an_export_with_its_metadata(export, capfd):
     assert fields["log_count_by_payload"] == {"entity": 6, "export-metadata": 1}
 
 
-def test_info_lists_incomplete_exports_and_counts_other_logs(export, tmp_path, capfd):
+def test_the_info_command_lists_incomplete_exports_and_counts_other_logs(export, tmp_path, capfd):
     """Nobody can know whether entities are missing from those."""
     alone = tmp_path / "alone"
     shutil.copytree(export / "all_namespaces/kind_User", alone, ignore=shutil.ignore_patterns("*metadata"))
@@ -531,7 +531,7 @@ def test_info_lists_incomplete_exports_and_counts_other_logs(export, tmp_path, c
     assert cordwood.info(alone / "output-0").unlisted_logs == ()
 
 
-def test_a_metadata_name_alone_does_not_make_an_export(export, capfd):
+def test_a_file_is_not_treated_as_export_metadata_because_of_its_name_alone(export, capfd):
     path = next(export.glob("*.overall_export_metadata"))
     path.write_bytes(reference.encode([b"3", b"\xff"]))
     assert main(["info", "--json", str(path)]) == 0
@@ -606,7 +606,7 @@ def test_a_link_to_export_metadata_selects_the_linked_export(export, tmp_path):
     assert found.missing_files == (str(list_),)
 
 
-def test_an_export_is_complete_according_to_its_metadata_and_a_copy_of_it(export, capfd):
+def test_an_export_is_complete_according_to_both_its_metadata_and_a_copy_of_it(export, capfd):
     shutil.copy(next(export.glob("*.overall_export_metadata")), export / "copy.overall_export_metadata")
     exports = cordwood.info(export).exports
     assert [Path(found.path).name for found in exports] == [
@@ -617,7 +617,7 @@ def test_an_export_is_complete_according_to_its_metadata_and_a_copy_of_it(export
     assert main(["info", str(export)]) == 0
 
 
-def test_info_fails_if_the_metadata_disappears(export, monkeypatch, capfd):
+def test_the_info_command_fails_if_the_metadata_disappears(export, monkeypatch, capfd):
     path = next(export.glob("*.overall_export_metadata"))
     data = path.read_bytes()
     exports_of = exports.exports_of
@@ -640,7 +640,7 @@ def test_info_fails_if_the_metadata_disappears(export, monkeypatch, capfd):
     assert json.loads(capfd.readouterr().out)["failed_count"] == 1
 
 
-def test_evidence_judges_whether_exports_are_complete(export, tmp_path, capsys):
+def test_the_evidence_states_whether_exports_are_complete(export, tmp_path, capsys):
     found = cordwood.evidence(export)
     assert (found.ok, found.exports) == (True, cordwood.info(export).exports)
     assert "30 entities in " in found.html
@@ -661,7 +661,7 @@ def test_evidence_judges_whether_exports_are_complete(export, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("is_overall", [True, False])
-def test_a_metadata_path_selects_its_whole_export(is_overall, export, capfd):
+def test_the_path_of_export_metadata_selects_the_whole_export(is_overall, export, capfd):
     metadata = next(export.rglob("*.overall_export_metadata" if is_overall else "*kind_User.export_metadata"))
     assert main(["verify", str(metadata)]) == 0
     assert f"{metadata}: ok, an export: " in capfd.readouterr().out
@@ -688,7 +688,7 @@ def test_metadata_of_an_unknown_version_raises_an_error(export, capfd):
 
 
 @pytest.mark.parametrize("is_in_windows_form", [False, True])
-def test_an_export_from_windows_is_judged_like_any_other(is_in_windows_form, export, capsys):
+def test_an_export_from_windows_is_checked_like_any_other_export(is_in_windows_form, export, capsys):
     """The Firestore emulator on Windows separates directories by backslashes."""
     [metadata] = export.glob("*.overall_export_metadata")
     if is_in_windows_form:
@@ -741,7 +741,7 @@ def test_an_export_without_entities_converts_to_no_rows(form, tmp_path, capsys):
     assert main(["cat", str(directory)]) == 0
 
 
-def test_python_and_the_command_give_the_same_verdict_about_a_lone_export_list(export, capsys):
+def test_the_python_functions_and_the_command_agree_on_a_lone_export_list(export, capsys):
     [metadata] = export.glob("all_namespaces/kind_Task/*.export_metadata")
     assert main(["verify", str(metadata)]) == 0
     out, err = capsys.readouterr()

@@ -48,7 +48,7 @@ RARE = {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_help_lists_rare_options_last_under_their_own_heading(verb, capsys):
+def test_the_help_lists_rare_options_last_under_their_own_heading(verb, capsys):
     with pytest.raises(SystemExit):
         main([verb, "--help"])
     common, _, rare = (
@@ -98,7 +98,7 @@ def test_a_thousand_regions_are_listed(verb, count, last, tmp_path, capsys):
     assert rest == ([] if last is None else [f"  and {last}; to list them: cordwood verify --json"])
 
 
-def test_reports_start_with_the_place_of_damage(tmp_path, capsys):
+def test_lines_of_a_report_start_with_the_location_of_the_damage(tmp_path, capsys):
     """However long a line is, it is folded only after the place."""
     path = tmp_path / "log"
     path.write_bytes(damaged())
@@ -114,7 +114,7 @@ def test_reports_start_with_the_place_of_damage(tmp_path, capsys):
     assert len(shown) > 20
 
 
-def test_flipped_bits_replace_checksums_in_the_report(tmp_path, capsys):
+def test_the_report_shows_flipped_bits_instead_of_checksums(tmp_path, capsys):
     file = bytearray(written([b"one", b"two"]))
     file[17] ^= 0x20
     path = tmp_path / "log"

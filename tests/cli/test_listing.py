@@ -97,7 +97,7 @@ def test_stdin_is_not_mistaken_for_a_file_named_dash(tmp_path, monkeypatch):
     assert (file.name, file.file_len) == ("./-", (tmp_path / "-").stat().st_size)
 
 
-def test_convert_does_not_overwrite_a_log_through_a_link(tmp_path, capsys):
+def test_converting_does_not_overwrite_a_log_through_a_link(tmp_path, capsys):
     """The log is so damaged that no part of it is recognisable, and a database would not give it this name."""
     directory = tmp_path / "in"
     directory.mkdir()
@@ -131,7 +131,7 @@ def test_an_earlier_page_is_overwritten_but_a_log_is_not(verb, tmp_path, capsys)
     assert (directory / "two.log").read_bytes() == damaged
 
 
-def test_a_directory_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
+def test_salvaging_lists_a_directory_only_once(tmp_path, monkeypatch, capsys):
     """If it were listed twice, a log created in the meantime would have no destination."""
     directory = tmp_path / "db"
     directory.mkdir()
@@ -150,7 +150,7 @@ def test_a_directory_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("end", ["damage", "torn"])
 @pytest.mark.parametrize("verb", ["cat", "convert", "convert many", "convert twice"])
-def test_regions_that_are_not_listed_still_count(verb, end, tmp_path, capsys):
+def test_regions_that_are_not_listed_are_still_counted(verb, end, tmp_path, capsys):
     """Only the first 100,000 skipped regions are listed. Damage or a torn end after them still counts."""
     log = bytearray()
     record = recyclable(4, 5, b'{"a":1}')

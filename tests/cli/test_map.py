@@ -97,7 +97,7 @@ def test_a_map_shows_a_single_damaged_byte(at, fragment):
     assert float(shown.get("width")) >= 2.5
 
 
-def test_adjacent_regions_merge_and_the_list_is_bounded():
+def test_adjacent_regions_are_merged_and_the_list_is_bounded():
     parts = [(10, WHOLE), (5, DAMAGE), (5, DAMAGE), (5, LOST), (10, WHOLE)] * 2000
     cells = Cells.of(runs_of(*parts), cell_len=16, count_max=64)
     assert (cells.region_count, len(cells.regions)) == (4000, 1000)
@@ -136,7 +136,7 @@ def test_a_name_cannot_inject_terminal_codes_or_markup():
 @pytest.mark.parametrize(
     ("length", "shown"), [(0, "0 bytes"), (1, "1 byte"), (1025, "1,025 bytes"), (1 << 15, "32 KiB"), (3 << 30, "3 GiB")]
 )
-def test_a_map_shows_sizes_in_units(length, shown):
+def test_a_map_shows_sizes_with_units(length, shown):
     assert size(length) == shown
 
 
@@ -207,7 +207,7 @@ def test_text_in_a_picture_is_neither_cut_off_nor_overlapping(full):
             assert end <= start, text
 
 
-def test_the_legend_is_in_line_with_the_list_below_it(full):
+def test_the_legend_is_aligned_with_the_list_below_it(full):
     root = parsed(document(full))
     at = {text: y for text, _, _, y in places_of_text(root)}
     lines = sorted(y for y in set(at.values()) if y >= at["damage"])
@@ -234,7 +234,7 @@ def drawn_by(*arguments, path):
     return status, parsed(path.read_text(encoding="utf-8"))
 
 
-def test_map_draws_several_logs_in_one_document(tmp_path, capsys, monkeypatch):
+def test_several_logs_are_drawn_in_one_document(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logs = {"1.log": [b"one"], "2.log": [b"two"] * 3, "directory/2.log": [b"three"] * 500}
     (tmp_path / "directory").mkdir()
@@ -262,7 +262,7 @@ def test_map_draws_several_logs_in_one_document(tmp_path, capsys, monkeypatch):
     assert root.get("viewBox") == f"0 0 720 {y}"
 
 
-def test_a_document_of_several_logs_is_bounded(tmp_path):
+def test_the_size_of_a_document_of_several_logs_is_bounded(tmp_path):
     """Fragments are drawn while their total is small; after that, cells."""
     for index in range(3):
         (tmp_path / f"{index}.log").write_bytes(reference.encode([b"x"] * 1500))
@@ -273,7 +273,7 @@ def test_a_document_of_several_logs_is_bounded(tmp_path):
     assert counts == [1500, 1500, 0]
 
 
-def test_map_does_not_write_a_picture_without_a_log(tmp_path, capsys):
+def test_no_picture_is_written_if_there_is_no_log(tmp_path, capsys):
     (tmp_path / "note.txt").write_bytes(b"a text is no log, as can be seen from all of its bytes")
     assert main(["map", "--svg", str(tmp_path / "all.svg"), str(tmp_path / "note.txt")]) == 1
     assert not (tmp_path / "all.svg").exists()

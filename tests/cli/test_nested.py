@@ -72,7 +72,7 @@ def test_a_column_whose_name_is_not_utf_8_can_be_chosen(tmp_path):
     assert table_of(path, "--columns", "b,\udcff", form="json").to_pydict() == {"b": [2, 3], r"\udcff": [1, None]}
 
 
-def test_csv_escapes_names_with_a_lone_surrogate(tmp_path, capfd):
+def test_names_with_a_lone_surrogate_are_escaped_in_csv(tmp_path, capfd):
     """They are escaped, and no value takes the place of another."""
     path, other = tmp_path / "log", tmp_path / "other"
     exported(path, rb'{"\ud800":1,"a":5}', rb'{"\ud800":2,"a":6}')
@@ -86,7 +86,7 @@ def test_csv_escapes_names_with_a_lone_surrogate(tmp_path, capfd):
     assert capfd.readouterr().out == f"__file__,\\ud800,a\n{path},1,5\n{path},2,6\n"
 
 
-def test_csv_rejects_a_value_without_a_column():
+def test_writing_csv_rejects_a_value_without_a_column():
     table = Table(PAYLOADS["json"], "csv", {"a": "int"})
     with pytest.raises(MisfitError, match="the column 'b' was not there"):
         table_pairs.fill(table, written([b'{"a":1,"b":2}']))
@@ -99,7 +99,7 @@ def test_choosing_columns_does_not_change_text_in_json(tmp_path, capfd):
         assert table_of(path, *options, form="json")["a"].to_pylist() == [r'"\\ud800"', "1"]
 
 
-def test_convert_writes_the_parts_of_entity_keys_as_columns(tmp_path):
+def test_the_parts_of_entity_keys_are_converted_to_columns(tmp_path):
     path = tmp_path / "output-0"
     exported(
         path,
@@ -188,7 +188,7 @@ def test_nested_values_become_typed_columns(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_only_the_conflicting_value_becomes_json(tmp_path, capfd):
+def test_only_the_conflicting_value_is_stored_as_json(tmp_path, capfd):
     """Only the value in conflict becomes JSON, not the values around it; so does a map that is empty in all rows."""
     path = tmp_path / "output-0"
     exported(
@@ -216,7 +216,7 @@ def test_only_the_conflicting_value_becomes_json(tmp_path, capfd):
     assert '"{""n"":1,""m"":{}}","[1,""x""]",[1]' in (tmp_path / "t.csv").read_text()
 
 
-def test_a_map_with_too_many_fields_becomes_json(tmp_path, capfd):
+def test_a_map_with_too_many_fields_is_stored_as_json(tmp_path, capfd):
     path = tmp_path / "output-0"
     exported(
         path, *(entities.entity([("T", n + 1)], {"of": {f"user-{n}": n}, "n": n}) for n in range(FIELD_COUNT_MAX + 1))
@@ -367,7 +367,7 @@ def is_same(kind, found, value):
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.dictionaries(st.sampled_from("xyz"), JSON, max_size=3), min_size=1, max_size=4))
-def test_parquet_can_hold_the_table_of_any_documents(documents):
+def test_the_table_of_any_documents_can_be_stored_as_parquet(documents):
     learned, _ = table_pairs.learned_of("json", json_log(documents))
     batches, _ = table_pairs.fill(Table(PAYLOADS["json"], "arrow", learned.columns), json_log(documents))
     table = pa.Table.from_batches(batches, learned.schema)

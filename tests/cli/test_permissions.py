@@ -84,7 +84,7 @@ def test_a_merged_file_has_only_the_permissions_shared_by_all_sources(directory)
 
 
 @pytest.mark.parametrize("name", ["new.ndjson", "new.log"])
-def test_a_file_that_is_created_from_stdin_has_the_usual_mode(name, directory, monkeypatch):
+def test_a_file_created_from_stdin_has_the_default_mode(name, directory, monkeypatch):
     verb = "salvage" if name.endswith(".log") else "convert"
     with log(directory / "a.log", 0o600).open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -135,7 +135,7 @@ def test_an_unfinished_file_is_private(command, directory, monkeypatch):
     assert seen == [0o700]
 
 
-def test_a_new_log_of_the_library_has_the_mode_of_its_source(directory):
+def test_a_new_log_written_by_the_library_has_the_mode_of_its_source(directory):
     path = log(directory / "a.log", 0o640)
     cordwood.salvage(path, directory / "new.log")
     assert mode_of(directory / "new.log") == 0o640

@@ -184,7 +184,7 @@ def test_progress_is_removed_after_ctrl_c(arguments, tmp_path, monkeypatch):
     assert screen(shown) == [""]
 
 
-def test_messages_have_a_line_of_their_own(tmp_path, monkeypatch):
+def test_messages_are_printed_on_their_own_lines(tmp_path, monkeypatch):
     """Records that cannot be decoded are reported while the bar is shown."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
@@ -200,7 +200,7 @@ def test_messages_have_a_line_of_their_own(tmp_path, monkeypatch):
     assert "B/s" not in "".join(lines)
 
 
-def test_an_error_does_not_share_a_line_with_progress(tmp_path, monkeypatch):
+def test_an_error_does_not_share_a_line_with_the_progress_bar(tmp_path, monkeypatch):
     """The disk fills up while the bar is shown."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)

@@ -69,7 +69,7 @@ def _two_threads(monkeypatch):
 
 
 @pytest.mark.usefixtures("_two_threads")
-def test_info_reads_the_next_files_ahead(directory, capsys, monkeypatch):
+def test_the_info_command_reads_the_next_files_ahead(directory, capsys, monkeypatch):
     others = set()
 
     def verify(path, **options):
@@ -114,14 +114,14 @@ def results(files, read, threads=2, **options):
         ((LEN_MIN, LEN_MIN), 1, [(1, True), (1, True)]),
     ],
 )
-def test_files_and_threads_determine_how_many_threads_read_a_file(lens, threads, expected):
+def test_file_lengths_and_the_thread_count_determine_how_many_threads_read_a_file(lens, threads, expected):
     def read(_file, threads, _progress):
         return threads, threading.current_thread() is threading.main_thread()
 
     assert results(named(*lens), read, threads) == expected
 
 
-def test_errors_keep_their_order_and_other_files_are_still_read():
+def test_errors_are_reported_in_order_and_other_files_are_still_read():
     def read(file, _threads, _progress):
         if "1" in file.name:
             raise FileNotFoundError(2, "gone", file.name)
@@ -132,7 +132,7 @@ def test_errors_keep_their_order_and_other_files_are_still_read():
     assert found == [file.name for file in files]
 
 
-def test_read_ahead_starts_few_more_files_than_threads():
+def test_reading_ahead_starts_only_a_few_more_files_than_threads():
     started = []
     files = named(*[LEN_MIN] * 50)
     for count, _ in enumerate(each(files, lambda file, _threads, _progress: started.append(file), 3), 1):
@@ -186,7 +186,7 @@ def test_progress_shows_the_current_file():
     assert all(done_len % 7 == 0 for done_len in first)
 
 
-def test_stopping_early_waits_only_for_started_files():
+def test_stopping_early_waits_only_for_files_already_started():
     started = []
 
     def read(file, _threads, progress):

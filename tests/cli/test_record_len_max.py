@@ -28,7 +28,7 @@ def log(tmp_path):
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_a_longer_record_is_damage(verb, log, capfdbinary):
+def test_a_record_longer_than_the_limit_is_reported_as_damage(verb, log, capfdbinary):
     for limit, status in [([], 0), (["--record-len-max", str(LEN)], 0), (["--record-len-max", "97KiB"], 3)]:
         assert main([*verb, *limit, log]) == status, limit
         out, err = capfdbinary.readouterr()
@@ -38,7 +38,7 @@ def test_a_longer_record_is_damage(verb, log, capfdbinary):
         assert (text in out + err) == (status == 3), limit
 
 
-def test_a_longer_record_is_not_salvaged(log, tmp_path):
+def test_a_record_longer_than_the_limit_is_not_salvaged(log, tmp_path):
     new = str(tmp_path / "new.log")
     assert main(["salvage", "--record-len-max", str(LEN - 1), log, new]) == 3
     assert list(cordwood.open(new)) == [RECORDS[0], RECORDS[2]]
@@ -46,7 +46,7 @@ def test_a_longer_record_is_not_salvaged(log, tmp_path):
     assert list(cordwood.open(new)) == RECORDS
 
 
-def test_verify_counts_the_records_that_salvage_would_return(log, capsys):
+def test_verifying_counts_the_records_that_salvaging_would_return(log, capsys):
     assert main(["verify", "--record-len-max", str(LEN - 1), log]) == 3
     # The policy "salvage" refuses the same record.
     assert "more record" not in capsys.readouterr().out

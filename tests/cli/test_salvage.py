@@ -5,7 +5,7 @@ import reference
 from cordwood.cli import main
 
 
-def test_repaired_and_lost_regions_are_listed_in_the_order_of_the_file(tmp_path, capfd):
+def test_repaired_and_lost_regions_are_listed_in_file_order(tmp_path, capfd):
     data = bytearray(reference.encode([b"record %d" % number for number in range(40)]))
     record_len = 7 + len(b"record 1")
     # One flipped bit in the first and third of these records, and two changed bytes in the second.

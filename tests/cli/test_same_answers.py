@@ -153,7 +153,7 @@ def test_salvage(directory, tmp_path, capfd):
         assert value["not_kept"] == list(report.not_kept)
 
 
-def test_convert_and_scan_return_the_same_records(directory, tmp_path, capfd):
+def test_converting_and_scanning_return_the_same_records(directory, tmp_path, capfd):
     results = cordwood.verify(directory)
     records = 0
     for path in results:
@@ -168,7 +168,7 @@ def test_convert_and_scan_return_the_same_records(directory, tmp_path, capfd):
     capfd.readouterr()
 
 
-def test_convert_and_scan_return_the_same_decoded_rows(directory, tmp_path, capfd):
+def test_converting_and_scanning_return_the_same_decoded_rows(directory, tmp_path, capfd):
     for path in cordwood.verify(directory):
         [*payloads] = cordwood.info(path).log_count_by_payload
         if not payloads or payloads[0] not in DECODED:
@@ -183,7 +183,7 @@ def test_convert_and_scan_return_the_same_decoded_rows(directory, tmp_path, capf
     capfd.readouterr()
 
 
-def test_splits_together_contain_every_record(directory, capfd):
+def test_the_splits_of_a_log_contain_every_record(directory, capfd):
     _, values = json_of(["split", "--json", "--len", "32KiB", directory], capfd)
     splits = cordwood.plan_splits(directory, 32_768)
     assert [(value["source"], value["start"], value["end"]) for value in values] == [split[:3] for split in splits]

@@ -48,7 +48,7 @@ def test_the_limit_counts_the_rows_of_all_logs(tables, capfd):
     assert "there is no column los, only run_id, _step, loss, acc; did you mean loss?" in capfd.readouterr().err
 
 
-def test_the_limit_does_not_stop_reading_inside_a_counted_run(tables, capfd):
+def test_reading_does_not_stop_at_the_limit_inside_a_counted_run(tables, capfd):
     """A row is complete only after the run's last record, so only other runs are left unread."""
     to = tables.parent / "t.csv"
     assert main(["convert", "--as", "wandb-summary", "--limit", "1", str(tables), str(to)]) == 0
@@ -57,7 +57,7 @@ def test_the_limit_does_not_stop_reading_inside_a_counted_run(tables, capfd):
     assert capfd.readouterr().err == f"cordwood: {text}; the rest was not read\n"
 
 
-def test_convert_lists_the_files_that_share_a_run_id(tables, capfd):
+def test_converting_lists_the_files_that_share_a_run_id(tables, capfd):
     assert converted(tables, "--columns", "_step").count("\n") == 7
     assert capfd.readouterr().err == ""
     (tables / "copies").mkdir()
@@ -105,7 +105,7 @@ def test_a_table_without_rows_has_the_requested_columns(tmp_path):
     assert to.read_text() == "loss,_step\n"
 
 
-def test_the_fields_column_of_version_edits_can_have_any_position(tmp_path, capfd):
+def test_the_fields_column_of_version_edits_can_be_at_any_position(tmp_path, capfd):
     """They are written while they are made, which is possible only at the end of a row."""
     path = tmp_path / "MANIFEST-000001"
     with cordwood.open(path, "x") as writer:

@@ -120,7 +120,7 @@ def test_the_version_is_printed_without_a_verb(tmp_path):
     assert {name.partition(".")[0] for name in modules} & SLOW == {"textwrap"}
 
 
-def test_import_checks_cover_each_verb():
+def test_the_import_checks_cover_every_verb():
     # `completion` is left out: it imports all of them, and its script is printed only once.
     assert {command.split()[0] for command in COMMANDS} == set(VERBS) - {"completion"}
 

@@ -93,7 +93,7 @@ def test_a_signal_ends_the_command_without_interrupting_a_read(command, tmp_path
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "cat", "fragments"])
-def test_a_pipe_is_read_if_no_file_is_named(verb, tmp_path):
+def test_piped_input_is_read_if_no_file_is_given(verb, tmp_path):
     log = reference.encode([b"one", b"two"])
     (tmp_path / "log").write_bytes(log)
     run = {"cwd": tmp_path, "capture_output": True, "timeout": 60}

@@ -67,7 +67,7 @@ def without_none(value):
     return [without_none(item) for item in value] if isinstance(value, list) else value
 
 
-def test_200_export_files_convert_to_one_table(tmp_path):
+def test_200_export_files_are_converted_to_one_table(tmp_path):
     chance = random.Random(18)
     expected = []
     (tmp_path / "export").mkdir()
@@ -139,7 +139,7 @@ for number in range(48):
 """
 
 
-def test_50_runs_of_three_releases_including_a_killed_run_convert_to_one_table(tmp_path):
+def test_50_runs_of_three_releases_including_a_killed_run_are_converted_to_one_table(tmp_path):
     store = pytest.importorskip("wandb.sdk.internal.datastore")
     messages = pytest.importorskip("wandb.proto.wandb_internal_pb2")
     environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_SILENT": "true", "HOME": str(tmp_path)}
@@ -221,7 +221,7 @@ def test_other_files_in_export_directories_are_reported_once(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("what", ["junk", "damage", "torn"])
-def test_convert_reports_a_fault_once(what, tmp_path, capfd):
+def test_converting_reports_each_fault_once(what, tmp_path, capfd):
     """Each problem is reported once, and the exit status says that data was left out."""
     export_of(tmp_path / "export", seed=8, file_count=3)
     path = tmp_path / "export/output-001"
@@ -245,7 +245,7 @@ def test_convert_reports_a_fault_once(what, tmp_path, capfd):
     assert main(["convert", "--strict", "--overwrite", "--as", "entity", str(tmp_path / "export"), str(to)]) == 3
 
 
-def test_convert_reports_a_file_whose_records_belong_to_another_log(tmp_path, capfd):
+def test_converting_reports_a_file_whose_records_belong_to_another_log(tmp_path, capfd):
     """None of it is in the table: its name says 9, but its records are from log 6."""
     export_of(tmp_path / "export", seed=9, file_count=2)
     with cordwood.open(tmp_path / "log", "x", dialect="rocksdb", log_number=6) as writer:
@@ -279,7 +279,7 @@ def test_a_single_row_does_not_disable_dictionaries(tmp_path):
     assert columns["color"].has_dictionary_page
 
 
-def test_columns_whose_values_repeat_have_a_dictionary_in_parquet(tmp_path):
+def test_parquet_columns_with_repeated_values_have_a_dictionary(tmp_path):
     """For other columns, the dictionary would be longer than the column."""
     log, to = tmp_path / "output-0", tmp_path / "t.parquet"
     with cordwood.open(log, "x") as writer:

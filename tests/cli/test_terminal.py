@@ -93,7 +93,7 @@ def test_records_are_escaped_on_a_terminal(command, shown, tmp_path):
     assert on_a_terminal(*command.split(), "log", cwd=tmp_path) == shown
 
 
-def test_json_output_on_a_terminal_stays_json(tmp_path):
+def test_json_output_on_a_terminal_is_still_json(tmp_path):
     text = "\x1b\x7f\x9b\u202eä\U000e0001"
     (tmp_path / "log").write_bytes(reference.encode([text.encode()]))
     for command, field in [
@@ -120,7 +120,7 @@ def hint_on_a_terminal(*arguments, cwd):
     return shown.removesuffix("end\n")
 
 
-def test_cat_explains_how_to_decode_records(tmp_path):
+def test_the_cat_command_explains_how_to_decode_records(tmp_path):
     batch = b"\7\0\0\0\0\0\0\0\1\0\0\0\1\3key\5value"
     (tmp_path / "db").mkdir()
     (tmp_path / "db/000003.log").write_bytes(reference.encode([batch, batch]))
@@ -138,7 +138,7 @@ def test_cat_explains_how_to_decode_records(tmp_path):
     assert hint_on_a_terminal("cat", "--json", "db", cwd=tmp_path) == hint
 
 
-def test_output_to_a_pipe_has_the_exact_bytes(tmp_path):
+def test_output_to_a_pipe_contains_the_exact_bytes(tmp_path):
     record = b"\x1b[2J\xff\0"
     (tmp_path / "log").write_bytes(reference.encode([record]))
     done = subprocess.run(
@@ -147,7 +147,7 @@ def test_output_to_a_pipe_has_the_exact_bytes(tmp_path):
     assert done.stdout == record + b"\n"
 
 
-def test_a_pipe_is_opened_once(tmp_path):
+def test_a_pipe_is_opened_only_once(tmp_path):
     """The hint about its records does not open it again, which would wait for another writer."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

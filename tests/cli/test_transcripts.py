@@ -31,7 +31,7 @@ def test_each_session_produces_its_recorded_output(path, tmp_path):
         ("ok: true", False),
     ],
 )
-def test_a_recorded_session_compares_only_the_fields_shown(shown, is_right, tmp_path):
+def test_only_the_fields_shown_in_a_recorded_session_are_compared(shown, is_right, tmp_path):
     session = tmp_path / "session.md"
     command = """printf '{"ok":true,"end":{"at":7},"other":%s}\\n' $RANDOM | fields ok end.at"""
     session.write_text(f"```console\n$ {command}\n{shown}\n```\n")
@@ -53,6 +53,6 @@ def test_each_verb_has_a_session_and_examples():
         assert re.search(rf"^examples:\n  .*cordwood {verb} ", shown.stdout, re.MULTILINE), verb
 
 
-def test_the_script_is_installed():
+def test_the_command_line_script_is_installed():
     scripts = [script for script in entry_points(group="console_scripts") if script.name == "cordwood"]
     assert [script.value for script in scripts] == ["cordwood.cli:main"]

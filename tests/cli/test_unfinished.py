@@ -159,7 +159,7 @@ def test_a_program_keeps_its_signal_handlers(handlers, tmp_path):
     assert {number: signal.getsignal(number) for number in handlers} == handlers
 
 
-def test_a_table_can_be_written_in_a_thread(tmp_path):
+def test_a_table_can_be_written_outside_the_main_thread(tmp_path):
     """Only the main thread may handle signals."""
     (tmp_path / "log").write_bytes(LOG)
     statuses = []
@@ -182,7 +182,7 @@ def links(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("links")
-def test_a_new_file_gets_its_name_once_it_is_complete(tmp_path):
+def test_a_new_file_gets_its_final_name_only_once_it_is_complete(tmp_path):
     path = tmp_path / "a.csv"
     with new_file(str(path), []) as file:
         file.write(b"new")
@@ -209,7 +209,7 @@ def test_a_new_file_does_not_replace_a_file_that_appears_during_writing(tmp_path
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a directory cannot be synced")
 @pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["new", "overwrite"])
-def test_salvage_syncs_the_directory(options, tmp_path, monkeypatch):
+def test_salvaging_syncs_the_directory(options, tmp_path, monkeypatch):
     (tmp_path / "log").write_bytes(LOG)
     new = tmp_path / "new.log"
     synced = []
@@ -219,7 +219,7 @@ def test_salvage_syncs_the_directory(options, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
-def test_convert_writes_to_a_named_pipe(tmp_path):
+def test_the_convert_command_can_write_to_a_named_pipe(tmp_path):
     log, pipe = tmp_path / "log", tmp_path / "a.csv"
     with cordwood.open(log, "x") as writer:
         writer.append(b"one")

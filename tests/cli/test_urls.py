@@ -68,7 +68,7 @@ def test_commands_print_the_same_output_for_a_url_as_for_its_file(arguments, pat
     ],
 )
 @pytest.mark.parametrize("verb", ["cat", "verify --json", "split", "info", "convert", "map", "fragments"])
-def test_every_file_system_exception_becomes_a_message(verb, url, tmp_path, capfd):
+def test_every_file_system_exception_is_reported_as_a_message(verb, url, tmp_path, capfd):
     pytest.importorskip("fsspec")
     (tmp_path / "not-an-archive").write_bytes(b"text" * 1_000)
     url = url.format(directory=tmp_path)
@@ -85,7 +85,7 @@ def test_reading_a_directory_url_as_a_single_log_fails(capfd):
     assert capfd.readouterr().err.splitlines()[0] == "cordwood: memory://directory: Is a directory"
 
 
-def test_a_file_that_is_named_by_url_and_by_path_is_read_once(path, capfd):
+def test_a_file_given_both_as_a_url_and_as_a_path_is_read_once(path, capfd):
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.pipe_file("/one.log", b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     names = [str(path), f"file://{path}", "memory://one.log", "memory://one.log"]
@@ -98,7 +98,7 @@ def test_a_file_that_is_named_by_url_and_by_path_is_read_once(path, capfd):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a name has no colon here")
 @pytest.mark.parametrize("name", ["https://x.log", "memory://x.log", "simplecache::s3://x.log"])
-def test_a_file_with_the_name_of_a_url_takes_precedence(name, tmp_path, monkeypatch, capfd):
+def test_a_local_file_named_like_a_url_takes_precedence_over_the_url(name, tmp_path, monkeypatch, capfd):
     """The shell gives this name of a file, if somebody's archive has a directory named `https:`."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / name
@@ -137,7 +137,7 @@ def test_a_client_error_names_its_source_and_other_sources_are_read(monkeypatch,
     assert "2 failed" in out
 
 
-def test_the_file_that_a_url_names_is_not_overwritten(path, tmp_path):
+def test_the_file_that_a_url_refers_to_is_not_overwritten(path, tmp_path):
     before = path.read_bytes()
     other = tmp_path / "other" / "second.log"
     other.parent.mkdir()
@@ -183,7 +183,7 @@ def test_an_unknown_protocol_affects_only_its_source(arguments, path):
     assert run(*arguments, "unheard-of://a")[0] == 1
 
 
-def test_the_convert_error_states_a_url_with_an_unknown_protocol(path):
+def test_the_conversion_error_states_a_url_with_an_unknown_protocol(path):
     for options in [], ["--as", "auto"], ["--to", "csv"]:
         status, out, err = run("convert", "--as", "raw", *options, str(path), "unheard-of://a", "-")
         assert (status, len(out) > 20) == (1, True), err
@@ -200,13 +200,13 @@ def test_json_output_states_a_url_with_an_unknown_protocol(path):
 @pytest.mark.parametrize(
     "arguments", ["write", "follow", "salvage -", "salvage --overwrite -", "convert --as raw --to csv -", "map - --svg"]
 )
-def test_writing_to_a_url_or_following_it_is_rejected(arguments):
+def test_writing_to_or_following_a_url_is_rejected(arguments):
     status, _, err = run(*arguments.split(), "memory://a.log")
     why = "only a file on this machine can be followed" if arguments == "follow" else "URLs can only be read"
     assert (status, f"is a URL, and {why}" in err) == (2, True), err
 
 
-def test_remote_directories_and_patterns_can_name_many_logs(path, capsys):
+def test_remote_directories_and_patterns_can_select_many_logs(path, capsys):
     path.with_name("notes").write_bytes(b"a text, and no log")
     directory = f"file://{path.parent}/"
     assert main(["verify", directory]) == 3

@@ -13,7 +13,7 @@ import cordwood
 from cordwood.cli import main
 
 
-def test_ctrl_c_during_the_import_of_a_command_prints_nothing(monkeypatch, capfd):
+def test_pressing_ctrl_c_while_a_command_is_imported_prints_no_output(monkeypatch, capfd):
     def interrupted(name):
         raise KeyboardInterrupt
 
@@ -36,7 +36,7 @@ def test_a_new_log_never_replaces_a_pipe_or_device(options, verb, tmp_path, capf
 
 
 @pytest.mark.parametrize("verb", ["cat", "convert --as raw", "fragments"])
-def test_a_log_that_is_truncated_during_reading_is_reported(verb, tmp_path):
+def test_a_log_that_is_truncated_while_it_is_read_is_reported(verb, tmp_path):
     log = tmp_path / "log"
     with cordwood.open(log, "x") as writer:
         writer.extend([b"%020d" % number for number in range(500_000)])
@@ -74,7 +74,7 @@ sys.exit(main(sys.argv[1:]))
     ],
     ids=["cat", "convert several", "convert"],
 )
-def test_a_log_that_exceeds_memory_is_reported_and_other_logs_are_read(arguments, out, err, tmp_path):
+def test_a_log_too_large_for_memory_is_reported_and_other_logs_are_read(arguments, out, err, tmp_path):
     for name, record in ("large.log", bytes(96 << 20)), ("small.log", b"small"):
         with cordwood.open(tmp_path / name, "x") as writer:
             writer.append(record)

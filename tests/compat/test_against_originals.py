@@ -38,7 +38,7 @@ def compare(pair, log, path):
         assert ours != theirs
 
 
-def test_the_table_names_existing_logs():
+def test_the_table_of_deviations_lists_only_existing_logs():
     named = {log for table in DEVIATIONS.values() for logs in table.values() for log in logs.split()}
     assert named <= {*DAMAGE, *lengths(LEVELDB)}
 

@@ -12,7 +12,7 @@ from write_batch import PUT, write_batch
 from cordwood.compat import ccl, dfindexeddb
 
 
-def test_ccl_zeros_at_the_end_are_skipped(tmp_path):
+def test_ccl_zeros_at_the_end_of_a_file_are_skipped(tmp_path):
     """chromium-reader also skips them; ccl_leveldb does not."""
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([write_batch(7, [(PUT, b"key", b"value")])]) + bytes(100_000))
@@ -23,7 +23,7 @@ def test_ccl_zeros_at_the_end_are_skipped(tmp_path):
     log.close()
 
 
-def test_ccl_not_a_batch_is_reported(tmp_path, caplog):
+def test_ccl_not_a_batch_records_are_skipped_and_reported(tmp_path, caplog):
     good, other = write_batch(7, [(PUT, b"key", b"value")]), write_batch(8, [(PUT, b"a", b"b"), (9, b"c")])
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([b"no batch", other, good]))
@@ -61,7 +61,7 @@ def logs_with_counts(directory):
         yield count, path
 
 
-def test_ccl_count_that_is_wrong_loses_no_operation_and_is_logged(tmp_path, caplog):
+def test_ccl_count_errors_lose_no_operation_and_are_logged(tmp_path, caplog):
     for count, path in logs_with_counts(tmp_path):
         caplog.clear()
         log = ccl.LogFile(path)
@@ -73,7 +73,7 @@ def test_ccl_count_that_is_wrong_loses_no_operation_and_is_logged(tmp_path, capl
         theirs.close()
 
 
-def test_dfindexeddb_count_that_is_wrong_is_kept_and_logged(tmp_path, caplog):
+def test_dfindexeddb_count_errors_are_logged_and_the_stated_count_is_returned(tmp_path, caplog):
     for count, path in logs_with_counts(tmp_path):
         caplog.clear()
         found, _ = dfindexeddb.FileReader(str(path)).GetWriteBatches()
@@ -96,11 +96,11 @@ def test_ccl_only_logs_are_supported(tmp_path):
         ccl.LogFile(tmp_path / "name.log")
 
 
-def test_dfindexeddb_only_logs_omits_other_constructors():
+def test_dfindexeddb_only_logs_are_supported_and_other_constructors_are_missing():
     assert not any(hasattr(dfindexeddb.PhysicalRecord, name) for name in ("FromDecoder", "FromStream", "FromBytes"))
 
 
-def test_dfindexeddb_continues_and_reports(tmp_path, caplog):
+def test_dfindexeddb_continues_after_damage_and_reports_it(tmp_path, caplog):
     batches = [write_batch(index, [(PUT, b"key", b"v" * 10_000)]) for index in range(6)]
     log = Log.of(LEVELDB, batches)
     log.file[100] ^= 1

@@ -156,7 +156,7 @@ def test_leveldb_export_values_have_their_own_types(tmp_path):
     assert type(found["text"]) is str
 
 
-def test_leveldb_export_not_an_entity_raises_a_payload_error(tmp_path):
+def test_leveldb_export_not_an_entity_records_raise_a_payload_error(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(written([DOCUMENTS[0], b"no entity"]))
     documents = parse_leveldb_documents(str(path))
@@ -165,7 +165,7 @@ def test_leveldb_export_not_an_entity_raises_a_payload_error(tmp_path):
         next(documents)
 
 
-def test_a_property_with_the_name_of_the_key_field_raises_an_error(tmp_path):
+def test_a_property_named_like_the_key_field_raises_an_error(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(written([document("a", value("_key", field(3, b"x")))]))
     with pytest.raises(RuntimeError, match="_key"):

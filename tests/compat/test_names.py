@@ -172,12 +172,12 @@ def test_drop_ins_define_the_names_of_originals_that_cannot_be_installed(module)
                 assert (found.value if isinstance(found, enum.Enum) else found) == how
 
 
-def test_ccl_only_logs_lists_the_missing_names():
+def test_ccl_only_logs_documentation_lists_the_missing_names():
     assert all(f"`{name}`" in ccl.__doc__ for name in CCL_MISSING)
     assert CCL_MISSING.isdisjoint(dir(ccl))
 
 
-def test_ccl_offset_counts_from_the_start_of_the_batch_record(tmp_path):
+def test_ccl_offset_values_count_from_the_start_of_the_batch_record(tmp_path):
     """The offset of a batch in several fragments, and of an operation in it."""
     batch = write_batch(7, [(PUT, b"key", bytes(40_000)), (PUT, b"other", b"")])
     path = tmp_path / "000005.log"
@@ -189,7 +189,7 @@ def test_ccl_offset_counts_from_the_start_of_the_batch_record(tmp_path):
         log.close()
 
 
-def test_ccl_path_can_be_a_string(tmp_path):
+def test_ccl_path_arguments_can_be_strings(tmp_path):
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([write_batch(7, [(PUT, b"key", b"value")])]))
     assert [found.key for found in ccl.LogFile(str(path))] == [b"key"]
@@ -208,7 +208,7 @@ def test_every_listed_name_exists(name):
     assert all(hasattr(module, each) for each in module.__all__)
 
 
-def test_scripts_can_create_records_of_tables(tmp_path):
+def test_scripts_can_create_table_records(tmp_path):
     """Scripts also create `Record` objects."""
     key = b"key" + (7 << 8 | 1).to_bytes(8, "little")
     record = ccl.Record.ldb_record(key, b"value", tmp_path, 12, True)

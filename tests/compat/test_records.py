@@ -21,7 +21,7 @@ def to_block_end(data):
 
 @pytest.mark.parametrize("name", lengths(LEVELDB))
 @pytest.mark.parametrize("pads", [True, False])
-def test_appengine_writes_the_same_bytes_as_leveldb(pads, name):
+def test_appengine_writers_write_the_same_bytes_as_leveldb(pads, name):
     records = [bytes([index % 256]) * length for index, length in enumerate(lengths(LEVELDB)[name])]
     file = io.BytesIO()
     with appengine.RecordsWriter(file, _pad_last_block=pads) as writer:
@@ -36,7 +36,7 @@ def test_appengine_writes_the_same_bytes_as_leveldb(pads, name):
     assert list(appengine.RecordsReader(file)) == records
 
 
-def test_appengine_fills_the_last_block_by_default(caplog):
+def test_appengine_writers_fill_the_last_block_by_default(caplog):
     file = io.BytesIO()
 
     def fail():
@@ -52,7 +52,7 @@ def test_appengine_fills_the_last_block_by_default(caplog):
     assert not caplog.records  # This is not damage.
 
 
-def test_appengine_writes_inside_with_only():
+def test_appengine_writers_accept_records_only_inside_a_with_block():
     file = io.BytesIO()
     writer = appengine.RecordsWriter(file)
     with pytest.raises(Exception, match="with"):
@@ -105,7 +105,7 @@ def test_appengine_bytes_are_required_for_reading_and_writing(tmp_path):
         list(appengine.RecordsReader(file))
 
 
-def test_appengine_read_ahead_and_seek():
+def test_appengine_read_ahead_does_not_affect_tell_and_seek():
     file = io.BytesIO(reference.encode(RECORDS))
     reader = appengine.RecordsReader(file)
     offsets = [*reference.record_offsets(RECORDS)]
@@ -149,7 +149,7 @@ class OnlySome:
             setattr(self, name, getattr(file, name))
 
 
-def test_appengine_only_read_is_required_of_a_source():
+def test_appengine_only_read_is_required_as_a_method_of_a_source():
     pipe = OnlySome(io.BytesIO(reference.encode(RECORDS)), "read")
     reader = appengine.RecordsReader(pipe)
     assert list(reader) == RECORDS
@@ -219,7 +219,7 @@ class BytesOnly:
         self.file += data
 
 
-def test_the_writer_writes_bytes():
+def test_the_writer_passes_bytes_objects_to_its_file():
     file = BytesOnly()
     with appengine.RecordsWriter(file, _pad_last_block=False) as writer:
         for record in RECORDS:
@@ -234,7 +234,7 @@ class Failing:
         raise OSError(28, "No space left on device")
 
 
-def test_a_write_that_fails_is_reported_once():
+def test_a_failed_write_is_reported_once():
     writer = appengine.RecordsWriter(Failing())
     writer.__enter__()
     with pytest.raises(OSError, match="No space left"):
@@ -243,7 +243,7 @@ def test_a_write_that_fails_is_reported_once():
     gc.collect()
 
 
-def test_appengine_logger_is_that_of_cordwood(caplog):
+def test_appengine_logger_is_the_cordwood_logger(caplog):
     log = bytearray(reference.encode([b"one", b"two"]))
     log[8] ^= 1
     reader = appengine.RecordsReader(io.BytesIO(log))
@@ -253,7 +253,7 @@ def test_appengine_logger_is_that_of_cordwood(caplog):
     assert [(region.offset, region.end_offset) for region in reader.reader.skipped] == [(0, 20)]
 
 
-def test_leveldb_export_seek_continues_at_the_given_offset():
+def test_leveldb_export_seek_moves_the_reader_to_the_given_offset():
     reader = leveldb_export.RecordsReader(io.BytesIO(reference.encode(RECORDS)))
     reader.seek(10)
     assert next(iter(reader)) == RECORDS[1]

@@ -74,7 +74,7 @@ def test_a_script_prints_the_history_rows_of_a_run(tmp_path):
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_a_script_reads_a_run_that_is_not_finished(is_running, tmp_path):
+def test_a_script_reads_an_unfinished_run(is_running, tmp_path):
     """A guard around `scan_data` takes a failure in the last block for the end. The drop-in ends without one."""
     script = """
         def robust_scan(store):
@@ -135,7 +135,7 @@ def test_a_script_seeks_to_the_next_block_after_an_error(tmp_path):
     run_both(script, DATA_STORE_MODULE, path)
 
 
-def test_a_script_can_override_open_for_scan(tmp_path):
+def test_a_script_can_override_the_open_for_scan_method(tmp_path):
     """Scripts have one in order to read a read-only file, or to inspect each fragment."""
     script = """
         import os
@@ -193,7 +193,7 @@ def test_a_script_reads_an_export(tmp_path, imports):
 
 
 @RECORDS
-def test_a_script_reads_the_version_and_then_the_rest(tmp_path, imports):
+def test_a_script_reads_the_version_and_then_the_other_records(tmp_path, imports):
     script = """
         import io
 

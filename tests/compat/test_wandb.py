@@ -56,7 +56,7 @@ def scanned(path):
 
 
 @pytest.mark.parametrize("name", lengths(WANDB))
-def test_wandb_write_gives_the_bytes_and_offsets_of_the_original(name, tmp_path):
+def test_wandb_write_produces_the_same_bytes_and_offsets_as_the_original(name, tmp_path):
     """The same bytes and the same offsets, which say how much is on the disk."""
     theirs, ours = original(WANDB_MODULE).DataStore(), wandb.DataStore()
     theirs.open_for_write(str(tmp_path / "theirs"))
@@ -113,7 +113,7 @@ def test_wandb_append_continues_a_file_record_by_record(tmp_path):
     assert path.read_bytes() == b""
 
 
-def test_wandb_append_refuses_torn_and_damaged_files(tmp_path):
+def test_wandb_append_rejects_torn_and_damaged_files(tmp_path):
     path = written(tmp_path, WANDB, RECORDS)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(cordwood.TornTailError):
@@ -125,7 +125,7 @@ def test_wandb_append_refuses_torn_and_damaged_files(tmp_path):
         wandb.DataStore().open_for_append(str(path))
 
 
-def test_wandb_continues_after_damage_that_was_raised(tmp_path):
+def test_wandb_continues_after_damage_that_raised_an_error(tmp_path):
     log = Log.of(WANDB, RECORDS)
     start = log.spans[2][0][0]
     log.file[start + 8] ^= 1
@@ -145,7 +145,7 @@ def test_wandb_continues_after_damage_that_was_raised(tmp_path):
     store.close()
 
 
-def test_wandb_continues_from_damage_to_damage(tmp_path):
+def test_wandb_continues_from_one_damaged_record_to_the_next(tmp_path):
     log = Log.of(WANDB, RECORDS)
     damaged = [log.spans[index][0][0] for index in (2, 3)]
     log.file[damaged[0]] ^= 1
@@ -178,7 +178,7 @@ def raised_and_returned(store):
         assert store._scanner._skipped_count <= LISTED_ENOUGH + 100  # noqa: SLF001 - each check costs this much
 
 
-def test_wandb_reads_past_more_damage_than_the_reader_lists(tmp_path, caplog):
+def test_wandb_stores_read_past_more_damage_than_the_reader_lists(tmp_path, caplog):
     """101,000 regions before the first record: they touch, but have different reasons."""
     twin = bytearray(reference.encode([b"", *[b"x"] * 101_000, b"last"]))
     damaged = []
@@ -213,7 +213,7 @@ def test_a_data_store_reads_past_thousands_of_damaged_records(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("cut", [3, 40_000, 80_000])
-def test_wandb_reads_a_torn_record_once_it_is_complete(cut, tmp_path):
+def test_wandb_stores_read_a_torn_record_once_it_is_complete(cut, tmp_path):
     path = tmp_path / "run-1.wandb"
     whole = bytes(Log.of(WANDB, RECORDS[:2]).file)
     path.write_bytes(whole[:-cut])
@@ -237,7 +237,7 @@ def test_wandb_old_files_can_be_scanned(tmp_path):
     store.close()
 
 
-def test_wandb_read_only_refuses_to_write(tmp_path):
+def test_wandb_read_only_stores_reject_writes(tmp_path):
     path = written(tmp_path, WANDB, RECORDS)
     whole = path.read_bytes()
     store = scanned(path)
@@ -253,7 +253,7 @@ def test_wandb_read_only_refuses_to_write(tmp_path):
     assert path.read_bytes() != whole
 
 
-def test_wandb_read_only_descriptor(tmp_path):
+def test_wandb_read_only_stores_read_a_descriptor_from_the_start_of_its_file(tmp_path):
     """The log is preceded by other bytes, which the test skips by hand."""
     path = written(tmp_path, WANDB, RECORDS)
     path.write_bytes(b"front" + path.read_bytes())
@@ -279,7 +279,7 @@ def test_wandb_read_only_mode_is_used_for_scanning(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("header", [b"", WANDB.header[:6], b":SWL\xd6\xe1\x02", b":W&B\xe1\xbe\x01"])
-def test_wandb_file_header_errors_match_the_original(header, tmp_path):
+def test_wandb_file_header_errors_match_those_of_the_original(header, tmp_path):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(header)
     theirs = original(WANDB_MODULE).DataStore()
@@ -324,7 +324,7 @@ def test_wandb_continues_after_a_wrong_file_header(header, tmp_path):
     assert found[0] == found[1]
 
 
-def test_calls_before_open_raise_the_errors_of_the_original(tmp_path):
+def test_calls_before_opening_a_file_raise_the_errors_of_the_original(tmp_path):
     stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
     theirs, ours = (dict(calls_of(store)) for store in stores)
     assert ours == theirs
@@ -346,7 +346,7 @@ def test_calls_before_open_raise_the_errors_of_the_original(tmp_path):
     assert ours == theirs
 
 
-def test_wandb_reuse_of_a_store_opens_another_file(tmp_path):
+def test_wandb_reuse_of_a_store_for_another_file_is_supported(tmp_path):
     """The same store opens another file, with or without `close`."""
     store = scanned(written(tmp_path, WANDB, RECORDS))
     assert store.scan_data() == RECORDS[0]
@@ -385,7 +385,7 @@ def test_written_records_can_be_scanned(tmp_path):
         store.close()
 
 
-def test_wandb_keeps_reading_the_opened_file(tmp_path, monkeypatch):
+def test_wandb_stores_keep_reading_the_opened_file(tmp_path, monkeypatch):
     """Even if its name has another meaning by then: it was relative, or the file was moved or removed."""
     path = written(tmp_path, WANDB, RECORDS)
     elsewhere = tmp_path / "elsewhere"
@@ -404,7 +404,7 @@ def test_wandb_keeps_reading_the_opened_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [os.fsencode, Path, lambda path: os.open(path, os.O_RDWR)])
-def test_open_accepts_the_arguments_of_the_original(kind, tmp_path):
+def test_the_open_methods_accept_the_arguments_of_the_original(kind, tmp_path):
     path = str(written(tmp_path, WANDB, RECORDS))
     for store in (original(WANDB_MODULE).DataStore(), wandb.DataStore()):
         store.open_for_scan(kind(path))
@@ -433,7 +433,7 @@ def test_a_data_store_writes_to_any_kind_of_path(tmp_path):
         assert len(path.read_bytes()) == 17
 
 
-def test_wandb_write_refuses_descriptors_and_seeks(tmp_path):
+def test_wandb_write_mode_rejects_descriptors_and_seeks(tmp_path):
     store = wandb.DataStore()
     with pytest.raises(TypeError):
         store.open_for_write(7)
@@ -455,7 +455,7 @@ def test_scan_data_and_scan_record_share_one_position(tmp_path):
     assert found[0] == found[1]
 
 
-def test_wandb_logger_is_missing_and_nothing_is_logged(caplog, tmp_path):
+def test_wandb_logger_does_not_exist_and_no_message_is_logged(caplog, tmp_path):
     with caplog.at_level(logging.INFO):
         scanned(written(tmp_path, WANDB, RECORDS)).close()
     assert not caplog.records
@@ -483,7 +483,7 @@ def test_continuing_after_an_exception_does_not_lose_records(damage, tmp_path):
     assert missing <= ({records[-1]} if damage == "length_past_end" else set())
 
 
-def test_compat_limit_is_that_of_the_reader(tmp_path, monkeypatch):
+def test_compat_limit_on_record_length_is_that_of_the_reader(tmp_path, monkeypatch):
     """The limit is `Reader`'s; a smaller one stands in for it here."""
     assert cordwood.Reader.__text_signature__ is None or "1073741824" in str(cordwood.Reader.__text_signature__)
     monkeypatch.setattr(

@@ -83,7 +83,7 @@ def check(found, count):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_a_feed_that_is_polled_after_each_new_log_does_not_miss_any_change(changes, engine, seed, tmp_path):
+def test_a_feed_polled_after_each_new_log_misses_no_change(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0
@@ -100,7 +100,7 @@ def test_a_feed_that_is_polled_after_each_new_log_does_not_miss_any_change(chang
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_a_feed_that_is_too_slow_names_the_missed_sequence_numbers(changes, engine, seed, tmp_path):
+def test_a_feed_that_is_too_slow_reports_the_missed_sequence_numbers(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0
@@ -118,7 +118,7 @@ def test_a_feed_that_is_too_slow_names_the_missed_sequence_numbers(changes, engi
     assert 0 < check(found, count) < count
 
 
-def test_a_feed_reads_the_logs_that_rocksdb_keeps(changes, tmp_path):
+def test_a_feed_reads_the_logs_archived_by_rocksdb(changes, tmp_path):
     database = RocksDB(tmp_path / "db", archives=True)
     for number in range(1, 101):
         database.put(key_of(number), b"value")

@@ -109,7 +109,7 @@ CURRENT = {
 
 
 @pytest.mark.parametrize("kind", CURRENT)
-def test_the_newest_manifest_repairs_a_wrong_current(kind, database, capsys):
+def test_a_wrong_current_file_can_be_repaired_with_the_newest_manifest(kind, database, capsys):
     [manifest] = database.glob("MANIFEST-*")
     text, words = CURRENT[kind]
     (database / "CURRENT").write_bytes(text.replace(b"{}", manifest.name.encode()))
@@ -123,7 +123,7 @@ def test_the_newest_manifest_repairs_a_wrong_current(kind, database, capsys):
     assert main(["info", str(database)]) == 0
 
 
-def test_a_missing_current_is_a_fault(database):
+def test_a_missing_current_file_is_a_fault(database):
     """LevelDB makes a new database, and removes every table of the old one."""
     (database / "CURRENT").unlink()
     assert kinds(database) == [("current_missing", "CURRENT")]
@@ -131,7 +131,7 @@ def test_a_missing_current_is_a_fault(database):
     assert keys_in_leveldb(database) == 2_001
 
 
-def test_info_reports_a_missing_manifest(database, capsys):
+def test_the_info_command_reports_a_missing_manifest(database, capsys):
     [manifest] = database.glob("MANIFEST-*")
     (database / "CURRENT").write_text("MANIFEST-000099\n")
     assert refuses(database, is_rocksdb=False)
@@ -150,7 +150,7 @@ def test_info_reports_a_missing_manifest(database, capsys):
     )
 
 
-def test_info_judges_a_database_without_logs(database, capsys):
+def test_the_info_command_checks_a_database_without_logs(database, capsys):
     """Its tables are left."""
     for path in [*database.glob("*.log"), *database.glob("MANIFEST-*")]:
         path.unlink()
@@ -160,12 +160,12 @@ def test_info_judges_a_database_without_logs(database, capsys):
     assert printed.out.startswith(f"{database}: a database of LevelDB\n  logs     0\n")
 
 
-def test_an_overlong_name_in_current_is_reported_as_invalid(database):
+def test_an_overlong_name_in_the_current_file_is_reported_as_invalid(database):
     (database / "CURRENT").write_text("MANIFEST-" + "9" * 5_000 + "\n")
     assert kinds(database) == [("current_invalid", "CURRENT")]
 
 
-def test_the_suggested_current_names_the_newest_intact_manifest(database):
+def test_the_suggested_current_file_names_the_newest_intact_manifest(database):
     [manifest] = database.glob("MANIFEST-*")
     damaged = bytearray(manifest.read_bytes())
     damaged[40] ^= 1
@@ -206,7 +206,7 @@ def test_a_damaged_manifest_is_a_fault(database):
     assert database_in(str(database)).right_current is None
 
 
-def test_info_lists_the_missing_tables(database, capsys):
+def test_the_info_command_lists_the_missing_tables(database, capsys):
     listed = listed_tables(database)
     assert len(listed) >= 2
     listed[0].unlink()
@@ -218,7 +218,7 @@ def test_info_lists_the_missing_tables(database, capsys):
     assert sorted(kinds(database)) == [("table_missing", listed[0].name), ("table_short", listed[1].name)]
 
 
-def test_verify_reports_the_missing_log_that_leveldb_needs(database, capsys):
+def test_the_verify_command_reports_the_missing_log_that_leveldb_needs(database, capsys):
     """LevelDB opens the database without a report."""
     for log in sorted(database.glob("*.log")):
         needed = log
@@ -275,7 +275,7 @@ def test_a_damaged_log_that_the_engine_ignores_is_not_needed(tmp_path, capsys):
         ([bytes([2, 9, 10, 12])], 9),
     ],
 )
-def test_the_manifest_gives_the_lowest_needed_log_number(edits, expected, tmp_path):
+def test_the_lowest_needed_log_number_is_read_from_the_manifest(edits, expected, tmp_path):
     assert database_in(str(edited(tmp_path, *edits))).log_number_min == expected
 
 
@@ -289,7 +289,7 @@ def test_the_manifest_gives_the_lowest_needed_log_number(edits, expected, tmp_pa
         ([], []),
     ],
 )
-def test_a_table_newer_than_the_manifest_reveals_a_missing_log(newer, expected, tmp_path, capsys):
+def test_a_table_newer_than_the_manifest_indicates_a_missing_log(newer, expected, tmp_path, capsys):
     """The MANIFEST says that the next file is number 6: LevelDB made log 6, and table 7 of the writes in log 4."""
     first = b"\1\x1aleveldb.BytewiseComparator" + bytes([2, 4, 9, 0, 3, 6, 4, 0])
     (tmp_path / "MANIFEST-000002").write_bytes(reference.encode([first]))
@@ -405,7 +405,7 @@ def test_a_gap_between_leveldb_log_sequence_numbers_is_a_fault(sequences, last_s
     ("info", "kind"),
     [("Recovering log #2\n", "log_cut"), ("Recovering log #4\n", "log_empty"), (None, "log_empty")],
 )
-def test_a_newer_table_reveals_writes_that_an_empty_log_lost(info, kind, tmp_path):
+def test_a_newer_table_indicates_writes_lost_from_an_empty_log(info, kind, tmp_path):
     """Unless LevelDB recovers a database, it makes a table after log 4 from the writes in log 3."""
     made_in_leveldb(tmp_path, [[], [2]], last_sequence=1)
     (tmp_path / "000005.ldb").write_bytes(b"table")
@@ -457,7 +457,7 @@ def test_a_leveldb_database_has_no_fault_after_repeated_kills(seconds, tmp_path)
             assert database_in(str(tmp_path)).ok, database_in(str(tmp_path))
 
 
-def test_info_identifies_the_damaged_database_among_several(database, tmp_path, capsys):
+def test_the_info_command_identifies_the_damaged_database_among_several(database, tmp_path, capsys):
     shutil.copytree(database, tmp_path / "all/whole")
     shutil.copytree(database, tmp_path / "all/faulty")
     (tmp_path / "all/faulty/CURRENT").write_bytes(b"")
@@ -646,7 +646,7 @@ def test_an_older_or_renamed_log_without_records_of_its_own_is_a_fault(recycled,
     assert main(["verify", str(newer)]) == 3
 
 
-def test_a_log_of_zeros_counts_as_a_log_without_records(tmp_path, capsys):
+def test_a_log_of_zeros_is_treated_as_a_log_without_records(tmp_path, capsys):
     """As after a loss of power. LevelDB opens the database without a report."""
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
@@ -671,7 +671,7 @@ def test_a_log_of_zeros_counts_as_a_log_without_records(tmp_path, capsys):
         ([[]], 5, None),
     ],
 )
-def test_writes_counted_in_a_manifest_but_not_found_in_logs_are_named(sequences, last_sequence, expected, tmp_path):
+def test_writes_counted_in_a_manifest_but_not_found_in_logs_are_reported(sequences, last_sequence, expected, tmp_path):
     made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
     found = [problem.missing_sequences for problem in database_in(str(tmp_path)).problems if problem.missing_sequences]
     assert found == ([expected] if expected else [])
@@ -716,7 +716,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_sequence_numbers_reveal_lost_edits_of_a_rocksdb_manifest(tmp_path, capsys):
+def test_lost_edits_of_a_rocksdb_manifest_are_detected_from_sequence_numbers(tmp_path, capsys):
     """RocksDB opens the database without an error, and removes the tables that are not listed."""
     subprocess.run([sys.executable, "-c", FLUSHED, str(tmp_path / "db")], check=False)
     assert verdict(tmp_path / "db").ok
@@ -744,7 +744,7 @@ def test_sequence_numbers_reveal_lost_edits_of_a_rocksdb_manifest(tmp_path, caps
     ("logs", "start", "unlisted"),
     [([32, 34], 113, [33, 35]), ([32, 34], 1, []), ([28, 34], 113, []), ([32], 113, [33, 35])],
 )
-def test_unlisted_tables_reveal_a_rocksdb_manifest_without_later_edits(logs, start, unlisted, tmp_path):
+def test_missing_later_edits_of_a_rocksdb_manifest_are_detected_from_unlisted_tables(logs, start, unlisted, tmp_path):
     """It says that the next file is number 30: a log with a smaller number is the first one."""
     directory = edited(tmp_path)
     for number in logs:
@@ -779,7 +779,7 @@ def test_a_sequence_gap_from_unlogged_writes_is_not_a_fault(tmp_path):
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_repair_keeps_the_other_data_if_a_table_is_truncated(is_rocksdb, tmp_path, capsys):
+def test_repairing_preserves_the_other_data_if_a_table_is_truncated(is_rocksdb, tmp_path, capsys):
     (filled_rocksdb if is_rocksdb else filled_leveldb)(tmp_path / "db")
     keys = keys_in_rocksdb if is_rocksdb else keys_in_leveldb
     table = tables(tmp_path / "db")[0] if is_rocksdb else listed_tables(tmp_path / "db")[0]
@@ -801,7 +801,7 @@ def test_repair_keeps_the_other_data_if_a_table_is_truncated(is_rocksdb, tmp_pat
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_info_suggests_a_repair_for_a_directory_that_contains_only_tables(is_rocksdb, tmp_path, capsys):
+def test_the_info_command_suggests_a_repair_for_a_directory_that_contains_only_tables(is_rocksdb, tmp_path, capsys):
     (filled_rocksdb if is_rocksdb else filled_leveldb)(tmp_path / "db")
     directory = tmp_path / "tables"
     directory.mkdir()
@@ -819,7 +819,7 @@ def test_info_suggests_a_repair_for_a_directory_that_contains_only_tables(is_roc
         assert 0 < keys_in_leveldb(directory) <= 2_000
 
 
-def test_a_torn_newest_log_does_not_need_a_repair(tmp_path, capsys):
+def test_no_repair_is_suggested_for_a_torn_newest_log(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     os.truncate(log, log.stat().st_size - 1)
@@ -835,7 +835,9 @@ ANNEX = b"/annex/objects/SHA256E-s12345--" + b"0" * 64 + b".ldb\n"
 @pytest.mark.parametrize(
     ("content", "command"), [(POINTER, "lfs pull"), (ANNEX, "annex get .")], ids=["Git LFS", "git-annex"]
 )
-def test_info_suggests_a_fetch_instead_of_a_repair_for_unfetched_files(names, content, command, database, capsys):
+def test_the_info_command_suggests_fetching_unfetched_files_instead_of_a_repair(
+    names, content, command, database, capsys
+):
     """The engine's repair would make an empty database."""
     for pattern in names:
         for path in database.glob(pattern):
@@ -854,7 +856,7 @@ def test_info_suggests_a_fetch_instead_of_a_repair_for_unfetched_files(names, co
 
 
 @pytest.mark.parametrize(("name", "is_right"), [("CURRENT.bak", True), ("CURRENT.7", True), ("CURRENT.x", False)])
-def test_a_backup_of_current_that_goleveldb_reads_is_mentioned(name, is_right, database, capsys):
+def test_a_backup_of_the_current_file_that_goleveldb_reads_is_mentioned(name, is_right, database, capsys):
     """By `GetMeta` of its `file_storage.go`."""
     [manifest] = database.glob("MANIFEST-*")
     (database / name).write_text(f"{manifest.name}\n")
@@ -916,12 +918,12 @@ def test_a_directory_of_segments_is_not_a_database(tmp_path):
     assert database_in(str(tmp_path)) is None
 
 
-def test_a_database_that_netease_encrypted_is_not_judged(database):
+def test_a_database_encrypted_by_netease_is_not_checked(database):
     (database / "CURRENT").write_bytes(b"\x80\x1d\x30\x01" + bytes(range(16)))
     assert database_in(str(database)) is None
 
 
-def test_the_directory_of_titan_is_not_judged(database):
+def test_the_titan_directory_is_not_checked(database):
     """Its MANIFEST has other edits."""
     [manifest] = database.glob("MANIFEST-*")
     manifest.write_bytes(reference.encode([b"\1\5other"]))
@@ -929,7 +931,7 @@ def test_the_directory_of_titan_is_not_judged(database):
     assert database_in(str(database.rename(database.with_name("titandb")))) is None
 
 
-def test_a_database_that_leveldb_repaired_has_no_fault(database):
+def test_a_database_repaired_by_leveldb_has_no_fault(database):
     """It needs no log: all writes are in tables. Before, its MANIFEST was missing."""
     next(database.glob("MANIFEST-*")).unlink()
     plyvel.repair_db(str(database))
@@ -937,7 +939,7 @@ def test_a_database_that_leveldb_repaired_has_no_fault(database):
     assert keys_in_leveldb(database) == 2_001
 
 
-def test_files_that_a_repair_replaced_are_not_judged_as_a_database(database):
+def test_files_replaced_by_a_repair_are_not_treated_as_a_database(database):
     """LevelDB moves its MANIFEST, its logs and an unfinished table to the directory `lost`."""
     (database / "000999.ldb").write_bytes(b"unfinished")
     plyvel.repair_db(str(database))
@@ -1001,7 +1003,7 @@ def test_a_rocksdb_blob_file_is_recognized(tmp_path):
 @pytest.mark.parametrize(
     "text", ["manifest file: C:\\data\\db/MANIFEST-000001", "manifest file:C:\\data\\db/MANIFEST-000001"]
 )
-def test_windows_paths_in_rocksdb_files_are_understood(text, tmp_path):
+def test_windows_paths_in_rocksdb_files_are_recognized(text, tmp_path):
     """Git may also have changed the ends of their lines."""
     directory = edited(tmp_path, new_file(7, 0), bytes([2, 6]))
     log = f"{text}\r\nSST files in C:\\data\\db\\ dir, Total Num: 1, files: 000007.sst\r\n"
@@ -1111,7 +1113,7 @@ def notes_of_logs(directory):
     return [note for note in kinds(directory) if note[0] != "log_absent"]
 
 
-def test_info_mentions_a_torn_rocksdb_log_before_a_newer_log(tmp_path, capsys):
+def test_the_info_command_mentions_a_torn_rocksdb_log_before_a_newer_log(tmp_path, capsys):
     """It continues in the newer log with the number of the write that the crash interrupted."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1138,7 +1140,7 @@ def test_a_torn_log_that_makes_rocksdb_lose_newer_logs_is_a_fault(left, tmp_path
     assert (keys_in_rocksdb(directory), keys_in_rocksdb(tmp_path / "repaired")) == (kept, kept + 199)
 
 
-def test_a_log_that_grows_during_reading_is_not_torn(tmp_path, monkeypatch):
+def test_a_log_that_grows_while_it_is_read_is_not_reported_as_torn(tmp_path, monkeypatch):
     """RocksDB writes the end of a log after it has made the file of the next one."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1185,7 +1187,7 @@ def test_a_newer_log_that_does_not_continue_a_torn_log_is_a_fault(tmp_path):
     assert keys_in_rocksdb(directory) < 200
 
 
-def test_absolute_consistency_rejects_every_torn_log(tmp_path):
+def test_every_torn_log_is_rejected_in_absolute_consistency_mode(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     options = max(directory.glob("OPTIONS-*"))
@@ -1340,7 +1342,7 @@ def wal_addition(number, synced_len=None):
         ([bytes([2, 8])], []),
     ],
 )
-def test_rocksdb_needs_exactly_the_logs_that_its_manifest_tracks(edits, expected, tmp_path):
+def test_exactly_the_logs_tracked_by_a_rocksdb_manifest_are_needed(edits, expected, tmp_path):
     directory = edited(tmp_path, *edits)
     (directory / "000008.log").write_bytes(reference.encode([bytes(43)]))
     assert (directory / "000008.log").stat().st_size == 50
@@ -1348,7 +1350,7 @@ def test_rocksdb_needs_exactly_the_logs_that_its_manifest_tracks(edits, expected
     assert database_in(str(directory)).ok == (not expected or expected[0][0] == "log_absent")
 
 
-def test_a_log_number_applies_to_the_family_in_its_edit(tmp_path):
+def test_a_log_number_applies_to_the_column_family_of_its_edit(tmp_path):
     """RocksDB writes the number (tag 2) before the column family (tag 200)."""
     family = varint(200) + b"\1"
     directory = edited(tmp_path, bytes([2, 5]), bytes([2, 12]) + family)
@@ -1359,7 +1361,7 @@ def test_a_log_number_applies_to_the_family_in_its_edit(tmp_path):
     assert kinds(directory) == []
 
 
-def test_a_pebble_marker_file_replaces_current(tmp_path):
+def test_a_pebble_marker_file_replaces_the_current_file(tmp_path):
     directory = edited(tmp_path)
     (directory / "CURRENT").unlink()
     (directory / "marker.manifest.000001.MANIFEST-000001").write_bytes(b"")
@@ -1381,7 +1383,7 @@ def test_an_unknown_manifest_edit_is_mentioned_but_is_not_a_fault(tmp_path):
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-000005", "MANIFEST-000009", "OPTIONS-000007", "LOG"])
 @pytest.mark.parametrize("is_linked", [False, True])
 @pytest.mark.parametrize("verb", ["verify", "info"])
-def test_a_pipe_in_the_directory_of_a_database_is_not_opened(name, is_linked, verb, tmp_path):
+def test_a_pipe_in_a_database_directory_is_not_opened(name, is_linked, verb, tmp_path):
     """Opening it would take forever."""
     directory = edited(tmp_path, new_file(7, 0))
     (directory / "000008.log").write_bytes(reference.encode([b"one"]))
@@ -1568,7 +1570,7 @@ def test_healthy_databases_are_never_reported_as_faulty(states, seed, tmp_path):
         )
 
 
-def test_a_directory_that_changes_during_reading_is_read_again(database, monkeypatch):
+def test_a_directory_that_changes_while_it_is_read_is_read_again(database, monkeypatch):
     """A table is removed after the MANIFEST was read that lists it: LevelDB had listed others instead."""
     [manifest] = database.glob("MANIFEST-*")
     table = listed_tables(database)[0]

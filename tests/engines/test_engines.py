@@ -193,7 +193,7 @@ def first_put(record):
         mix_up_known_kinds,
     ],
 )
-def test_leveldb_and_cordwood_keep_the_same_records_of_a_damaged_log(tmp_path, damage, seed):
+def test_leveldb_and_cordwood_return_the_same_records_of_a_damaged_log(tmp_path, damage, seed):
     rng = random.Random(f"{damage.__name__} {seed}")
     lengths = [rng.choice([rng.randrange(1, 300), rng.randrange(1, 20_000), 100_000]) for _ in range(60)]
     file = bytearray(log_of_cordwood(tmp_path / "x.log", [PAYLOAD[:length] for length in lengths]))
@@ -208,7 +208,7 @@ def test_leveldb_and_cordwood_keep_the_same_records_of_a_damaged_log(tmp_path, d
 
 
 @pytest.mark.parametrize("options", [{"on_torn_tail": "truncate"}, {"on_torn_tail": "pad"}], ids=["truncate", "pad"])
-def test_leveldb_reads_a_torn_log_that_cordwood_continued(tmp_path, options):
+def test_leveldb_reads_a_torn_log_that_cordwood_appended_to(tmp_path, options):
     """LevelDB's own reuse of such a log loses the appended records."""
     directory = tmp_path / "database"
     database = open_database(directory)

@@ -69,7 +69,7 @@ def test_a_log_that_is_truncated_at_any_length_can_be_read():
 
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("kind", range(256))
-def test_a_changed_type_is_damage_and_does_not_end_the_log(kind, is_first):
+def test_a_changed_fragment_type_is_reported_as_damage_and_does_not_end_the_log(kind, is_first):
     """RocksDB trusts the type before the checksum: one flipped bit makes it loop (issue 13333) or lose everything."""
     before = b"" if is_first else ONE
     changed = TWO[:6] + bytes([kind]) + TWO[7:]
@@ -105,7 +105,7 @@ def test_a_header_in_the_last_bytes_of_a_block_is_read(left):
 # Losses are reported -------------------------------------------------------------------------------
 
 
-def test_damage_loses_one_block_and_is_reported_with_its_range():
+def test_damage_loses_only_one_block_and_its_range_is_reported():
     """W&B's readers raise AssertionError, or stop for good at the first damage; no reader reports the range."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file) == ([b"two"], [(0, BLOCK_LEN, "checksum_mismatch")])

@@ -46,7 +46,7 @@ def leveldb_with(directory, file):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_leveldb_reports_each_fragment_and_returns_the_other_records(tmp_path, file):
+def test_leveldb_reports_each_unknown_fragment_and_returns_the_other_records(tmp_path, file):
     leveldb_with(tmp_path, file)
     database = plyvel.DB(str(tmp_path))
     assert dict(database) == {KEYS[0]: VALUE, KEYS[3]: VALUE}
@@ -58,7 +58,7 @@ def test_leveldb_reports_each_fragment_and_returns_the_other_records(tmp_path, f
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_paranoid_leveldb_rejects_a_packed_log(tmp_path, file):
+def test_leveldb_with_paranoid_checks_rejects_a_packed_log(tmp_path, file):
     leveldb_with(tmp_path, file)
     with pytest.raises(plyvel.CorruptionError, match="unknown record type"):
         plyvel.DB(str(tmp_path), paranoid_checks=True)
@@ -107,7 +107,7 @@ def test_other_rocksdb_modes_stop_at_or_skip_a_packed_log(tmp_path, file):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_reading_with_a_named_dialect_reports_an_unknown_type(file):
+def test_reading_with_an_explicit_dialect_reports_an_unknown_type(file):
     with pytest.raises(cordwood.CorruptionError) as caught:
         list(cordwood.open(file, dialect="leveldb"))
     assert caught.value.reason == "unknown_kind"

@@ -109,7 +109,7 @@ def test_the_reference_reads_the_written_records(records):
 
 @pytest.mark.cell("one-file", "whole range")
 @given(files_with_ranges(), options, st.sampled_from(["skip", "stop"]))
-def test_a_damaged_file_has_the_same_records_and_regions_as_the_reference(file_with_range, options, policy):
+def test_the_records_and_regions_of_a_damaged_file_match_the_reference(file_with_range, options, policy):
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, stop=policy == "stop", **options)
@@ -229,7 +229,7 @@ def test_every_byte_belongs_to_a_record_a_region_or_the_format(file, options, po
 
 
 @given(files, options, st.data())
-def test_adjacent_ranges_together_return_the_whole_log(file, options, data):
+def test_reading_adjacent_ranges_returns_the_whole_log(file, options, data):
     cuts = data.draw(st.lists(st.integers(0, len(file)), max_size=5))
     edges = [0, *sorted(cuts), None]
     parts = []
@@ -241,7 +241,7 @@ def test_adjacent_ranges_together_return_the_whole_log(file, options, data):
 
 
 @given(files, st.integers(0, 20))
-def test_reading_resumes_at_any_record(file, index):
+def test_reading_can_resume_at_any_record(file, index):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         whole = list(reader.records())
     if index < len(whole):

@@ -15,13 +15,13 @@ COUNT = 200_000
 EMPTY = reference.encode([b""] * COUNT)
 
 
-def test_a_batch_holds_at_most_65536_empty_records():
+def test_a_batch_contains_at_most_65536_empty_records():
     lens = [len(batch) for batch in cordwood.Reader(EMPTY).record_batches(target_len=262_144)]
     assert max(lens) == 65_536
     assert sum(lens) == COUNT
 
 
-def test_a_batch_that_threads_fill_holds_at_most_65536_empty_records(tmp_path):
+def test_a_batch_filled_by_threads_contains_at_most_65536_empty_records(tmp_path):
     path = tmp_path / "empty.log"
     path.write_bytes(EMPTY)
     with cordwood.Reader(path) as reader:
@@ -30,7 +30,7 @@ def test_a_batch_that_threads_fill_holds_at_most_65536_empty_records(tmp_path):
     assert sum(lens) == COUNT
 
 
-def test_a_batch_of_short_records_is_filled_to_target_len():
+def test_a_batch_of_short_records_is_filled_to_the_target_length():
     # The bound on the number of records does not make packs of ordinary records smaller.
     records = [b"0123456789abcdef"] * 300_000
     packs = list(cordwood.Reader(reference.encode(records)).record_batches(target_len=1 << 20))
@@ -90,7 +90,7 @@ def test_the_summary_is_logged_when_reading_ends(caplog, leave):
     assert messages(caplog)[10:] == ["log: skipped 10 more regions, 70 bytes"]
 
 
-def test_exactly_ten_regions_are_logged_without_a_summary(caplog):
+def test_no_summary_is_logged_for_exactly_ten_regions(caplog):
     caplog.set_level(logging.WARNING, logger="cordwood")
     with cordwood.Reader(MIDDLES[: 7 * 10], on_corruption="skip") as reader:
         assert list(reader) == []
@@ -154,7 +154,7 @@ def test_decompression_stops_at_256_mib_and_200_times_the_file_length(policy):
         assert sum(1 for _ in reader) == 30
 
 
-def test_commands_and_a_follower_observe_the_decompression_limit(tmp_path):
+def test_library_functions_and_followers_respect_the_decompression_limit(tmp_path):
     refused(lambda: cordwood.verify(BOMBS))
     refused(lambda: cordwood.verify(BOMBS))
     refused(lambda: cordwood.stat(BOMBS))

@@ -36,7 +36,7 @@ def test_case_names_are_unique():
     assert len(names) == len(set(names))
 
 
-def test_each_rule_has_a_case_and_each_case_shows_rules():
+def test_each_rule_has_a_case_and_each_case_states_its_rules():
     assert all(case["rules"] for case in CASES)
     assert {rule for case in CASES for rule in case["rules"]} == set(rules())
 
@@ -45,7 +45,7 @@ def test_each_rule_is_stated_once():
     assert [rule for rule, count in Counter(rules()).items() if count > 1] == []
 
 
-def test_each_case_that_the_table_of_bugs_mentions_exists():
+def test_each_case_mentioned_in_the_table_of_bugs_exists():
     table = (DOCS / "damage.md").read_text(encoding="utf-8").partition("\n## Bugs of other software")[2]
     named = re.findall(r'"([A-Z][^"|]{10,})"(?=[^|]*\|$)', table, re.MULTILINE)
     assert len(named) == 10
@@ -90,12 +90,12 @@ def test_each_outcome_accounts_for_every_byte():
     assert checked > 800
 
 
-def test_severities_match_the_page():
+def test_severities_match_the_documentation_page():
     table = re.findall(r"^\| `(\w+)` \| (\w+) \|", (DOCS / "reading.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert dict(table) == suite.SEVERITY
 
 
-def test_a_missing_record_list_or_written_file_is_a_difference(tmp_path):
+def test_a_missing_record_list_or_written_file_is_reported_as_a_difference(tmp_path):
     case = next(case for case in CASES if "written" in case)
     found = {task.policy: suite.differences(task, {}) for task in suite.tasks_of(case, tmp_path)}
     assert found.pop("write") == ["content: none"]
@@ -163,7 +163,7 @@ NULLS = 'json.dumps(right | {"records": [[None, 9, 3, "2a94b2e9"]]})'
         pytest.param(("good.replace('\"leveldb\"', '')", NO_ANSWER), 3, "no answer was compared", id="supports none"),
     ],
 )
-def test_each_broken_runner_has_one_clear_message_and_a_status(answers, status, message, capsys):
+def test_each_broken_runner_is_reported_with_one_clear_message_and_a_status(answers, status, message, capsys):
     names = () if "times in a row" in message else (ONE,)
     found, output = run(capsys, answers, names=names, timeout=0.5 if "0.5" in message else 10)
     assert message in output
@@ -171,7 +171,7 @@ def test_each_broken_runner_has_one_clear_message_and_a_status(answers, status, 
     assert "Traceback" not in output
 
 
-def test_a_command_that_does_not_exist_is_a_broken_runner(capsys):
+def test_a_command_that_does_not_exist_is_reported_as_a_broken_runner(capsys):
     assert suite.main(["/no/such/command"]) == 2
     assert "it does not start" in capsys.readouterr().out
 
@@ -183,7 +183,7 @@ def test_a_failure_message_states_the_file_rules_request_and_bytes(capsys):
         assert part in output
 
 
-def test_offsets_that_a_reader_does_not_know_are_not_compared(tmp_path):
+def test_offsets_that_a_reader_does_not_return_are_not_compared(tmp_path):
     """Also those of records of which a case states only their number and a CRC."""
     checked = Counter()
     for number, case in enumerate(CASES):
@@ -201,7 +201,7 @@ def test_offsets_that_a_reader_does_not_know_are_not_compared(tmp_path):
     assert checked[list] > 300
 
 
-def test_outcomes_of_stop_and_raise_are_derived_from_skip(tmp_path):
+def test_the_outcomes_of_stop_and_raise_are_derived_from_the_outcome_of_skip(tmp_path):
     """Where a case states them, they are those that are derived."""
     checked = Counter()
     for case in CASES:
@@ -281,7 +281,7 @@ for line in sys.stdin:
     assert re.search(r"^suite 2: \d+ equal, \d+ different$", done.stdout, re.MULTILINE)
 
 
-def test_the_cases_detect_nearly_all_changes_and_the_rest_have_reasons():
+def test_the_cases_detect_nearly_all_mutations_and_the_others_have_stated_reasons():
     files = [(mutants.ROOT / file).read_text(encoding="utf-8") for file in [*mutants.JAVASCRIPT, *mutants.PYTHON]]
     lines = {line.strip() for text in files for line in text.splitlines()}
     changed = {old for old, _ in mutants.reasons()}
@@ -290,7 +290,7 @@ def test_the_cases_detect_nearly_all_changes_and_the_rest_have_reasons():
     assert [float(share) >= 95 for share in shares] == [True, True]
 
 
-def test_each_known_difference_names_a_case():
+def test_each_known_difference_names_an_existing_case():
     assert KNOWN.keys() <= {case["name"] for case in CASES}
 
 
@@ -303,7 +303,7 @@ def test_a_foreign_reader_fails_if_it_takes_too_long_to_answer(monkeypatch):
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
 @pytest.mark.parametrize("runner", [cordwood_python, pure_python], ids=["cordwood", "reference"])
-def test_a_runner_gives_the_answers_that_the_case_states(runner, case, tmp_path, no_log, request):
+def test_a_runner_returns_the_answers_stated_in_the_case(runner, case, tmp_path, no_log, request):
     if runner is cordwood_python and case["name"] in KNOWN:
         request.applymarker(pytest.mark.xfail(reason=KNOWN[case["name"]], strict=True))
     for task in suite.tasks_of(case, tmp_path):

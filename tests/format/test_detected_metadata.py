@@ -84,7 +84,7 @@ def test_a_reader_that_detects_the_format_returns_every_record_of_a_strict_reade
 
 
 @pytest.mark.parametrize("path", LATE_TIMESTAMPS)
-def test_logs_of_rocksdb_are_read_and_followed(path, no_log):
+def test_rocksdb_logs_can_be_read_and_followed(path, no_log):
     for open_log in (cordwood.open, lambda path: cordwood.follow(path, timeout=0)):
         with open_log(path) as reader:
             assert len(list(reader)) == 43
@@ -96,7 +96,7 @@ def test_logs_of_rocksdb_are_read_and_followed(path, no_log):
 
 
 @pytest.mark.parametrize("path", LATE_TIMESTAMPS)
-def test_salvage_copies_rocksdb_logs_unchanged(path, tmp_path):
+def test_salvaging_copies_rocksdb_logs_unchanged(path, tmp_path):
     new = tmp_path / path.name
     report = cordwood.salvage(path, new)
     assert report.not_kept == ()
@@ -137,7 +137,7 @@ def test_a_detected_format_gives_the_same_records_as_a_named_format(tmp_path):
         assert list(cordwood.open(split)) == [b"foo"] * 2
 
 
-def test_a_named_dialect_is_strict(tmp_path):
+def test_reading_with_an_explicit_dialect_is_strict(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(LOG)
     for options in ({"dialect": "leveldb"}, {"dialect": str(cordwood.detect(path).dialect)}):
@@ -182,7 +182,7 @@ def test_a_range_that_starts_later_is_read_by_the_same_rules():
         assert list(reader) == [b"foo"] * 2
 
 
-def test_a_follower_waits_for_the_rest_of_a_late_record(tmp_path, no_log):
+def test_a_follower_waits_for_the_rest_of_a_late_metadata_record(tmp_path, no_log):
     path = tmp_path / "a.log"
     path.write_bytes(RECORD)
     with cordwood.follow(path, timeout=0) as follower:
@@ -231,7 +231,7 @@ def test_a_flipped_bit_in_a_log_with_timestamps_loses_at_most_one_record():
 
 
 @pytest.mark.parametrize("log_number", [None, 7])
-def test_swapped_blocks_do_not_turn_a_frame_into_a_record(log_number, tmp_path):
+def test_swapping_blocks_does_not_turn_a_frame_into_a_record(log_number, tmp_path):
     path = tmp_path / "a.log"
     rng = random.Random(36)
     records = [rng.randbytes(700) for _ in range(300)]
@@ -268,7 +268,7 @@ def test_frames_that_were_written_as_records_are_returned():
 
 
 @pytest.mark.parametrize("policy", ["refuse", "truncate", "pad"])
-def test_appending_keeps_a_late_record_at_the_end(policy, tmp_path):
+def test_appending_preserves_a_late_metadata_record_at_the_end(policy, tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(RECORD + SIZES)
     with cordwood.open(path, "a", on_torn_tail=policy) as writer:
@@ -278,7 +278,7 @@ def test_appending_keeps_a_late_record_at_the_end(policy, tmp_path):
 
 
 @pytest.mark.parametrize("length", range(1, len(SIZES)))
-def test_appending_truncates_a_torn_late_record(length, tmp_path):
+def test_appending_truncates_a_torn_late_metadata_record(length, tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(RECORD + SIZES[:length])
     with pytest.raises(cordwood.TornTailError):
@@ -289,7 +289,7 @@ def test_appending_truncates_a_torn_late_record(length, tmp_path):
 
 
 @pytest.mark.parametrize("whole", [SIZES, RECORD], ids=["a record of RocksDB's own", "a record"])
-def test_crash_damage_before_a_whole_record_is_rejected(whole, tmp_path):
+def test_appending_to_a_log_with_crash_damage_before_a_whole_record_is_rejected(whole, tmp_path):
     path = tmp_path / "a.log"
     # A sector of the file that was not written.
     damaged = bytearray(RECORD + fragment(1, b"x" * 2000, {}))
@@ -316,7 +316,7 @@ def test_crash_damage_before_a_whole_record_is_rejected(whole, tmp_path):
         (1, b"a record", ()),
     ],
 )
-def test_salvage_reports_which_engine_record_is_lost(kind, payload, not_kept, tmp_path):
+def test_salvaging_reports_which_engine_record_was_lost(kind, payload, not_kept, tmp_path):
     metadata = fragment(kind, payload, {})
     log = RECORD + metadata + RECORD
     start = len(RECORD)
@@ -329,7 +329,7 @@ def test_salvage_reports_which_engine_record_is_lost(kind, payload, not_kept, tm
         assert list(cordwood.open(new)) == [b"foo"] * 2
 
 
-def test_salvage_keeps_late_metadata_records_in_order(tmp_path):
+def test_salvaging_keeps_late_metadata_records_in_order(tmp_path):
     predecessor = fragment(130, bytes(range(24)), {})
     # The damage is in the block before.
     damaged = bytearray(padded(b"", BLOCK_LEN - 20).ljust(BLOCK_LEN, b"\0"))
@@ -340,7 +340,7 @@ def test_salvage_keeps_late_metadata_records_in_order(tmp_path):
     assert kinds[-3:] == ["timestamp_sizes", "full", "predecessor"]
 
 
-def test_salvage_reports_the_late_metadata_records_that_it_drops(tmp_path):
+def test_salvaging_reports_dropped_late_metadata_records(tmp_path):
     damaged = bytearray(LOG)
     damaged[9] ^= 1
     report = cordwood.salvage(bytes(damaged), tmp_path / "new.log")
@@ -355,7 +355,7 @@ COMPARATOR = b"\1\1c"
 
 
 @pytest.mark.parametrize("lost", NUMBERS)
-def test_salvage_reports_a_lost_required_edit(lost, tmp_path):
+def test_salvaging_reports_the_loss_of_a_required_edit(lost, tmp_path):
     edits = [COMPARATOR, *NUMBERS.values(), NUMBERS[lost]]
     log = bytearray(reference.encode(edits))
     place = [*NUMBERS].index(lost) + 1

@@ -176,7 +176,7 @@ def test_a_reader_reads_a_file_written_by_wandb(tmp_path):
     assert scan_wandb(tmp_path / "copy.wandb") == RECORDS
 
 
-def test_append_mode_continues_a_run_file_that_wandb_would_empty(tmp_path):
+def test_append_mode_continues_a_run_file_that_wandb_would_truncate(tmp_path):
     path = tmp_path / "run.wandb"
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.append(b"one")
@@ -245,7 +245,7 @@ def swanlab_run(version):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 200])
-def test_salvage_and_append_keep_the_swanlab_version(version, tmp_path):
+def test_salvaging_and_appending_preserve_the_swanlab_version(version, tmp_path):
     path, copy = tmp_path / "run.swanlab", tmp_path / "copy.swanlab"
     path.write_bytes(swanlab_run(version))
     records = list(cordwood.open(path))
@@ -266,7 +266,7 @@ def test_salvage_and_append_keep_the_swanlab_version(version, tmp_path):
 
 
 @pytest.mark.parametrize(("version", "stated"), [(0, 2), (0, 64), (1, 3), (1, 129), (2, 0), (2, 1)])
-def test_the_first_record_contradicts_a_wrong_swanlab_version(version, stated, tmp_path):
+def test_a_wrong_swanlab_version_is_detected_from_the_first_record(version, stated, tmp_path):
     right = swanlab_run(version)
     damaged, copy = tmp_path / "damaged.swanlab", tmp_path / "copy.swanlab"
     damaged.write_bytes(right[:6] + bytes([stated]) + right[7:])
@@ -348,7 +348,7 @@ FILES = [
     ("path", "dialect", "number", "count"),
     [pytest.param(*file.values, *rest, id=file.id, marks=file.marks) for file, *rest in FILES],
 )
-def test_files_of_engines_are_detected(path, dialect, number, count):
+def test_the_formats_of_engine_files_are_detected(path, dialect, number, count):
     found = cordwood.detect(path)
     assert found == (dialect, number, None)
     with cordwood.open(path) as reader:
@@ -467,7 +467,7 @@ def test_ranges_and_threads_work_in_each_dialect(tmp_path, dialect):
         assert cordwood.verify(path, threads=3, **options) == cordwood.verify(path, **options)
 
 
-def test_salvage_keeps_the_dialect(tmp_path):
+def test_salvaging_preserves_the_dialect(tmp_path):
     file = bytearray(b":W&B\xe1\xbe\x00")
     for data in [b"one", b"two", b"three"]:
         file += struct.pack("<IHB", zlib.crc32(b"\x01" + data), len(data), 1) + data

@@ -46,7 +46,7 @@ def test_crc32c_matches_known_checksums(data, crc):
         (0x5FDB9967, 0xD551AA8F),
     ],
 )
-def test_mask_crc_and_unmask_crc_match_known_values(crc, masked):
+def test_masked_and_unmasked_checksums_match_known_values(crc, masked):
     assert cordwood.mask_crc(crc) == masked
     assert cordwood.unmask_crc(masked) == crc
 
@@ -59,7 +59,7 @@ def test_crc32c_matches_the_pypi_package():
             assert cordwood.crc32c(piece) == pypi_crc32c.crc32c(piece), (start, len_)
 
 
-def test_crc32c_continues_from_the_crc_of_the_bytes_before():
+def test_crc32c_continues_from_the_crc_of_the_preceding_bytes():
     data = random.Random(2).randbytes(5_000)
     for cut in [0, 1, 63, 64, 65, 1000, 4999, 5000]:
         assert cordwood.crc32c(data[cut:], cordwood.crc32c(data[:cut])) == pypi_crc32c.crc32c(data)

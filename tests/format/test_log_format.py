@@ -103,7 +103,7 @@ NUMBERED = {"rocksdb", "pebble", "recyclable"}
 
 
 @pytest.mark.parametrize("dialect", get_args(DialectName))
-def test_options_that_the_dialect_lacks_are_rejected(dialect: Any, tmp_path: Path) -> None:
+def test_options_that_the_dialect_does_not_support_are_rejected(dialect: Any, tmp_path: Path) -> None:
     source, sink = tmp_path / "log", tmp_path / "sink"
     source.write_bytes(reference.encode([b"one"]))
     for options, has, message in [
@@ -177,7 +177,7 @@ def read(split: cordwood.Split) -> list[bytes]:
         return list(reader)
 
 
-def test_splits_keep_their_format_in_other_processes(log: Any) -> None:
+def test_splits_preserve_their_format_in_other_processes(log: Any) -> None:
     path, options, found = log
     named = (options["dialect"], options.get("log_number"), options.get("compression")) if options else found
     with ProcessPoolExecutor(2) as pool:
@@ -189,7 +189,7 @@ def test_splits_keep_their_format_in_other_processes(log: Any) -> None:
             assert [record for records in pool.map(read, splits) for record in records] == RECORDS
 
 
-def test_an_undetectable_file_keeps_the_default(tmp_path: Path) -> None:
+def test_splits_of_an_undetectable_file_have_the_default_format(tmp_path: Path) -> None:
     path = tmp_path / "zeros"
     path.write_bytes(bytes(100_000))
     splits = cordwood.plan_splits([path], 32_768)

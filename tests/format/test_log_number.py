@@ -36,7 +36,7 @@ def renamed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["w", "x"])
-def test_writing_a_file_whose_name_has_another_log_number_is_rejected(mode: str, tmp_path: Path) -> None:
+def test_writing_a_file_whose_name_contains_another_log_number_is_rejected(mode: str, tmp_path: Path) -> None:
     """Every reader would treat its records as stale."""
     path = tmp_path / "000009.log"
     text = "the records belong to log 6, but the file name says 9.*name the file 000006.log"
@@ -188,7 +188,7 @@ def test_a_file_that_belongs_entirely_to_another_log_is_logged_once(
     assert cordwood.stat(mixed).other_log_number is None
 
 
-def test_salvage_of_another_log_does_not_write_a_file(renamed: Path, tmp_path: Path) -> None:
+def test_salvaging_a_file_that_belongs_to_another_log_writes_no_file(renamed: Path, tmp_path: Path) -> None:
     destination = tmp_path / "saved.log"
     with pytest.raises(cordwood.OtherLogError, match=r"000009\.log: the whole file belongs to log 6") as raised:
         cordwood.salvage(renamed, destination)
@@ -202,7 +202,7 @@ def test_salvage_of_another_log_does_not_write_a_file(renamed: Path, tmp_path: P
         cordwood.salvage(destination, tmp_path / "000007.log")
 
 
-def test_a_replaced_log_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
+def test_overwriting_a_log_with_records_of_another_log_number_is_rejected(renamed: Path, tmp_path: Path) -> None:
     """Even with --overwrite, records are not put under another log's name."""
     saved = tmp_path / "saved"
     saved.mkdir()
@@ -218,7 +218,7 @@ def test_a_replaced_log_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in saved.iterdir()) == ["000006.log", "000007.log"]
 
 
-def test_the_command_line_prints_the_found_and_the_expected_log_number(renamed: Path, tmp_path: Path) -> None:
+def test_the_command_prints_the_found_and_the_expected_log_number(renamed: Path, tmp_path: Path) -> None:
     text = "the whole file belongs to log 6; the name says 9; to read it: --log-number 6\n"
     convert = "convert --as raw"
     for verb in "verify", "verify --json", "stat", "cat", convert, f"{convert} --to csv", "fragments", "map":
@@ -264,7 +264,7 @@ def test_reading_splits_of_a_recycled_log_does_not_raise_an_error(tmp_path: Path
         assert found == records
 
 
-def test_compression_is_found_despite_a_damaged_first_fragment(tmp_path: Path) -> None:
+def test_compression_is_detected_despite_a_damaged_first_fragment(tmp_path: Path) -> None:
     path = tmp_path / "000005.log"
     records = [b"record %d " % number * 20 for number in range(1000)]
     with cordwood.open(path, "w", dialect="rocksdb", compression="zstd") as writer:

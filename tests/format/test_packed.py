@@ -117,7 +117,7 @@ def a_log():
     return packed_reference.encode(groups, 1)
 
 
-def test_splitting_ranges_at_any_offset_returns_the_whole_log():
+def test_reading_ranges_split_at_any_offset_returns_the_whole_log():
     file = a_log()
     whole = by_reference(file)
     assert 2 * BLOCK_LEN < len(file) < 3 * BLOCK_LEN
@@ -165,7 +165,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_1_to_40_parts_add_up_to_the_log(tmp_path, way):
+def test_reading_a_log_in_1_to_40_parts_returns_the_whole_log(tmp_path, way):
     file = a_log()
     whole = [(offset, data) for offset, _, data in by_reference(file)]
     path = tmp_path / "a.log"
@@ -177,7 +177,7 @@ def test_1_to_40_parts_add_up_to_the_log(tmp_path, way):
 
 
 @pytest.mark.parametrize("codec", [0, 1])
-def test_splits_of_a_packed_log_together_contain_every_record(tmp_path, codec):
+def test_the_splits_of_a_packed_log_contain_every_record(tmp_path, codec):
     file = packed_reference.mark(codec) + a_log()[17:]
     path = tmp_path / "a.log"
     path.write_bytes(file)
@@ -187,7 +187,7 @@ def test_splits_of_a_packed_log_together_contain_every_record(tmp_path, codec):
     assert list(itertools.chain(*found)) == by_reference(file)
 
 
-def test_adjacent_ranges_report_a_damaged_container_once():
+def test_a_damaged_container_is_reported_in_exactly_one_of_the_adjacent_ranges():
     log = packed_reference.encode([([b"before"], None), ([b"%d" % number for number in range(30)], 0)], 0)
     start = 17 + 7 + 6
     # Its checksum is right, its lengths are not; or its checksum is wrong.
@@ -211,7 +211,7 @@ def test_adjacent_ranges_report_a_damaged_container_once():
             assert [(region.reason, region.offset) for region in regions] == [(reason, start)], at
 
 
-def test_two_logs_that_are_joined_at_a_block_keep_both_marks():
+def test_two_logs_joined_at_a_block_boundary_keep_both_marks():
     first, second = a_log(), packed_reference.encode([([b"second", b"log"], 0)], 0)
     file = first.ljust(3 * BLOCK_LEN, b"\0") + second
     with cordwood.open(file) as reader:
@@ -231,7 +231,7 @@ def test_ordinary_records_after_a_destroyed_mark_do_not_hide_containers(damage):
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
-def test_appending_keeps_the_codec_of_the_mark(tmp_path, compression):
+def test_appending_preserves_the_codec_of_the_mark(tmp_path, compression):
     path = tmp_path / "a.log"
     records = [b"record %d" % number * 5 for number in range(100)]
     with cordwood.open(path, "w", dialect="packed", compression=compression) as writer:

@@ -99,7 +99,7 @@ def check(reader, made, policy):
 @every_damage
 @both_policies
 @every_kind
-def test_a_whole_log_has_the_same_records_and_regions_as_the_model(kind, policy, damage, tmp_path):
+def test_reading_a_whole_log_returns_the_same_records_and_regions_as_the_model(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         sources = [source_of(made, seed, tmp_path)]
@@ -114,7 +114,7 @@ def test_a_whole_log_has_the_same_records_and_regions_as_the_model(kind, policy,
 @every_damage
 @both_policies
 @every_kind
-def test_adjacent_ranges_together_contain_all_records_and_regions(kind, policy, damage, tmp_path):
+def test_adjacent_ranges_contain_all_records_and_regions(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         rng = random.Random(seed)
         made = log(kind, seed, damage)
@@ -167,7 +167,7 @@ def test_splits_contain_each_record_and_region_exactly_once(kind, policy, damage
 @pytest.mark.parametrize("damage", ["none", "flips"])
 @both_policies
 @every_kind
-def test_threads_find_the_same_records_and_regions_as_the_model(kind, policy, damage, tmp_path):
+def test_reading_with_threads_returns_the_same_records_and_regions_as_the_model(kind, policy, damage, tmp_path):
     made = log(kind, 0, damage, count=1_400)
     source = source_of(made, 0, tmp_path)
     with cordwood.open(source, on_corruption=policy, **made.options) as reader:
@@ -256,7 +256,7 @@ def zstd_len(frame):
 @every_damage
 @every_kind
 @pytest.mark.cell("*", "salvage repair")
-def test_a_salvaged_copy_has_the_records_that_salvage_finds(kind, damage, way, tmp_path):
+def test_a_salvaged_copy_contains_the_records_that_salvaging_finds(kind, damage, way, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         new = tmp_path / f"new-{seed}.log"

@@ -45,7 +45,7 @@ def repository(tmp_path):
     return repository
 
 
-def test_commits_that_are_older_than_the_check_are_ignored(repository):
+def test_commits_older_than_the_check_are_ignored(repository):
     assert check(repository.directory) == (0, "no fault in 1 commits\n")
 
 
@@ -59,7 +59,7 @@ def test_commits_that_are_older_than_the_check_are_ignored(repository):
         ("reader: keep the end", "no body says why"),
     ],
 )
-def test_the_check_names_the_fault_in_a_commit_message(repository, message, fault):
+def test_the_check_reports_the_fault_in_a_commit_message(repository, message, fault):
     repository.commit(message)
     repository.commit("scan, evidence: keep " + "x" * 51 + "\n\nWhy.")
     status, printed = check(repository.directory)

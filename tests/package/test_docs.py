@@ -189,7 +189,7 @@ def test_links_lead_to_existing_files_and_headings(page):
             assert not anchor or anchor in anchors(linked), target
 
 
-def test_document_paths_that_the_sources_mention_exist():
+def test_document_paths_mentioned_in_the_sources_exist():
     """Comments, docstrings and messages name pages by their paths from the root."""
     for directory, suffix in (("python", "py*"), ("rust", "rs"), ("tests", "py"), ("tools", "py"), ("benches", "py")):
         for path in (ROOT / directory).rglob(f"*.{suffix}"):
@@ -198,7 +198,7 @@ def test_document_paths_that_the_sources_mention_exist():
                     assert (ROOT / name).is_file(), f"{path}: {name}"
 
 
-def test_code_lines_fit_into_a_window_of_1200_pixels():
+def test_code_lines_fit_in_a_window_1200_pixels_wide():
     """A longer one scrolls, and its end is not seen. The lines of a record in hexadecimal digits are one each."""
     for page in (ROOT / "docs").rglob("*.md"):
         for code in re.findall(r"(?ms)^```(?:python|rust|sh|sql)\n(.*?)^```", page.read_text(encoding="utf-8")):

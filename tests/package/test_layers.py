@@ -54,7 +54,7 @@ def test_imports_that_follow_the_rules_are_allowed(tmp_path):
     assert not list(layers.faults(path.parent))
 
 
-def test_an_exception_that_is_no_longer_needed_is_reported(tmp_path, monkeypatch):
+def test_an_exception_to_the_rules_that_is_no_longer_needed_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(layers, "LACKS", {"cordwood.beam": {"cordwood._many", "cordwood._splits"}})
     path = tmp_path / "python" / "cordwood"
     path.mkdir(parents=True)

@@ -19,13 +19,13 @@ def test_the_package_exports_exactly_the_public_names():
     assert public | {"__version__"} == set(cordwood.__all__)
 
 
-def test_type_checkers_find_the_types():
+def test_the_package_contains_type_information():
     files = importlib.resources.files(cordwood)
     assert files.joinpath("py.typed").is_file()
     assert files.joinpath("_native.pyi").is_file()
 
 
-def test_each_public_class_names_the_module_that_contains_the_class():
+def test_each_public_class_states_the_module_that_contains_it():
     for name in cordwood.__all__:
         item = getattr(cordwood, name)
         if isinstance(item, type):

@@ -41,7 +41,7 @@ def test_doc_comments_are_published_with_links_to_pages():
     )
 
 
-def test_a_published_package_names_the_pages_of_the_project():
+def test_a_published_package_links_to_the_pages_of_the_project():
     from published import with_urls
 
     text = with_urls((ROOT / "pyproject.toml").read_text(encoding="utf-8"), "https://s.example", "https://r.example/r")
@@ -112,7 +112,7 @@ def test_the_site_check_reports_a_private_name_in_the_reference(tmp_path):
     assert problems(tmp_path) == [f"{text}_Object", f"{text}cordwood._native.Reader"]
 
 
-def test_the_site_check_reports_a_style_from_another_host(tmp_path):
+def test_the_site_check_reports_a_style_sheet_that_loads_from_another_host(tmp_path):
     from site_check import problems
 
     (tmp_path / "page.html").write_text("")

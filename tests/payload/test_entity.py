@@ -84,7 +84,7 @@ def as_leveldb_export(value, *, is_nested=False):
 
 @needs_judge
 @pytest.mark.parametrize("path", FIRESTORE)
-def test_convert_prints_the_rows_of_leveldb_export(path):
+def test_converting_an_export_prints_the_rows_of_leveldb_export(path):
     expected = judged("rows", path)
     assert len(expected) > 10
     rows = []
@@ -101,7 +101,7 @@ def test_convert_prints_the_rows_of_leveldb_export(path):
 
 
 @pytest.mark.parametrize("path", corpus("firestore/swift-guide/output-0"))
-def test_an_export_converts_to_a_parquet_table(path):
+def test_an_export_can_be_converted_to_a_parquet_table(path):
     pq = pytest.importorskip("pyarrow.parquet")
     command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "parquet", str(path)]
     table = pq.read_table(io.BytesIO(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout))
@@ -196,7 +196,7 @@ def test_bytes_are_converted_the_same_way_in_every_position(tmp_path):
     assert json.loads(second["p"]) == "abc"
 
 
-def test_an_embedded_key_without_a_path_is_kept():
+def test_an_embedded_key_without_a_path_is_preserved():
     for key, expected in [
         (field(13, b"") + field(14, b""), {}),
         (field(13, b"s~a") + field(14, b""), {"__key__": {"app": "s~a", "path": []}}),
@@ -245,7 +245,7 @@ def test_an_entity_that_is_nested_too_deeply_is_rejected():
         entity.decode(KEY + b"\x0b" * 1_000_000)
 
 
-def test_nan_and_infinity_become_text_in_json(tmp_path):
+def test_nan_and_infinity_are_written_as_text_in_json(tmp_path):
     path = tmp_path / "output-0"
     values = [float("nan"), float("inf"), float("-inf")]
     records = [entity_of(b"\x20\x00" + field(5, b"\x21" + struct.pack("<d", value))) for value in values]

@@ -142,7 +142,7 @@ def limited(fields, columns, levels, cells):
     st.sampled_from([(1_000, 10_000, 20, 1 << 22), (3, 14, 3, 1 << 22), (5, 9, 2, 30), (1, 30, 20, 1)]),
 )
 @example([entities.entity([("", 0), ("", "x")], {"a": {"b": [1, {"c": None}]}, "d": EMPTY})], 1, (9, 99, 9, 99))
-def test_tables_with_small_limits_match_the_naive_decoder(records, target_len, limits):
+def test_tables_with_small_limits_match_those_of_the_naive_decoder(records, target_len, limits):
     log = written(records)
     with limited(*limits):
         try:
@@ -161,7 +161,7 @@ def test_tables_with_small_limits_match_the_naive_decoder(records, target_len, l
 
 
 @given(st.lists(records, max_size=8))
-def test_entity_tables_match_the_naive_decoder(records):
+def test_entity_tables_match_those_of_the_naive_decoder(records):
     table_pairs.check_converted("entity", records)
 
 
@@ -198,7 +198,7 @@ def test_thousands_of_omitted_records_are_all_reported():
     assert (len(faults), len(later_faults)) == (5_001, 5_001)
 
 
-def test_a_value_that_its_column_cannot_hold_raises_an_error():
+def test_a_value_that_does_not_fit_its_column_raises_an_error():
     """Possible only if the file has changed since its columns were determined."""
     types = {"n": "int", "m": ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
     columns = {**ENTITY.always, **types, "s": StructOf((("x", "int"),))}

@@ -267,7 +267,7 @@ def test_an_undecodable_record_is_reported_before_a_later_value_that_does_not_fi
     assert [[offset for offset, _ in left_out] for left_out in scan.left_out] == [[0]]
 
 
-def test_an_error_is_raised_if_a_dictionary_index_cannot_count_all_values(tmp_path):
+def test_a_dictionary_index_type_too_small_for_all_values_raises_an_error(tmp_path):
     lines = [b'{"a":"%d"}' % number for number in range(129)]
     kind = pa.dictionary(pa.int8(), pa.string())
     assert pa.table(scan_of(lines[:128], kind, "json", tmp_path))["a"].to_pylist() == [str(i) for i in range(128)]
@@ -275,7 +275,7 @@ def test_an_error_is_raised_if_a_dictionary_index_cannot_count_all_values(tmp_pa
         pa.table(scan_of(lines, kind, "json", tmp_path))
 
 
-def test_a_schema_can_change_types_of_write_batch_columns(tmp_path):
+def test_a_schema_can_change_the_types_of_write_batch_columns(tmp_path):
     """The names of columns are known, and some of the types change."""
     record = bytes.fromhex("0700000000000000 01000000 01 0161 0176")
     with cordwood.open(tmp_path / "log", "w") as writer:

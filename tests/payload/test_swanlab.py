@@ -78,7 +78,7 @@ def test_a_swanlab_scalar_in_json_decodes_to_its_values():
         {"create_time": "0001-01-01T00:00:00+09:00"},
     ],
 )
-def test_a_swanlab_scalar_in_another_form_raises_an_error(fields):
+def test_a_swanlab_scalar_in_an_unknown_form_raises_an_error(fields):
     with pytest.raises(PayloadError, match="a scalar in a form that no release writes"):
         swanlab.history_row(scalar(**fields))
 
@@ -127,7 +127,7 @@ WHEN = st.builds(
         },
     )
 )
-def test_scalars_in_json_match_the_naive_decoder(data):
+def test_scalars_in_json_match_those_of_the_naive_decoder(data):
     record = json.dumps({"model_type": "Scalar", "data": data}).encode()
     naive, found = (value_or_reason(module.history_row, record) for module in (naive_swanlab, swanlab))
     # As text, NaN equals itself.
@@ -153,7 +153,7 @@ SCALARS = st.builds(
 
 
 @given(st.integers(0, 9), TIMES, SCALARS)
-def test_messages_of_swanlab_decode_to_their_values(number, time, message):
+def test_swanlab_messages_decode_to_their_values(number, time, message):
     row = swanlab.history_row(Record(num=number, timestamp=time, scalar=message).SerializeToString())
     when = message.timestamp.ToDatetime(UTC) if message.HasField("timestamp") else None
     expected = {"key": message.key, "step": message.step, "epoch": None, "value": message.value.number, "time": when}

@@ -88,7 +88,7 @@ def deleted(level, number):
         ([b"\xac\x02\x02" + new(0, 5), new(0, 6), b"\xac\x02\x00" + new(0, 7)], [(0, 0, 6), (0, 0, 7)]),
     ],
 )
-def test_live_files_are_those_that_the_edits_add_and_never_delete(edits, expected, tmp_path):
+def test_live_files_are_those_added_but_never_deleted_by_the_edits(edits, expected, tmp_path):
     found = version_edit.live_files(edits)
     assert [(live.column_family, live.file.level, live.file.file_number) for live in found] == expected
     with cordwood.open(tmp_path / "MANIFEST-000001", "x") as writer:
@@ -440,7 +440,7 @@ def test_the_error_for_an_invalid_edit_states_its_offset_and_the_reason():
         VersionEdit("text")
 
 
-def test_to_dict_returns_values_that_json_can_represent():
+def test_values_returned_by_to_dict_can_be_represented_in_json():
     record = (
         varint(7)
         + varint(1)

@@ -94,7 +94,7 @@ def item(message, path, value):
     added.value_json = value if isinstance(value, str) else json.dumps(value)
 
 
-def test_the_history_has_the_logged_values(run):
+def test_the_history_contains_the_logged_values(run):
     with cordwood.open(run) as reader:
         rows = list(wandb.history(reader))
         assert (reader.outcome.kind, reader.skipped_len) == ("clean", 7)
@@ -120,7 +120,7 @@ def test_scanning_a_wandb_directory_ignores_its_debug_logs(run, decode):
     assert table["run_id"].to_pylist() == [run_id] * {"wandb-run": 1, "wandb-history": 21}[decode]
 
 
-def test_summary_and_config_have_the_values_of_the_run(run):
+def test_the_summary_and_the_config_contain_the_values_of_the_run(run):
     summary = wandb.summary(cordwood.open(run))
     assert math.isnan(summary.pop("nan"))
     for name in "_timestamp", "_runtime", "_wandb":
@@ -155,7 +155,7 @@ run.finish(exit_code=int(sys.argv[1]))
 
 
 @pytest.mark.parametrize(("end", "state", "code"), [("0", "finished", 0), ("3", "failed", 3)])
-def test_the_description_of_a_run_has_its_command_commit_and_state(end, state, code, tmp_path):
+def test_the_description_of_a_run_includes_its_command_commit_and_state(end, state, code, tmp_path):
     program = tmp_path / "train it.py"
     program.write_text(DESCRIBED, encoding="utf-8")
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
@@ -201,7 +201,7 @@ def test_the_command_of_a_run_started_as_a_module_uses_python_m():
     assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
 
 
-def test_the_output_is_the_printed_text(run):
+def test_the_output_of_a_run_is_its_printed_text(run):
     assert wandb.output(run) == "one 1\n\r50%tw\u00f6\n"
 
 
@@ -312,7 +312,7 @@ def test_the_deepest_allowed_nesting_is_read():
 
 
 @pytest.mark.parametrize("form", ["cat --as wandb", "convert --as wandb", "convert --as wandb-history --to csv"])
-def test_a_bad_record_is_reported_and_the_records_around_the_fault_are_kept(form, tmp_path):
+def test_an_invalid_record_is_reported_and_the_records_around_it_are_kept(form, tmp_path):
     path = tmp_path / "run.wandb"
     good, deep, late = HistoryRecord(), HistoryRecord(), RunRecord()
     item(good.item, "loss", 1.0)
@@ -349,7 +349,7 @@ def test_functions_accept_the_path_of_a_run(tmp_path):
 
 @pytest.mark.parametrize("decode", ["wandb-run", "wandb-summary", "wandb-config"])
 @pytest.mark.parametrize("after", [b"", b"\x01\x02\x03"])
-def test_a_run_that_is_killed_before_its_first_record_has_a_row(after, decode, tmp_path):
+def test_a_run_killed_before_its_first_record_has_a_row(after, decode, tmp_path):
     pa = pytest.importorskip("pyarrow")
     with cordwood.open(tmp_path / "run-whole.wandb", "x", dialect="wandb") as writer:
         writer.append(message_of(run=RunRecord(run_id="whole")))
@@ -386,7 +386,7 @@ def test_a_directory_of_runs_is_rejected_with_a_hint(tmp_path):
         assert raised.value.hint == cordwood.types.Hint.READ_DIRECTORY
 
 
-def test_one_bad_value_does_not_drop_the_step(tmp_path):
+def test_a_step_with_one_invalid_value_is_not_dropped(tmp_path):
     path = tmp_path / "run.wandb"
     history = HistoryRecord()
     for name, value in [("loss", "0.5"), ("bad", ""), ("loss", "1"), ("deep", "[" * 900 + "]" * 900), ("_step", "3")]:
@@ -415,7 +415,7 @@ def test_an_error_about_one_byte_uses_the_singular():
         wandb.to_dict(b"\xff")
 
 
-def test_an_integer_of_thousands_of_digits_stays_text():
+def test_an_integer_with_thousands_of_digits_is_kept_as_text():
     history = HistoryRecord()
     item(history.item, "a", "1" * 5_000)
     item(history.item, "b", "1" * 100)
@@ -524,7 +524,7 @@ def comparable(values):
 
 
 @given(st.lists(MESSAGES, max_size=5))
-def test_messages_of_wandb_decode_to_the_values_that_wandb_reads(messages):
+def test_wandb_messages_decode_to_the_values_that_wandb_reads(messages):
     records = [message.SerializeToString() for message in messages]
     parsed = [Record.FromString(record) for record in records]
     found = [function(records) for function in FUNCTIONS]
@@ -584,7 +584,7 @@ def test_a_decoder_rejects_objects_other_than_a_buffer_and_a_payload_name():
     assert RecordDecoder("wandb-run").value(record) is None
 
 
-def test_a_lone_surrogate_is_escaped_and_equal_names_cause_an_error():
+def test_a_lone_surrogate_is_escaped_and_equal_names_raise_an_error():
     history = HistoryRecord()
     item(history.item, "a", r'{"\ud83d": ["\udcff\ud83d\ude00"]}')
     assert wandb.history_row(message_of(history=history)) == {"a": {r"\ud83d": ["\\udcff\U0001f600"]}}
@@ -648,7 +648,7 @@ for verb in "convert", "cat":
 """
 
 
-def test_runs_are_decoded_without_wandb_and_protobuf_installed(tmp_path):
+def test_runs_can_be_decoded_without_wandb_and_protobuf_installed(tmp_path):
     path = tmp_path / "run.wandb"
     messages = [
         Record(

@@ -219,7 +219,7 @@ def test_rocksdb_reads_batches_built_by_cordwood(tmp_path):
     database.close()
 
 
-def test_rocksdb_reads_operations_that_need_other_options(tmp_path):
+def test_rocksdb_reads_operations_that_require_other_options(tmp_path):
     operations = [
         Operation("commit_with_timestamp", timestamp=b"12345678", xid=b"x1"),
         Operation("put_blob_index", key=b"b", value=b"\x00\x01inline"),
@@ -245,7 +245,7 @@ def test_rocksdb_recognizes_transaction_markers(start, says, tmp_path):
         recovered_by_rocksdb(tmp_path / "db", operations)
 
 
-def test_rocksdb_rejects_the_same_wrong_count(tmp_path):
+def test_rocksdb_rejects_the_same_wrong_count_as_cordwood(tmp_path):
     directory = tmp_path / "db"
     Rdict(str(directory), rocksdb_options()).close()
     record = bytearray(bytes(WriteBatch.build(1, [Operation("log_data", value=b"x")])))
@@ -391,7 +391,7 @@ def test_a_write_batch_accepts_any_buffer():
     assert repr(batches[0]) == "<cordwood.payload.WriteBatch: sequence=7, count=1>"
 
 
-def test_to_dict_returns_values_that_json_can_represent():
+def test_values_returned_by_to_dict_can_be_represented_in_json():
     operations = [
         Operation("put", key="schlüssel".encode(), value=b"\xff\x00", column_family=2),
         Operation("log_data", value=b""),
@@ -464,7 +464,7 @@ def test_an_error_about_one_operation_uses_the_singular():
         assert str(caught.value) == message
 
 
-def test_only_the_payload_reveals_reordered_blocks(tmp_path):
+def test_reordered_blocks_can_be_detected_only_from_the_payload(tmp_path):
     """As docs/format/damage.md says, each fragment is valid, so that no reader of the format finds a fault."""
     path = tmp_path / "log"
     batches = [bytes(WriteBatch.build(n, [Operation("put", key=b"%d" % n, value=b"v" * n)])) for n in range(1, 600)]
@@ -539,7 +539,7 @@ def test_gaps_do_not_depend_on_the_order_of_the_batches(seed):
     assert (found.start, found.end) == ((min(numbers), max(numbers) + 1) if numbers else (None, None))
 
 
-def test_sequence_numbers_that_batches_share_are_reported():
+def test_sequence_numbers_shared_by_batches_are_reported():
     for batches in [(1, 2), (2, 2)], [(1, 1), (1, 1)], [(5, 3), (3, 3)], [(1, 1), (9, 1), (4, 1), (4, 1)]:
         assert write_batch.sequence_numbers(batch_of(*batch) for batch in batches).has_shared, batches
     # One number for a whole batch: the second batch has the number after that of the first.
@@ -552,7 +552,7 @@ def test_log_data_has_no_sequence_number():
     assert gaps_of([first, WriteBatch.build(9, [data]), batch_of(4, 1)]) == [(2, 4, b"a")]
 
 
-def test_sequence_gaps_past_the_kept_limit_are_still_counted(monkeypatch):
+def test_sequence_gaps_past_the_list_limit_are_still_counted(monkeypatch):
     monkeypatch.setattr(write_batch, "GAPS_MAX", 3)
     found = write_batch.sequence_numbers(batch_of(number, 1) for number in range(1, 20, 2))
     assert (len(found.gaps), found.gap_count, found.missing_count) == (3, 9, 9)

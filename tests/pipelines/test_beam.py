@@ -133,7 +133,7 @@ def counters_of(result):
         ("0000*.log", "raise"),
     ],
 )
-def test_a_pipeline_reads_the_same_records_as_single_readers(directory, pattern, on_corruption, bundle_len):
+def test_a_pipeline_reads_the_same_records_as_individual_readers(directory, pattern, on_corruption, bundle_len):
     count, total, skipped_len = summary_of(sorted(directory.glob(pattern)), on_corruption)
     pipeline = beam.Pipeline()
     outputs = pipeline | ReadFromLog(
@@ -176,7 +176,7 @@ def test_beam_elements_are_records_or_lists_with_an_optional_path(tmp_path):
     }
 
 
-def test_as_batches_arrow_returns_arrow_batches(directory, tmp_path):
+def test_setting_as_batches_to_arrow_returns_arrow_batches(directory, tmp_path):
     path = str(directory / "whole.log")
     read = ReadFromLog(path, as_batches="arrow", desired_bundle_size=1 << 20)
     rows = [row for rows in elements_of(read | beam.Map(pa.RecordBatch.to_pylist), tmp_path) for row in rows]
@@ -272,7 +272,7 @@ def test_a_pattern_in_the_current_directory_is_relative(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["000012.log", "zeros.log.gz"])
-def test_an_unsplittable_log_is_one_restriction(directory, name):
+def test_an_unsplittable_log_has_only_one_restriction(directory, name):
     path = str(directory / name)
     (log,) = found_logs(path)
     read = _Read(_list, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
@@ -372,7 +372,7 @@ def test_the_stop_policy_is_rejected():
         ({"min_bundle_size": -1}, "min_bundle_size must be at least 0, not -1"),
     ],
 )
-def test_a_wrong_read_option_is_rejected_at_construction(given, message, tmp_path):
+def test_an_invalid_read_option_is_rejected_at_construction(given, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         ReadAllFromLog(**given)
     with pytest.raises(ValueError, match=message):
@@ -388,7 +388,7 @@ def test_a_wrong_read_option_is_rejected_at_construction(given, message, tmp_pat
         ({"triggering_frequency": 0}, "triggering_frequency must be more than 0, not 0"),
     ],
 )
-def test_a_wrong_write_option_is_rejected_at_construction(given, message, tmp_path):
+def test_an_invalid_write_option_is_rejected_at_construction(given, message, tmp_path):
     with pytest.raises((ValueError, cordwood.DialectError), match=message):
         WriteToLog(str(tmp_path / "a"), **given)
 
@@ -433,7 +433,7 @@ def test_a_truncated_compressed_file_raises_an_error(suffix, decode, tmp_path):
             _ = again | ReadFromLog(str(path), **options)
 
 
-def test_the_formats_of_files_are_detected_on_many_workers(tmp_path):
+def test_file_formats_are_detected_on_many_workers(tmp_path):
     """A bundle of the step that detects has one file, after a reshuffle."""
     for number in range(20):
         write(tmp_path / f"{number}.log", [b"%d" % number])
@@ -709,7 +709,7 @@ def test_logs_can_be_written_and_read_on_every_beam_file_system(in_memory):
         assert_that(pipeline | ReadFromLog("memory://bucket/*.log"), equal_to(records))
 
 
-def test_a_range_reads_its_bytes_and_at_most_two_blocks(in_memory):
+def test_reading_a_range_reads_its_bytes_and_at_most_two_additional_blocks(in_memory):
     log = random_records(2_000, 3_000)
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend(log)
@@ -950,7 +950,7 @@ BY_WINDOW = {
 
 
 @pytest.mark.parametrize("template", [None, "-SSSSS-of-NNNNN"])
-def test_a_stream_gives_each_window_a_unique_name(template, tmp_path):
+def test_each_window_of_a_stream_gets_a_unique_name(template, tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", shard_name_template=template))
     assert records_by_name(tmp_path) == BY_WINDOW
 
@@ -1010,7 +1010,7 @@ def test_windows_of_bounded_records_share_their_logs(tmp_path):
 
 @pytest.mark.cell("one-file", "beam")
 @pytest.mark.parametrize(("change", "cell"), [(*param.values[::2],) for param in table(is_beam=True)])
-def test_a_change_of_a_log_between_listing_and_reading_is_detected(change, cell, tmp_path):
+def test_a_change_to_a_log_between_listing_and_reading_is_detected(change, cell, tmp_path):
     path = tmp_path / "logs" / "a.log"
     path.parent.mkdir()
     write_log(path, OLD)

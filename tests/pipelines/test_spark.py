@@ -97,7 +97,7 @@ def expected(directory, policy):
     ("name", "policy"),
     [("whole", "raise"), ("damaged", "skip"), ("damaged", "salvage"), ("numbered", "raise"), ("small", "raise")],
 )
-def test_partitions_of_every_length_contain_the_same_records_as_a_reader(spark, logs, name, policy, partition_len):
+def test_partitions_of_any_length_contain_the_same_records_as_a_reader(spark, logs, name, policy, partition_len):
     frame = read(spark, logs / name, on_corruption=policy, partition_len=partition_len)
     assert records_of(frame) == expected(logs / name, policy)
 
@@ -153,7 +153,7 @@ def test_a_saved_spark_table_can_be_read_by_its_path(spark, tmp_path):
         spark.sql("drop table if exists saved")
 
 
-def test_a_table_lists_the_records_that_decode_leaves_out(spark, tmp_path):
+def test_a_table_lists_the_records_left_out_by_decoding(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b"no json"])
     [row] = read(spark, tmp_path / "logs", decode="json", table="left_out").collect()
     assert (row.path, row.offset) == (str(tmp_path / "logs" / "a.log"), 15)
@@ -169,7 +169,7 @@ def test_the_error_for_a_value_of_another_type_names_its_column(spark, tmp_path)
     assert sorted(map(tuple, rows), key=str) == [("1", 1), ("x", None), (None, None)]
 
 
-def test_a_wrong_option_fails_before_a_task_starts(spark, logs):
+def test_an_invalid_option_raises_an_error_before_a_task_starts(spark, logs):
     for given in ({"onCorruption": "skip"}, {"on_corruption": "ignore"}, {"table": "damage"}):
         with pytest.raises(PySparkException, match=r"(?i)on_?corruption|table"):
             read(spark, logs / "whole", **given).count()
@@ -325,7 +325,7 @@ def test_a_repeated_batch_is_written_only_once(spark, tmp_path):
 
 
 @pytest.mark.parametrize("limit", [None, 7])
-def test_available_now_delivers_every_record_even_after_an_uncommitted_batch(spark, tmp_path, limit):
+def test_the_available_now_trigger_delivers_every_record_even_after_an_uncommitted_batch(spark, tmp_path, limit):
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
 
     def run():

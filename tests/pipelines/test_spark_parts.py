@@ -55,7 +55,7 @@ def test_options_are_text_and_have_the_defaults_of_the_library():
     )
 
 
-def test_one_path_and_the_url_of_a_file_are_accepted():
+def test_a_single_path_or_file_url_is_accepted():
     assert options_of({"path": "file:///directory/a.log"}).paths == ("/directory/a.log",)
     assert options_of({"path": "file:/directory/a.log"}).paths == ("/directory/a.log",)
     assert options_of({"path": "s3://directory/a.log"}).paths == ("s3://directory/a.log",)
@@ -92,7 +92,7 @@ def test_a_relative_path_refers_to_the_driver_directory(tmp_path, monkeypatch):
         ({"table": "skipped", "decode": "json"}, "about whole logs"),
     ],
 )
-def test_the_error_for_a_wrong_option_names_the_option(given, message):
+def test_the_error_for_an_invalid_option_names_the_option(given, message):
     with pytest.raises(ValueError, match=message):
         options("a.log", **given)
 
@@ -137,7 +137,7 @@ def test_a_job_rejects_dialects_that_do_not_support_appending():
 
 
 @pytest.mark.parametrize("partition_len", [32 * KIB, 256 * KIB, 64 << 20])
-def test_partitions_of_every_length_have_the_same_rows(path, partition_len):
+def test_partitions_of_any_length_contain_the_same_rows(path, partition_len):
     rows, count = rows_of(options(path, partition_len=str(partition_len)))
     offsets = reference.record_offsets(RECORDS)
     assert [(row["path"], row["offset"], row["record"]) for row in rows] == [
@@ -264,7 +264,7 @@ class Locked(MemoryFileSystem):
         return super()._strip_protocol(path.replace("locked://", "memory://"))
 
 
-def test_options_of_a_store_reach_the_driver_and_the_workers(path, monkeypatch):
+def test_store_options_are_passed_to_the_driver_and_the_workers(path, monkeypatch):
     fsspec.register_implementation("locked", Locked, clobber=True)
     monkeypatch.setitem(fsspec.config.conf, "locked", {"other": 1})
     fsspec.filesystem("locked", key="right").pipe_file("/logs/a.log", path.read_bytes())
@@ -288,7 +288,7 @@ def test_storage_options_are_a_json_object(text):
 # Decoding --------------------------------------------------------------------------------------
 
 
-def test_every_partition_of_json_has_the_columns_of_all_logs(tmp_path):
+def test_every_json_partition_has_the_columns_of_all_logs(tmp_path):
     lines = [b'{"n": %d, "text": "x%d", "in": {"deep": [%d.5]}}' % (n, n, n) for n in range(3_000)]
     for number in range(2):
         with cordwood.open(tmp_path / f"{number}.log", "w") as writer:
@@ -303,7 +303,7 @@ def test_every_partition_of_json_has_the_columns_of_all_logs(tmp_path):
     assert next(row for row in rows if row["n"] == 7)["in"] == {"deep": [7.5]}
 
 
-def test_a_schema_chooses_the_columns_of_json(tmp_path):
+def test_a_schema_selects_the_json_columns(tmp_path):
     with cordwood.open(tmp_path / "a.log", "w") as writer:
         writer.extend([b'{"n": 1, "text": "one"}', b'{"n": 2}'])
     given = options(tmp_path / "a.log", decode="json")
@@ -382,7 +382,7 @@ def directory(tmp_path):
     return tmp_path / "table"
 
 
-def test_a_job_is_visible_only_after_its_commit(directory):
+def test_the_records_of_a_job_are_visible_only_after_its_commit(directory):
     first = job(directory)
     parts = [first.write(0, 10, batches_of(b"one", b"two")), first.write(1, 11, batches_of(b"three"))]
     assert parts == [("00000-10.log", 2), ("00001-11.log", 1)]
@@ -411,7 +411,7 @@ def test_overwriting_a_linked_target_keeps_the_link(directory, tmp_path):
     assert hidden(tmp_path / "disk" / "table") == []
 
 
-def test_attempts_that_spark_discards_leave_no_records(directory):
+def test_attempts_discarded_by_spark_leave_no_records(directory):
     first = job(directory)
     lost = first.write(0, 1, batches_of(b"one"))
     kept = first.write(0, 2, batches_of(b"one"))
@@ -469,7 +469,7 @@ def test_repeating_a_commit_has_no_effect(directory):
     assert hidden(directory) == []
 
 
-def test_an_interrupted_commit_is_repeated_completely(directory, monkeypatch):
+def test_repeating_an_interrupted_commit_completes_it(directory, monkeypatch):
     def interrupted(source, target):
         if target.endswith("00001.log"):
             raise OSError("interrupted")
@@ -561,13 +561,13 @@ def test_a_file_or_a_segmented_log_is_rejected_as_a_target(tmp_path):
         job(tmp_path / "log")
 
 
-def test_a_job_writes_only_to_one_local_directory():
+def test_a_job_can_write_only_to_a_single_local_directory():
     for paths in (("s3://bucket/logs",), ("a", "b")):
         with pytest.raises(ValueError, match="written to one directory"):
             writing.job_of(paths, "one", "leveldb")
 
 
-def test_options_that_spark_adds_are_ignored():
+def test_options_added_by_spark_are_ignored():
     own = {"path": "out", "checkpointlocation": "checkpoint", "queryname": "copy"}
     assert dialect_of({**own, "dialect": "packed"}) == "packed"
 
@@ -793,7 +793,7 @@ def test_logs_without_new_records_do_not_count_toward_the_batch_limit(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [{}, {"maxfilespertrigger": "4"}])
-def test_available_now_delivers_everything_and_ends_the_query(tmp_path, limit):
+def test_the_available_now_trigger_delivers_all_records_and_ends_the_query(tmp_path, limit):
     """Also if each log grows forever, and new logs come."""
     make_logs(tmp_path / "logs", 10)
     given, start, found = stream_of(tmp_path / "logs", **limit), {}, []

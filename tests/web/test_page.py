@@ -184,7 +184,7 @@ def escaped(data):
 
 @pytest.mark.parametrize("change", [bytes, spoiled])
 @pytest.mark.parametrize("name", LOGS)
-def test_the_page_gives_the_same_answers_as_the_command_for_a_dropped_log(page, tmp_path, name, change):
+def test_the_page_reports_the_same_results_as_the_command_for_a_dropped_log(page, tmp_path, name, change):
     path = tmp_path / Path(name).name
     path.write_bytes(change((VECTORS / name).read_bytes()))
     found = drop(page, path)
@@ -234,7 +234,7 @@ def test_text_is_shown_as_text_and_bytes_as_a_literal(page, tmp_path):
     assert [number(length) for _, length, _ in found] == [len(record) for record in records]
 
 
-def test_markup_in_names_and_records_is_text(page, tmp_path):
+def test_markup_in_names_and_records_is_shown_as_text(page, tmp_path):
     markup = "<img src=x onerror='window.ran = 1'><script>window.ran = 1<"
     path = tmp_path / f"{markup}.log"
     path.write_bytes(reference.encode([f"{markup}/script>".encode()] * 3)[:-1])
@@ -255,7 +255,7 @@ def test_the_page_rejects_other_files_with_the_message_of_the_command(page, tmp_
     assert drop(page, VECTORS / LOGS[1])["title"] == "No damage"
 
 
-def test_the_page_reports_a_log_that_is_named_for_another_log(page, tmp_path):
+def test_the_page_reports_a_log_that_has_the_name_of_another_log(page, tmp_path):
     path = tmp_path / "000015.log"
     path.write_bytes((VECTORS / "rocksdb/recycled/000014.log").read_bytes())
     found = drop(page, path)
@@ -308,7 +308,7 @@ def test_the_page_rejects_a_file_that_is_too_long(page, tmp_path):
     assert drop(page, path)["title"] == "Too long for this page"
 
 
-def test_dropping_another_log_cancels_the_current_log(page, tmp_path):
+def test_dropping_another_log_cancels_reading_of_the_current_log(page, tmp_path):
     path = tmp_path / "long.log"
     path.write_bytes(reference.encode([bytes(32_761)]) * 3_000)
     page.set_input_files("#try-file", path)
@@ -341,7 +341,7 @@ def test_the_page_blocks_every_network_request(page, server):
     page.complaints.clear()
 
 
-def test_the_page_and_its_module_stay_small():
+def test_the_page_and_its_module_are_small():
     assert try_page.MODULE.stat().st_size <= 550_000
     assert len(try_page.packed()) <= 240_000
     parts = [path for path in try_page.PARTS.rglob("*") if path.suffix in (".rs", ".js", ".html", ".css")]

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interrupting_event_determines_the_reason() {
+    fn the_reason_depends_on_the_event_that_interrupts_the_record() {
         for (interruption, payload, reason) in [
             (Interruption::NewRecord, b"a".as_slice(), Reason::MissingEnd),
             (Interruption::NewRecord, b"", Reason::EmptyFirst),
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn an_oversized_record_that_breaks_off_is_reported_as_one_region() {
+    fn an_unfinished_oversized_record_is_reported_as_one_region() {
         for interruption in [Interruption::NewRecord, Interruption::Damage, Interruption::EndOfFile] {
             let mut assembler = limited_to(3);
             assert!(matches!(

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_must_be_in_its_shortest_form_of_at_most_five_bytes() {
+    fn a_varint_must_use_its_shortest_form_and_at_most_five_bytes() {
         let max = (1 << 35) - 1;
         for (value, bytes) in [
             (0, &b"\x00"[..]),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn each_record_has_an_offset_in_the_first_block() {
+    fn each_record_needs_its_own_offset_in_the_first_block() {
         let head = Head { count: 300, len: 3 };
         assert!(head.has_offsets(10, 310, 32_768) && !head.has_offsets(10, 309, 32_768));
         assert!(head.has_offsets(32_468, 40_000, 32_768) && !head.has_offsets(32_469, 40_000, 32_768));

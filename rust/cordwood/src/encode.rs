@@ -562,7 +562,7 @@ mod tests {
     /// does not know how much of this budget earlier records use. Source: `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
-    fn appended_containers_expand_by_at_most_a_factor_of_200() {
+    fn appended_containers_are_compressed_by_at_most_a_factor_of_200() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let expands_more = |mut encoder: Encoder| {
@@ -585,7 +585,7 @@ mod tests {
     /// the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
-    fn a_frame_is_lengthened_only_as_far_as_the_budget_requires() {
+    fn a_frame_is_lengthened_only_as_much_as_the_budget_requires() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let mut random = 1_u64;
@@ -624,7 +624,7 @@ mod tests {
 
     /// After the offset wraps around, block boundaries are where they would be with wider offsets.
     #[test]
-    fn offsets_wrap_to_zero_after_the_greatest_offset() {
+    fn offsets_wrap_around_to_zero_after_the_greatest_offset() {
         for format in [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn encode_all_stops_when_the_output_is_full() {
+    fn encoding_several_records_stops_when_the_output_is_full() {
         let records = [[1; 100]; 5];
         for (format, record_len) in [(Dialect::LEVELDB, 107), (Dialect::WANDB, 107)] {
             let mut encoder = Encoder::unchecked(0, format.into());
@@ -683,7 +683,7 @@ mod tests {
     /// After a panic in `as_ref`, the encoder is still usable, and the records encoded before the
     /// panic are kept.
     #[test]
-    fn a_panic_in_as_ref_does_not_lose_earlier_records() {
+    fn earlier_records_are_kept_when_as_ref_panics() {
         struct Record(&'static [u8]);
         impl AsRef<[u8]> for Record {
             fn as_ref(&self) -> &[u8] {
@@ -710,7 +710,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_a_record_requires_only_as_much_space_as_its_encoded_length() {
+    fn encoding_a_record_needs_no_more_space_than_its_encoded_length() {
         for len in [0, 16, 17, 100, 1000, 32_761, 32_762, 100_000] {
             let record = vec![1; len];
             let encoded_len = crate::format::encoded_len(0, len as u64) as usize;
@@ -724,7 +724,7 @@ mod tests {
     /// A run writes the same bytes as single calls, for records of any length, anywhere in a block,
     /// in LevelDB's dialect and in others, with any limit on `out`.
     #[test]
-    fn runs_write_the_same_bytes_as_single_calls() {
+    fn encoding_in_runs_writes_the_same_bytes_as_single_calls() {
         let dialects = [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::WANDB),

@@ -280,7 +280,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_header_is_unchanged_after_encoding_and_decoding() {
+    fn an_encoded_header_decodes_to_the_same_header() {
         let header = Header {
             masked_crc: 0x7ab3_5fdd,
             len: 0x0304,
@@ -301,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn each_type_byte_stands_for_at_most_one_kind() {
+    fn each_type_byte_maps_to_at_most_one_kind() {
         let kinds: Vec<u8> = (0..=255).filter(|&b| Kind::from_wire(b).is_some()).collect();
         assert_eq!(kinds, [1, 2, 3, 4]);
         assert!(kinds.iter().all(|&b| Kind::from_wire(b).unwrap() as u8 == b));
     }
 
     #[test]
-    fn encoded_len_does_not_overflow() {
+    fn computing_the_encoded_length_does_not_overflow() {
         assert_eq!(encoded_len(0, u64::MAX), u64::MAX);
     }
 

@@ -291,7 +291,7 @@ mod tests {
     /// RocksDB writes type 11 with headers of 7 and of 11 bytes. If no bytes follow, only a header
     /// of 7 bytes fits here.
     #[test]
-    fn the_shorter_form_is_chosen_if_the_longer_form_does_not_fit() {
+    fn the_shorter_form_is_used_if_the_longer_form_does_not_fit() {
         let bytes = fragment(11, b"\x01\0\0\0\x08\0");
         for verify_checksums in [true, false] {
             assert_eq!(
@@ -333,7 +333,7 @@ mod tests {
     /// LevelDB's internal codes 5 and 6 clash with type bytes. In this crate, an unexpected type
     /// byte must never stop a read, and must always be reported.
     #[test]
-    fn each_type_byte_is_classified_with_a_right_and_a_wrong_checksum() {
+    fn each_type_byte_is_classified_with_a_valid_and_an_invalid_checksum() {
         for kind in 0..=255 {
             let mut bytes = fragment(kind, b"abc");
             match Kind::from_wire(kind) {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_with_type_and_length_zero_ends_the_block_with_any_stored_checksum() {
+    fn a_header_with_type_and_length_zero_ends_the_block_whatever_its_checksum() {
         let zeros = [0; 100];
         assert_eq!(reason(find_at_end(&zeros)), Some(Reason::ZeroFill));
         let mut hidden = zeros.to_vec();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_that_exceeds_its_file_is_torn_but_exceeding_its_block_is_damage() {
+    fn a_fragment_is_torn_if_it_exceeds_its_file_but_damaged_if_it_exceeds_its_block() {
         let whole = fragment(1, &[b'x'; 200]);
         assert_eq!(reason(find_at_end(&whole[..150])), Some(Reason::TornTail));
         let mut damaged = whole.clone();
@@ -384,7 +384,7 @@ mod tests {
 
     /// If a bit flips in a length in the last block, LevelDB silently loses the records after it.
     #[test]
-    fn a_length_that_the_following_bytes_contradict_is_damage() {
+    fn a_length_contradicted_by_the_following_bytes_is_damage() {
         let mut flipped = fragment(1, b"foo");
         flipped[4] |= 0x40; // now 67 bytes, but only 3 exist, and the checksum fits those 3
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));

@@ -127,7 +127,7 @@ mod tests {
     use crate::{Compression, Dialect, End, FlushPolicy, OnCorruption, OnTornTail};
 
     #[test]
-    fn a_displayed_name_can_be_parsed() {
+    fn a_displayed_name_can_be_parsed_back() {
         assert_eq!(OnCorruption::Fail.to_string(), "raise");
         assert_eq!("raise".parse(), Ok(OnCorruption::Fail));
         assert_eq!("skip".parse(), Ok(OnCorruption::Skip));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_for_an_unknown_name_lists_the_valid_names() {
+    fn an_error_about_an_unknown_name_lists_the_valid_names() {
         let error = "fail".parse::<OnCorruption>().unwrap_err().to_string();
         assert_eq!(
             error,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_padded_like_text() {
+    fn displayed_names_are_padded_like_strings() {
         assert_eq!(
             format!("{:>9}|{:<9}|", Severity::Info, FragmentPart::Kind),
             "     info|kind     |"
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_log_is_displayed_with_its_offset() {
+    fn the_displayed_end_of_a_log_includes_its_offset() {
         assert_eq!(End::TornTail { offset: 38 }.to_string(), "torn tail at offset 38");
     }
 }

@@ -300,7 +300,7 @@ mod tests {
     /// The results arrive in order, however fast each thread is. No thread gets ahead of the
     /// consumer by more than the window.
     #[test]
-    fn results_arrive_in_order_within_the_window() {
+    fn results_arrive_in_order_and_no_thread_runs_ahead_of_the_window() {
         for worker_count in [1, 2, 3, 8] {
             let (started, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = |part: u64| {
@@ -328,7 +328,7 @@ mod tests {
 
     /// An error stops the work. Parts not started by then are never started.
     #[test]
-    fn an_error_returned_by_the_consumer_stops_the_work() {
+    fn an_error_from_the_consumer_stops_the_work() {
         let started = AtomicUsize::new(0);
         let work = |part: u64| {
             started.fetch_add(1, SeqCst);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_the_consumer() {
+    fn a_worker_panic_is_passed_on_to_the_consumer() {
         let work = |part: u64| {
             assert!(part != 3, "part 3");
             part

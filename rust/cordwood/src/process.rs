@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_process_number_is_stable() {
+    fn the_process_number_does_not_change_within_a_process() {
         let number = Process::current().number();
         assert!(number > 0);
         assert_eq!(Process::current().number(), number);

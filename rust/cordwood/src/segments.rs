@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_another_form_of_name_is_not_a_segment() {
+    fn a_file_whose_name_has_another_form_is_not_a_segment() {
         for name in [
             "",
             ".log",
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_listed_in_the_order_of_their_offsets() {
+    fn segments_are_listed_in_offset_order() {
         let directory = directory_of(&[(&name_of(150), 0), ("LOCK", 0), (&name_of(9), 141), (&name_of(0), 9)]);
         let segments = list(directory.path()).expect("a segmented log");
         assert_eq!(segments, [segment(0, 9), segment(9, 141), segment(150, 0)]);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_a_file_system_creates_are_ignored() {
+    fn files_created_by_the_file_system_are_ignored() {
         let directory = directory_of(&[(&name_of(0), 9), (".nfs0000000000001", 1), (".DS_Store", 1)]);
         std::fs::create_dir(directory.path().join("lost+found")).expect("a directory");
         assert_eq!(list(directory.path()).expect("a log"), [segment(0, 9)]);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_pruned_during_opening_is_listed_again() {
+    fn a_log_that_is_pruned_while_it_is_opened_is_listed_again() {
         let directory = directory_of(&[(&name_of(0), 0)]);
         let is_done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -344,7 +344,7 @@ mod tests {
     /// pruned.
     #[cfg(unix)]
     #[test]
-    fn the_error_for_a_dangling_symbolic_link_names_its_path() {
+    fn an_error_about_a_dangling_symbolic_link_includes_its_path() {
         let directory = directory_of(&[(&name_of(0), 9), (&name_of(20), 5)]);
         let link = directory.path().join(name_of(9));
         std::os::unix::fs::symlink("missing", &link).expect("a link");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_for_a_missing_directory_names_its_path() {
+    fn an_error_about_a_missing_directory_includes_its_path() {
         let directory = directory_of(&[]).path().join("missing");
         let error = list(&directory).expect_err("no directory");
         assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::NotFound));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_changed_segment_lengths_become_regions() {
+    fn gaps_and_changed_segment_lengths_are_reported_as_regions() {
         let found = |segments: &[Segment]| -> Vec<_> {
             let regions = breaks(segments);
             regions

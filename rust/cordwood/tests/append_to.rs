@@ -60,7 +60,7 @@ fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>
 
 /// LevelDB fragments in a file of another dialect would be damage to its readers.
 #[test]
-fn append_keeps_the_dialect_of_the_log() {
+fn appending_keeps_the_dialect_of_the_log() {
     let zeros = vec![0; 1200];
     for dialect in [Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB].map(LogFormat::new) {
         let file = log_of(dialect, [&zeros, b"two"]);
@@ -75,7 +75,7 @@ fn append_keeps_the_dialect_of_the_log() {
 }
 
 #[test]
-fn the_append_error_names_the_dialect_that_cannot_read_the_file() {
+fn an_error_on_append_names_the_dialect_that_cannot_read_the_file() {
     let files = [
         (LogFormat::new(Dialect::WANDB), Dialect::LEVELDB),
         (LogFormat::new(Dialect::LEVELDB), Dialect::WANDB),
@@ -93,7 +93,7 @@ fn the_append_error_names_the_dialect_that_cannot_read_the_file() {
 
 /// A RocksDB log that is not recycled is detected as a LevelDB log.
 #[test]
-fn append_accepts_a_dialect_with_identical_fragments() {
+fn appending_accepts_a_dialect_with_identical_fragments() {
     let file = leveldb_log([b"one"]);
     for named in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE, Dialect::LEVELDB] {
         let (double, log) = open(&file, options().with_dialect(named));
@@ -103,7 +103,7 @@ fn append_accepts_a_dialect_with_identical_fragments() {
 }
 
 #[test]
-fn append_rejects_logs_with_log_numbers_or_compression() {
+fn appending_to_logs_with_log_numbers_or_compression_is_rejected() {
     let numbered = log_of(
         LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
         [b"one", &[0; 1200]],
@@ -157,7 +157,7 @@ fn a_file_without_a_valid_fragment_is_not_truncated() {
 /// The first blocks are damaged, so neither the dialect nor the number of the log can be detected.
 /// No reader would read LevelDB fragments after its end.
 #[test]
-fn an_unrecognized_log_is_not_padded() {
+fn a_log_whose_dialect_cannot_be_detected_is_not_padded() {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_log_number(7)).unwrap();
     while file.len() < 10 * BLOCK_LEN {
@@ -170,7 +170,7 @@ fn an_unrecognized_log_is_not_padded() {
 
 /// The torn record may be completed by the first bytes of the padding.
 #[test]
-fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
+fn padding_does_not_complete_a_record_ending_in_the_padding_byte() {
     for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0], &[1]] {
         let record = [b"lost", end].concat();
         let whole = leveldb_log([b"one", &record]);
@@ -186,7 +186,7 @@ fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
 /// The torn record is now the first one. Only its header is written, and one byte of the block is
 /// left.
 #[test]
-fn padding_does_not_complete_the_first_record() {
+fn padding_does_not_complete_a_torn_first_record() {
     let zeros = leveldb_log([&[0; 3]]);
     let block = leveldb_log([&[0xff; BLOCK_LEN - 7]]);
     for torn in [&zeros[..7], &zeros[..9], &block[..BLOCK_LEN - 1]] {
@@ -199,7 +199,7 @@ fn padding_does_not_complete_the_first_record() {
 /// A valid MIDDLE fragment without a record is enough to prove a log. A checkpoint up to which the
 /// file was on the disk is also enough.
 #[test]
-fn a_fragment_or_a_checkpoint_proves_that_a_file_is_a_log() {
+fn a_valid_fragment_or_a_checkpoint_proves_that_a_file_is_a_log() {
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
     let middle = [&common::fragment(3, b"middle")[..], &[0xff; 50]].concat();
     let (double, log) = open(&middle, pad());
@@ -215,7 +215,7 @@ fn a_fragment_or_a_checkpoint_proves_that_a_file_is_a_log() {
 /// In each of these files, the first header could belong to a torn record. It has type 9 in
 /// Pebble's dialect, and type 1 in all dialects.
 #[test]
-fn text_and_gzip_are_never_truncated() {
+fn text_and_gzip_files_are_never_truncated() {
     let text = b"abcdef\tmore text\n".to_vec();
     let gzip = [b"\x1f\x8b\x08\0\0\x10\x01\0\0\x03".as_slice(), &[0xbd; 300]].concat();
     for file in [text, gzip] {
@@ -230,7 +230,7 @@ fn text_and_gzip_are_never_truncated() {
 
 /// Less than a header may be a torn record. Five or more printable bytes are more likely a text.
 #[test]
-fn append_never_truncates_a_short_text_file() {
+fn opening_for_append_never_truncates_a_short_text_file() {
     for (text, is_cut) in [("note", true), ("notes", false), ("notes\n", false)] {
         let (double, log) = open(text.as_bytes(), options().with_on_torn_tail(OnTornTail::Truncate));
         assert_eq!(log.is_ok(), is_cut, "{text}");
@@ -241,7 +241,7 @@ fn append_never_truncates_a_short_text_file() {
 /// The error names the format of the file, not only the damage. It does so even if the file is
 /// longer than the bytes that detection reads, or if a dialect is named.
 #[test]
-fn the_append_error_names_the_format_of_a_foreign_file() {
+fn an_error_on_append_names_the_format_of_a_foreign_file() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
     for policy in POLICIES {
         let (_, log) = open(&text, options().with_on_torn_tail(policy));
@@ -258,7 +258,7 @@ fn the_append_error_names_the_format_of_a_foreign_file() {
 /// The dialects differ only from the second block on. In the first block, the two layouts of run
 /// files are the same.
 #[test]
-fn append_rejects_a_visibly_different_block_grid() {
+fn appending_with_a_visibly_different_block_grid_is_rejected() {
     // The second file is exactly one block long.
     for len in [100, BLOCK_LEN - 14, 40_000] {
         let file = log_of(LogFormat::new(Dialect::WANDB), [&vec![b'x'; len]]);
@@ -279,7 +279,7 @@ fn append_rejects_a_visibly_different_block_grid() {
 
 /// The reason of the tail is the first reason of the worst severity, wherever it is in the tail.
 #[test]
-fn append_reports_the_worst_damage_in_the_tail() {
+fn opening_for_append_reports_the_worst_damage_in_the_tail() {
     let one = leveldb_log([b"one"]);
     let mut damaged = common::fragment(1, &[b'x'; 40]);
     damaged[20..30].fill(b'?');
@@ -314,7 +314,7 @@ fn a_torn_record_after_zeros_is_reported_as_torn() {
 /// Normally, the first byte of the padding prevents it from completing a torn record. Zeros before
 /// the padding are not a torn record.
 #[test]
-fn padding_after_damage_and_zeros_consists_of_zeros() {
+fn damage_followed_by_zeros_is_padded_with_zeros() {
     let mut file = leveldb_log([b"one"]);
     file.resize(BLOCK_LEN, 0xff);
     file.resize(BLOCK_LEN + 600, 0);
@@ -326,7 +326,7 @@ fn padding_after_damage_and_zeros_consists_of_zeros() {
 
 /// The first fragment is valid, so it proves a log although the record is torn.
 #[test]
-fn a_torn_record_that_spans_two_blocks_is_truncated_if_it_is_alone() {
+fn a_torn_record_spanning_two_blocks_is_truncated_if_it_is_the_only_record() {
     let whole = leveldb_log([&[b'x'; 40_000]]);
     for len in [BLOCK_LEN, BLOCK_LEN + 3, BLOCK_LEN + 5_000] {
         let (double, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::Truncate));
@@ -337,7 +337,7 @@ fn a_torn_record_that_spans_two_blocks_is_truncated_if_it_is_alone() {
 
 /// Of two blocks, the disk wrote a part of the first and none of the second.
 #[test]
-fn zeros_in_the_next_block_reveal_a_torn_write() {
+fn zeros_in_the_next_block_indicate_a_torn_write() {
     let one = leveldb_log([b"one"]);
     let mut file = leveldb_log([b"one".as_slice(), &[b'x'; 40_000]]);
     file[100..200].fill(b'?');
@@ -351,7 +351,7 @@ fn zeros_in_the_next_block_reveal_a_torn_write() {
 /// If no sector after the first one was written, the hint suggests the option that truncates the
 /// file. If a bit was flipped, it suggests the option that keeps the bytes.
 #[test]
-fn append_rejects_damage_and_suggests_an_option() {
+fn opening_a_damaged_log_for_append_fails_and_suggests_an_option() {
     let file = leveldb_log([b"one".as_slice(), &[b'x'; 3000]]);
     let (mut unwritten, mut flipped) = (file.clone(), file);
     unwritten[512..].fill(0);
@@ -419,7 +419,7 @@ fn a_first_record_that_ends_inside_the_file_is_not_torn() {
 /// only records. A file with a signature is still not a log, and bytes that no crash can leave are
 /// not padded.
 #[test]
-fn damage_without_a_valid_fragment_is_padded_under_a_named_dialect() {
+fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
     let pad = || {
         options()
             .with_on_torn_tail(OnTornTail::PadToBlock)
@@ -456,7 +456,7 @@ fn damage_without_a_valid_fragment_is_padded_under_a_named_dialect() {
 
 /// A log with a checkpoint must exist. If it is lost, creating a new log would conceal the loss.
 #[test]
-fn append_with_a_checkpoint_does_not_create_a_log() -> Result<(), Box<dyn std::error::Error>> {
+fn opening_for_append_with_a_checkpoint_does_not_create_a_log() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("example.log");
     let log = LogFile::append_to(&path, options().with_checkpoint(10));
@@ -469,7 +469,7 @@ fn append_with_a_checkpoint_does_not_create_a_log() -> Result<(), Box<dyn std::e
 
 /// The header of a run file is not a torn tail, and the first record starts after it.
 #[test]
-fn append_continues_a_run_file_without_a_complete_record() {
+fn a_run_file_without_a_complete_record_can_be_appended_to() {
     let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
     let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
     log.expect("no record").append(b"one").expect("nothing fails");
@@ -508,7 +508,7 @@ fn zeros_and_a_torn_first_record_are_truncated() {
 
 /// Each bit of the record is flipped in turn. Some of the records contain many zeros.
 #[test]
-fn damage_that_one_flipped_bit_explains_is_not_truncated() {
+fn damage_explained_by_one_flipped_bit_is_not_truncated() {
     let half = [[1; 750], [0; 750]].concat();
     for record in [&[0; 600][..], &[0; 2000], &half, b"\x55"] {
         let file = leveldb_log([b"before", record]);
@@ -523,7 +523,7 @@ fn damage_that_one_flipped_bit_explains_is_not_truncated() {
 
 /// With the flipped type, the header is longer than the rest of the file.
 #[test]
-fn a_flipped_type_bit_does_not_truncate_the_last_record() {
+fn the_last_record_is_not_truncated_because_of_a_flipped_type_bit() {
     let mut file = leveldb_log([b"before", b"foo"]);
     file[13 + 6] ^= 4;
     let cutting = options().with_on_torn_tail(OnTornTail::Truncate);
@@ -552,7 +552,7 @@ fn create_known(inode: u64) -> (Double, LogFile) {
 /// After a failed sync, Linux marks the pages as clean. The bytes can still be read, but are not on
 /// the disk, and another sync succeeds.
 #[test]
-fn the_bytes_that_a_failed_sync_did_not_cover_are_rewritten() -> Result<(), Error> {
+fn bytes_that_a_failed_sync_left_unsynced_are_rewritten() -> Result<(), Error> {
     let (double, log) = create_known(1);
     log.append_sync(b"one")?;
     log.append(b"two")?;
@@ -698,7 +698,7 @@ fn a_checkpoint_inside_the_first_header_is_rejected() {
 
 /// With a checkpoint in a later block, the mark at the start of the file is not read.
 #[test]
-fn a_log_of_a_later_version_is_rejected_for_any_checkpoint() {
+fn a_log_of_a_later_version_is_rejected_at_any_checkpoint() {
     let mark = common::fragment(0x48, b"cordwood\x02\0");
     let rest = common::fragment(1, &vec![b'x'; BLOCK_LEN - mark.len() - HEADER_LEN]);
     let file = [mark, rest, common::fragment(1, b"one")].concat();
@@ -720,7 +720,7 @@ fn a_torn_tail_that_fills_its_block_is_not_padded() {
 
 /// The padding must not complete the torn fragment. A valid fragment before it does not matter.
 #[test]
-fn the_torn_fragment_alone_determines_the_padding_byte() {
+fn the_padding_byte_depends_only_on_the_torn_fragment() {
     let one = leveldb_log([b"one"]);
     let torn = common::fragment(4, b"the end");
     let file = [one, common::fragment(2, b"start"), torn[..9].to_vec()].concat();
@@ -731,7 +731,7 @@ fn the_torn_fragment_alone_determines_the_padding_byte() {
 
 /// The earlier of the two offsets counts, and every byte of a long file after it is written again.
 #[test]
-fn a_writer_rewrites_all_bytes_after_the_earlier_uncertain_offset() -> Result<(), Error> {
+fn all_bytes_after_the_earlier_of_two_unsynced_offsets_are_rewritten() -> Result<(), Error> {
     let (double, log) = create_known(3);
     log.append_sync(b"one")?;
     for _ in 0..3 {
@@ -780,7 +780,7 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
 /// receives that error, a sync in another thread succeeds, but does not prove that the bytes are on
 /// the disk.
 #[test]
-fn a_sync_is_not_trusted_if_a_truncation_received_its_error() -> Result<(), Error> {
+fn a_successful_sync_is_not_trusted_if_a_truncation_consumed_its_error() -> Result<(), Error> {
     let (double, log) = create_known(5);
     double.state().held_sync = Some(1);
     std::thread::scope(|scope| {
@@ -810,7 +810,7 @@ fn a_sync_is_not_trusted_if_a_truncation_received_its_error() -> Result<(), Erro
 
 /// In the child, every call fails, and closing the copy has no effect.
 #[test]
-fn a_copy_in_a_forked_child_does_not_change_the_file() -> Result<(), Error> {
+fn a_writer_inherited_by_a_forked_child_does_not_change_the_file() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
         let double = Double::default();
         let process = Arc::new(AtomicU32::new(1));

@@ -78,7 +78,7 @@ fn is_refused_at(error: &Error, offset: u64, expected_len: u64) -> bool {
 }
 
 #[test]
-fn an_oversized_record_is_rejected_every_time() {
+fn an_oversized_record_is_rejected_each_time_it_is_read() {
     for are_joined in [false, true] {
         let (file, offsets) = log(&[bomb(MIB), bomb(300 * MIB), bomb(MIB)], are_joined);
         let is_refused = |error: &Error| is_refused_at(error, offsets[1], 300 * MIB);
@@ -127,7 +127,7 @@ fn an_oversized_record_is_rejected_every_time() {
 
 /// The error names the smallest value that is enough. Frames that cannot be decompressed count too.
 #[test]
-fn the_suggested_option_lifts_the_budget() {
+fn raising_the_limit_as_the_error_suggests_is_enough_for_the_budget() {
     let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
     let error = ops::verify(SliceSource::new(&file), &ReadOptions::default()).unwrap_err();
     assert!(is_refused_at(&error, offsets[1], 200 * MIB), "{error}");
@@ -263,7 +263,7 @@ fn a_container_can_declare_at_most_256_mib() {
 
 /// The option that the error names must be enough for both limits of rule C6.
 #[test]
-fn the_suggested_option_admits_the_container() {
+fn raising_the_limit_as_the_error_suggests_admits_the_container() {
     let bomb = container_of((2 << 30) - 4);
     let file = packed(&bomb);
     let options = ReadOptions::default().with_record_len_max((2 << 30) - 1);
@@ -276,7 +276,7 @@ fn the_suggested_option_admits_the_container() {
 
 /// A record that is too long for the limit of a container is stored as an ordinary record.
 #[test]
-fn a_record_of_more_than_256_mib_is_stored_alone() {
+fn a_record_too_long_for_a_container_is_stored_as_an_ordinary_record() {
     let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
     // The length of the record takes up four bytes of the body.
     for (len, is_packed) in [(256 * MIB - 4, true), (256 * MIB - 3, false)] {
@@ -292,7 +292,7 @@ fn a_record_of_more_than_256_mib_is_stored_alone() {
 }
 
 #[test]
-fn an_oversized_container_is_kept_if_it_is_complete() {
+fn opening_for_append_keeps_an_oversized_container_if_it_is_complete() {
     let container = [&b"\x00\x01\x80\x80\x80\x01"[..], &vec![0; 2 << 20]].concat();
     let file = packed(&container);
     assert_eq!(len_after_opening(&file, 1000).unwrap(), file.len() as u64);

@@ -429,7 +429,7 @@ fn count_writes(history: &History) -> usize {
 }
 
 #[test]
-fn a_crash_after_unsynced_appends_keeps_the_synced_records() {
+fn synced_records_survive_a_crash_after_unsynced_appends() {
     for &format in FORMATS {
         let mut session = Session::create(None, named(format));
         for len in [3, 700, 0, 1_500] {
@@ -472,7 +472,7 @@ fn records_of_all_lengths_survive_a_crash_once_they_are_synced() {
 }
 
 #[test]
-fn a_synced_record_of_several_blocks_survives_a_crash() {
+fn a_synced_record_spanning_several_blocks_survives_a_crash() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         if format != LEVELDB {
@@ -508,7 +508,7 @@ fn many_short_records() {
 /// A record that is longer than the writer's buffer is written in pieces. A disk with 4 KiB sectors
 /// leaves fewer files to check.
 #[test]
-fn a_synced_record_of_several_pieces_survives_a_crash() {
+fn a_synced_record_written_in_several_pieces_survives_a_crash() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.history.sector_len = 4096;
@@ -536,7 +536,7 @@ fn records_survive_a_crash_if_every_append_is_synced() {
 }
 
 #[test]
-fn synced_records_around_a_block_end_survive_a_crash() {
+fn synced_records_near_a_block_end_survive_a_crash() {
     for &format in FORMATS {
         for left in [0, 1, 6, 7, 8, 20] {
             let mut first = Encoded::new(&[], format);
@@ -724,7 +724,7 @@ fn failed_writes_before_a_crash_do_not_lose_durable_records() {
 }
 
 #[test]
-fn append_distinguishes_crash_damage_from_other_damage() {
+fn opening_for_append_distinguishes_crash_damage_from_other_damage() {
     // One flipped bit is in the last record, which was synced. A crash does not cause that.
     let mut log = Encoded::new(&[], LEVELDB);
     log.append(40);
@@ -769,7 +769,7 @@ fn append_distinguishes_crash_damage_from_other_damage() {
 }
 
 #[test]
-fn a_truncated_log_is_read_to_its_end() {
+fn a_log_with_a_truncated_torn_tail_is_read_to_its_end() {
     for &format in FORMATS {
         for (name, torn) in torn_logs(format) {
             let double = Double::with_bytes(&torn);

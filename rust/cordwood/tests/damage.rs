@@ -240,7 +240,7 @@ fn a_reader_returns_the_complete_records_and_torn_tail_of_a_truncated_log() {
 
 /// A flipped bit must not cost more than necessary, and must be located.
 #[test]
-fn each_flipped_bit_is_located_and_loses_few_records() {
+fn each_flipped_bit_is_located_and_costs_few_records() {
     // One payload consists of whole fragments, which must not be taken for records.
     let inner = Log::new([b"inner".to_vec(), Vec::new(), vec![0; 9]]).bytes;
     every_flipped_bit_from(&three_blocks_with(inner), 0);
@@ -333,7 +333,7 @@ fn flip_shows_as(reason: Reason) -> bool {
 
 /// Two flipped bits in a block are two damaged places. The records between them are kept, too.
 #[test]
-fn two_flipped_bits_in_a_block_lose_two_records() {
+fn two_flipped_bits_in_a_block_cost_two_records() {
     let log = three_blocks();
     let in_first_block = log.fragments.iter().filter(|&&(at, _)| at < BLOCK_LEN);
     let places: Vec<usize> = in_first_block.flat_map(|&(at, _)| [at, at + 6]).collect();
@@ -385,7 +385,7 @@ fn a_record_is_lost_if_its_header_is_destroyed() {
 }
 
 #[test]
-fn verify_reports_each_flip_with_any_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
+fn each_flipped_bit_is_reported_for_any_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("damaged.log");
@@ -479,7 +479,7 @@ fn reading_a_range_in_parts_gives_the_same_report() -> Result<(), Error> {
 
 /// The file ends with its block. It has a record with only an empty FIRST fragment, and a trailer.
 #[test]
-fn stat_counts_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
+fn the_statistics_count_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
     let mut writer = Writer::new(Vec::new());
     writer.append(&[0; BLOCK_LEN - 7 - 8])?;
     let mut bytes = writer.into_inner()?;
@@ -491,7 +491,7 @@ fn stat_counts_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error:
 }
 
 #[test]
-fn the_lengths_in_stat_add_up_to_the_file_length() -> Result<(), Error> {
+fn the_lengths_in_the_statistics_add_up_to_the_file_length() -> Result<(), Error> {
     let log = three_blocks();
     let mut bytes = log.bytes.clone();
     for damage in [None, Some(20), Some(40_000)] {
@@ -533,7 +533,7 @@ fn the_lengths_in_stat_add_up_to_the_file_length() -> Result<(), Error> {
 }
 
 #[test]
-fn salvage_writes_the_readable_records() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_writes_the_readable_records() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
     let directory = tempfile::tempdir()?;
     let (source, destination) = (directory.path().join("damaged.log"), directory.path().join("clean.log"));
@@ -612,7 +612,7 @@ fn the_description_of_a_one_byte_region_uses_the_singular() {
 
 /// If findings are appended, the zeros at the end of the log may extend over several parts.
 #[test]
-fn appending_findings_keeps_the_zeros_at_the_end() {
+fn appending_findings_preserves_the_trailing_zeros() {
     let mut file = vec![0; 2 * BLOCK_LEN];
     Encoder::new(file.len() as u64).encode(b"one", &mut file);
     file.resize(3 * BLOCK_LEN, 0);
@@ -631,7 +631,7 @@ fn appending_findings_keeps_the_zeros_at_the_end() {
 }
 
 #[test]
-fn each_reason_has_a_description_in_words() {
+fn each_reason_has_a_textual_description() {
     let words = [
         (
             Reason::BadLength { len: 7 },
@@ -725,7 +725,7 @@ fn salvaged(reader: &mut Reader<SliceSource<'_>>) -> Vec<Result<(u64, bool), (u6
 
 /// By rule S1, a flipped bit of a length is undone only if a valid fragment or an end follows.
 #[test]
-fn a_flipped_length_bit_is_not_undone_before_damage() {
+fn a_flipped_length_bit_is_not_undone_if_damage_follows() {
     let mut file = six();
     file[27 + 4] ^= 8; // the length of the second record
     file[54] ^= 0x55; // the checksum of the third one
@@ -743,7 +743,7 @@ fn a_flipped_length_bit_is_not_undone_before_damage() {
 
 /// After a seek, the record is the same, and the damage before it in its block is, too.
 #[test]
-fn records_after_damage_are_marked_as_salvaged_even_after_a_seek() {
+fn records_after_damage_are_still_marked_as_salvaged_after_a_seek() {
     let mut file = six();
     file[40] ^= 1;
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
@@ -838,7 +838,7 @@ fn a_flipped_bit_in_metadata_is_undone() {
 
 /// A log of SwanLab is of an old version if its records are JSON.
 #[test]
-fn a_repaired_first_record_shows_the_version_of_the_file_header() {
+fn a_repaired_first_record_determines_the_file_header_version() {
     let record = Wire::Ieee.full(b"{\"model_type\": \"run\"}");
     let file = [b":SWL\xd6\xe1\x00", &record[..]].concat();
     let mut damaged = file.clone();

@@ -120,7 +120,7 @@ fn other_file_formats_are_identified_by_name() {
 }
 
 #[test]
-fn a_detection_error_names_the_path() {
+fn a_detection_error_includes_the_path() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("000001.log");
     std::fs::write(&path, b"SQLite format 3\0").unwrap();
@@ -153,7 +153,7 @@ fn a_named_dialect_overrides_the_detected_format() {
 }
 
 #[test]
-fn the_format_of_a_file_without_evidence_is_unclear() {
+fn a_file_without_evidence_of_its_format_is_unclear() {
     let fragments = [
         (Wire::Plain.full(b"foo"), None),
         (Wire::Recyclable(1).full(b"foo"), Some(Dialect::RECYCLABLE)),
@@ -195,7 +195,7 @@ fn the_dialect_can_be_detected_from_a_later_block() {
 
 /// The only block starts with damage. Two consecutive valid fragments after it show the dialect.
 #[test]
-fn fragments_after_damage_show_the_dialect() {
+fn the_dialect_is_detected_from_fragments_after_damage() {
     for (wire, dialect) in [
         (Wire::Plain, LogFormat::new(Dialect::LEVELDB)),
         (
@@ -215,7 +215,7 @@ fn fragments_after_damage_show_the_dialect() {
 /// Bytes were inserted at the start. The first valid fragment after them decides, so a flipped type
 /// byte does not change the dialect of a log.
 #[test]
-fn fragments_after_a_few_inserted_bytes_show_the_dialect() {
+fn the_dialect_is_detected_from_fragments_after_a_few_inserted_bytes() {
     let fragments = [Wire::Plain.full(b"foo"), Wire::Plain.full(b"bar")].concat();
     for len in 1..20 {
         assert_eq!(
@@ -229,7 +229,7 @@ fn fragments_after_a_few_inserted_bytes_show_the_dialect() {
 /// By "Which dialect" in `reading.md`, the first two fragments with a number after damage decide,
 /// unless more fragments without a number come before them. Payloads are not searched.
 #[test]
-fn the_first_numbered_fragments_after_damage_show_the_log_number() {
+fn the_log_number_is_detected_from_the_first_numbered_fragments_after_damage() {
     let plain = |count: usize| Wire::Plain.full(b"plain").repeat(count);
     let numbered = |number: u32, count: usize| Wire::Recyclable(number).full(b"numbered").repeat(count);
     let damage = || vec![0xff; 20];
@@ -344,7 +344,7 @@ fn a_chain_of_headers_suggests_a_log() {
 
 /// The last fragment is damaged but not torn. The type of a torn fragment would show the dialect.
 #[test]
-fn a_damaged_last_fragment_does_not_reveal_the_dialect() {
+fn the_dialect_is_not_detected_from_a_damaged_last_fragment() {
     let mut file = Wire::Recyclable(5).full(b"foo");
     file[0] ^= 0xff;
     assert_eq!(detect(&file), Detection::Unclear);
@@ -357,7 +357,7 @@ fn a_damaged_last_fragment_does_not_reveal_the_dialect() {
 /// A table ends with a magic number. At the end of the bytes that detection reads, the same number
 /// does not count.
 #[test]
-fn the_magic_number_of_a_table_counts_only_at_the_end_of_the_file() {
+fn the_magic_number_of_a_table_is_recognized_only_at_the_end_of_the_file() {
     let mut file = noise(DETECT_LEN + 100);
     file[DETECT_LEN - 8..DETECT_LEN].copy_from_slice(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb");
     let of = |file: &[u8]| match Reader::from_slice(file, ReadOptions::default()).format() {
@@ -406,7 +406,7 @@ fn a_record_with_the_bytes_of_a_compression_setting_is_an_ordinary_record() {
 
 /// In the middle of a file, the first fragment may belong to an older log.
 #[test]
-fn a_range_does_not_adopt_the_first_log_number() {
+fn detection_in_a_range_does_not_use_the_first_log_number() {
     const BLOCK: usize = 32_768;
     let mut file = Vec::new();
     while file.len() < 2 * BLOCK {
@@ -434,7 +434,7 @@ fn a_first_payload_byte_is_not_mistaken_for_a_codec() {
 }
 
 #[test]
-fn a_damaged_file_header_alone_shows_its_dialect() {
+fn a_damaged_file_header_alone_identifies_the_dialect() {
     assert_eq!(detect(b":W&B\xe0\xbe\x00"), Detection::Log(Dialect::WANDB.into()));
     assert_eq!(detect(b":V&B\xe1\xbe\x00"), Detection::Log(Dialect::WANDB.into()));
 }
@@ -449,7 +449,7 @@ fn a_run_file_of_exactly_one_block_uses_the_newer_block_grid() {
 }
 
 #[test]
-fn a_short_read_does_not_hide_where_the_blocks_start() {
+fn the_block_grid_is_detected_despite_a_short_read() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     while file.len() < 3 * 32_768 {
         Wire::Ieee.append(&mut file, 7, &[b'x'; 6_000]);
@@ -474,7 +474,7 @@ fn a_type_with_a_wrong_checksum_is_ignored() {
 /// In the middle of a file, the first fragment may belong to an older log, so a dialect with log
 /// numbers is not guessed there.
 #[test]
-fn detection_avoids_numbered_dialects_in_a_range() -> Result<(), Box<dyn std::error::Error>> {
+fn detection_never_guesses_a_numbered_dialect_in_a_range() -> Result<(), Box<dyn std::error::Error>> {
     let mut file = Vec::new();
     for (number, blocks) in [(5, 3), (4, 6)] {
         while file.len() < blocks * 32_768 {
@@ -674,7 +674,7 @@ fn logs_of_one_record() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_log_of_one_record_is_detected_despite_any_flipped_bit() {
+fn a_log_with_a_single_record_is_detected_despite_any_flipped_bit() {
     for file in logs_of_one_record() {
         for bit in 0..file.len() * 8 {
             let mut flipped = file.clone();
@@ -717,7 +717,7 @@ fn a_log_is_detected_despite_any_flipped_bit() {
 /// A log of one block has no valid fragment, because two bits of each checksum are wrong. Its
 /// headers lead to the end of the block or of the file, which shows that it is a log.
 #[test]
-fn headers_that_lead_to_the_end_show_a_damaged_log() {
+fn a_chain_of_headers_reaching_the_end_indicates_a_damaged_log() {
     for wire in [Wire::Plain, Wire::Recyclable(7), Wire::Synced(7, 0), Wire::Ieee] {
         for (record_len, count) in [(30, 1), (30, 3), (0, 3), (40_000, 1), (32_700, 2)] {
             let (mut file, mut headers) = (Vec::new(), Vec::new());
@@ -764,7 +764,7 @@ fn headers_that_lead_to_the_end_show_a_damaged_log() {
 /// A file is a torn log if it ends in its first fragment, according to the length in the header, or
 /// if its zeros start there. A FIRST fragment must fill its block.
 #[test]
-fn a_truncated_first_fragment_shows_a_torn_log() {
+fn a_truncated_first_fragment_indicates_a_torn_log() {
     let header = |len: u16, kind| [&[0x9d, 0xff, 0xfe, 0xfd], &len.to_le_bytes()[..], &[kind]].concat();
     let unknown = Detection::Foreign(Foreign::Unknown);
     for (len, kind, written_len, zeros, expected) in [
@@ -792,7 +792,7 @@ fn a_truncated_first_fragment_shows_a_torn_log() {
 /// A valid fragment outranks a signature, text, and a type that no dialect writes, wherever in the
 /// log the fragment is.
 #[test]
-fn a_valid_fragment_outranks_the_bytes_before_it() {
+fn a_valid_fragment_takes_precedence_over_the_bytes_before_it() {
     for before in [
         &b"PK\x03\x04\x14\0\0\0\x08\0"[..],
         b"plain text, no log\n",
@@ -819,7 +819,7 @@ fn a_valid_fragment_outranks_the_bytes_before_it() {
 /// A gzip file contains the time of its data where a fragment has its length and its type. With
 /// some times, the start of the file could be the header of a torn record.
 #[test]
-fn a_signature_outranks_a_possibly_torn_header() {
+fn a_signature_takes_precedence_over_a_possibly_torn_header() {
     for kind in 0..=255 {
         for (length, file_len) in [(0_u16, 30), (20, 30), (3_000, 30), (3_000, 4_000), (3_000, 200_000)] {
             let [l0, l1] = length.to_le_bytes();
@@ -837,7 +837,7 @@ fn a_signature_outranks_a_possibly_torn_header() {
 
 /// A tab, a line feed and a form feed are types that an engine writes.
 #[test]
-fn text_outranks_a_possibly_torn_header() {
+fn text_takes_precedence_over_a_possibly_torn_header() {
     for text in ["step 0\nstep 50\n", "offset\tlen\n", "29320z\n", "29320z\x0c"] {
         assert_eq!(detect(text.as_bytes()), Detection::Foreign(Foreign::Text), "{text:?}");
         let long = format!("{text}{}", "1\t20\n".repeat(4_000));
@@ -847,7 +847,7 @@ fn text_outranks_a_possibly_torn_header() {
 
 /// A file with the name of a log is taken for a damaged log, unless it has another known format.
 #[test]
-fn detection_trusts_the_name_of_a_log() {
+fn a_file_named_like_a_log_is_detected_as_a_damaged_log() {
     let directory = tempfile::tempdir().unwrap();
     for (name, is_believed) in [
         ("000123.log", true),
@@ -974,7 +974,7 @@ fn a_file_header_inside_a_record_is_ignored() {
 }
 
 #[test]
-fn the_next_block_shows_the_dialect_of_a_range() {
+fn the_dialect_of_a_range_is_detected_from_the_next_block() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 0, &[b'x'; 40_000]);
     for start in [1_000, 32_767, 32_768] {
@@ -985,7 +985,7 @@ fn the_next_block_shows_the_dialect_of_a_range() {
 /// At the end of a block, a record contains the bytes of a valid fragment of another dialect. That
 /// fragment would end in the next block, which is impossible.
 #[test]
-fn a_fragment_that_crosses_a_block_does_not_show_the_dialect() {
+fn the_dialect_is_not_detected_from_a_fragment_that_crosses_a_block() {
     const BLOCK: usize = 32_768;
     let last = Wire::Plain.part(4, &[b'y'; 100]);
     let crossing = Wire::Ieee.full(&last[..33]);
@@ -997,7 +997,7 @@ fn a_fragment_that_crosses_a_block_does_not_show_the_dialect() {
 
 /// In the middle of a file, a fragment may belong to an older log.
 #[test]
-fn a_numbered_fragment_at_offset_1_does_not_reveal_the_dialect() {
+fn the_dialect_is_not_detected_from_a_numbered_fragment_at_offset_1() {
     let file = [&[0][..], &Wire::Recyclable(5).full(&[b'x'; 32_768 - 1 - 11])].concat();
     assert_eq!(format_from(&file, 1), Dialect::LEVELDB.into());
     assert_eq!(
@@ -1061,7 +1061,7 @@ fn compressed() -> Detection {
 }
 
 #[test]
-fn one_record_that_is_not_a_frame_rules_out_compression() {
+fn a_single_record_that_is_not_a_frame_rules_out_compression() {
     let text = b"text".to_vec();
     let magic = |len: usize| frame(4)[..len].to_vec();
     for (fragments, is_compressed) in [
@@ -1089,7 +1089,7 @@ fn one_record_that_is_not_a_frame_rules_out_compression() {
 /// The first read may end before the block that shows the compression.
 #[cfg(feature = "zstd")]
 #[test]
-fn a_short_read_does_not_hide_that_a_log_is_compressed() {
+fn compression_is_detected_despite_a_short_read() {
     let file = from_the_middle(&[(1, frame(100))]);
     for first in [1, 7, 11, 32_767, 32_768, 32_769, 32_780, 65_535] {
         let (start, rest) = file.split_at(first);
@@ -1100,7 +1100,7 @@ fn a_short_read_does_not_hide_that_a_log_is_compressed() {
 
 /// A program may store zstd frames in a LevelDB log.
 #[test]
-fn frames_stored_by_a_program_are_not_compression() {
+fn zstd_frames_stored_by_a_program_are_not_mistaken_for_compression() {
     let mut file = Vec::new();
     while file.len() < 70_000 {
         Wire::Plain.append(&mut file, 0, &frame(1_000));
@@ -1109,7 +1109,7 @@ fn frames_stored_by_a_program_are_not_compression() {
 }
 
 #[test]
-fn compression_is_detected_despite_a_swapped_first_block() {
+fn compression_is_detected_even_if_the_first_two_blocks_are_swapped() {
     let first = [&COMPRESSED[..], &Wire::Plain.part(2, &frame(32_768 - 11 - 7))].concat();
     for second in [
         Wire::Plain.part(2, &frame(32_768 - 7)),
@@ -1149,7 +1149,7 @@ fn compression_is_detected_from_a_damaged_start() {
 
 /// The engines write six digits, or more if the number is longer.
 #[test]
-fn detection_reads_the_log_number_from_the_file_name() {
+fn the_log_number_is_detected_from_the_file_name() {
     let head = Wire::Recyclable(5).full(b"foo");
     for (name, number) in [
         ("000123.log", 123),
@@ -1175,7 +1175,7 @@ fn detection_reads_the_log_number_from_the_file_name() {
 }
 
 #[test]
-fn a_partial_signature_does_not_reveal_the_format() {
+fn a_format_is_not_detected_from_a_partial_signature() {
     let texts = [
         "BZh, and more text",
         "abcd1AY&SY, and more text",

@@ -148,7 +148,7 @@ fn a_pebble_end_trailer_has_its_golden_bytes() {
 
 /// The source is Pebble's TestRecycleLogNumberOverflow.
 #[test]
-fn a_pebble_log_with_the_greatest_number_has_an_end_trailer() {
+fn a_pebble_log_with_the_highest_number_has_an_end_trailer() {
     let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(u32::MAX);
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -187,7 +187,7 @@ fn a_swanlab_header_and_full_fragment_have_their_golden_bytes() {
 /// place where a block of a newer file starts. A block of a newer file never starts with such a
 /// fragment.
 #[test]
-fn an_empty_first_fragment_ends_a_wandb_block() {
+fn an_old_run_file_is_detected_by_an_empty_first_fragment() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     file.extend(Wire::Ieee.full(&[b'x'; 32_754]));
     file.extend(Wire::Ieee.part(2, b""));
@@ -199,7 +199,7 @@ fn an_empty_first_fragment_ends_a_wandb_block() {
 /// The file header takes up seven bytes of the first block. Before wandb-core 0.17.6, it preceded
 /// that block.
 #[test]
-fn both_wandb_block_grids_have_their_golden_bytes() {
+fn run_files_with_either_block_grid_have_their_golden_bytes() {
     let long = vec![b'x'; 40_000];
     for (dialect, grid, first) in [(Dialect::WANDB, 0, 32_754_u16), (Dialect::WANDB_OLD, 7, 32_761)] {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();

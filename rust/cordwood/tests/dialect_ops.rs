@@ -52,7 +52,7 @@ fn read(file: &[u8], options: ReadOptions) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_lengths_in_stat_add_up_to_the_file_length() -> Result<(), cordwood_log::Error> {
+fn the_lengths_in_the_statistics_add_up_to_the_file_length() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (file, _) = log(dialect);
         let stat = ops::stat(SliceSource::new(&file), &ReadOptions::default())?;
@@ -74,7 +74,7 @@ fn the_lengths_in_stat_add_up_to_the_file_length() -> Result<(), cordwood_log::E
 }
 
 #[test]
-fn verify_gives_the_same_report_for_any_number_of_threads() -> Result<(), cordwood_log::Error> {
+fn verifying_gives_the_same_report_for_any_number_of_threads() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
@@ -100,7 +100,7 @@ fn verify_gives_the_same_report_for_any_number_of_threads() -> Result<(), cordwo
 
 /// The salvaged log must belong to the same engine as the source.
 #[test]
-fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     for (number, dialect) in DIALECTS.into_iter().enumerate() {
         let (mut file, offsets) = log(dialect);
@@ -121,7 +121,7 @@ fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(feature = "zstd")]
 #[test]
-fn verify_stat_and_salvage_handle_a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
+fn a_compressed_log_can_be_verified_summarized_and_salvaged() -> Result<(), Box<dyn std::error::Error>> {
     let dialect = LogFormat::new(Dialect::ROCKSDB)
         .with_log_number(3)
         .with_compression(Compression::Zstd);
@@ -160,7 +160,7 @@ fn salvage_as(
 
 /// A destination that is full is an error, and so is a destination that cannot be flushed.
 #[test]
-fn salvage_returns_the_error_of_a_failing_writer() {
+fn salvaging_returns_the_error_of_a_failing_writer() {
     struct Full {
         is_flushed: bool,
     }
@@ -190,7 +190,7 @@ fn salvage_returns_the_error_of_a_failing_writer() {
 /// An undamaged log must be copied byte for byte. No trailer is added, and no log number is lost or
 /// added.
 #[test]
-fn salvage_does_not_change_an_undamaged_log() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_an_undamaged_log_produces_an_identical_log() -> Result<(), Box<dyn std::error::Error>> {
     for dialect in DIALECTS {
         let mut file = Vec::new();
         let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -218,7 +218,7 @@ fn salvage_does_not_change_an_undamaged_log() -> Result<(), Box<dyn std::error::
 /// it contained everything that could be saved.
 #[cfg(not(feature = "zstd"))]
 #[test]
-fn salvage_rejects_compressed_logs_without_zstd() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_compressed_logs_without_zstd_is_rejected() -> Result<(), Box<dyn std::error::Error>> {
     // These are RocksDB's record that declares the compression, and a fragment.
     let file = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let directory = tempfile::tempdir()?;
@@ -240,7 +240,7 @@ fn salvage_rejects_compressed_logs_without_zstd() -> Result<(), Box<dyn std::err
 /// The hand-built bytes are the lengths of timestamps (type 10), without which keys cannot be read,
 /// and records of type 1. The file has a log number in its name.
 #[test]
-fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     let foo = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let bar = b"\xba\xea\xec\x44\x03\x00\x01bar";
@@ -286,7 +286,7 @@ fn salvage_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
 /// The copy must be the same as the log, byte for byte. The metadata starts the next block if it
 /// does not fit, and ends the block if it just fits.
 #[test]
-fn salvage_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     for left in [0, 1, 6, 7, 12, 13, 14, 20] {
         let mut file = timestamps.to_vec();
@@ -312,7 +312,7 @@ fn salvage_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::err
 /// The record that declares the compression must come first.
 #[cfg(feature = "zstd")]
 #[test]
-fn salvage_keeps_the_metadata_of_a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_keeps_the_metadata_of_a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     let mut compressed = Vec::new();
     let format = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
@@ -325,7 +325,7 @@ fn salvage_keeps_the_metadata_of_a_compressed_log() -> Result<(), Box<dyn std::e
 }
 
 #[test]
-fn salvage_keeps_the_version_of_the_file_header() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_keeps_the_version_of_the_file_header() -> Result<(), Box<dyn std::error::Error>> {
     for version in [0, 1] {
         let mut file = Vec::new();
         Encoder::with_format(0, Dialect::SWANLAB)?.encode(b"{\"model_type\": 1}", &mut file);
@@ -338,7 +338,7 @@ fn salvage_keeps_the_version_of_the_file_header() -> Result<(), Box<dyn std::err
 
 /// The first blocks would normally show the number, but they are destroyed.
 #[test]
-fn salvage_keeps_a_log_number_found_in_a_late_block() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_keeps_a_log_number_found_in_a_later_block() -> Result<(), Box<dyn std::error::Error>> {
     let numbered = LogFormat::new(Dialect::RECYCLABLE).with_log_number(3);
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, numbered)?;
@@ -360,7 +360,7 @@ fn salvage_keeps_a_log_number_found_in_a_late_block() -> Result<(), Box<dyn std:
 
 /// The report names the properties that the new log cannot have.
 #[test]
-fn salvage_reports_lost_properties() -> Result<(), Box<dyn std::error::Error>> {
+fn properties_lost_by_salvaging_are_reported() -> Result<(), Box<dyn std::error::Error>> {
     // This is Pebble's type 9, with log number 1, synced up to 0, and one byte of data.
     let synced = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     let (saved, report) = salvage_as(synced, "000001.log", &SalvageOptions::default())?;
@@ -376,7 +376,7 @@ fn salvage_reports_lost_properties() -> Result<(), Box<dyn std::error::Error>> {
 /// form. Here, a payload that fills its block contains a log, and the header of the payload is
 /// destroyed. If the forms were mixed, readers would take one part of the new log for an older log.
 #[test]
-fn salvage_writes_salvaged_records_in_the_form_of_the_log() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaged_records_are_written_in_the_form_of_the_log() -> Result<(), Box<dyn std::error::Error>> {
     let plain = LogFormat::new(Dialect::ROCKSDB);
     let numbered = plain.with_log_number(7);
     for (own, inner) in [(numbered, plain), (plain, numbered)] {
@@ -407,7 +407,7 @@ fn salvage_writes_salvaged_records_in_the_form_of_the_log() -> Result<(), Box<dy
 
 /// Every reader of a file with this name would take the records for remains of an older log.
 #[test]
-fn salvage_rejects_the_file_name_of_another_log() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_to_the_file_name_of_another_log_is_rejected() -> Result<(), Box<dyn std::error::Error>> {
     let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
     for (name, is_right) in [("000123.log", true), ("saved.log", true), ("000124.log", false)] {
         match salvage_as(file, name, &SalvageOptions::default()) {
@@ -420,7 +420,7 @@ fn salvage_rejects_the_file_name_of_another_log() -> Result<(), Box<dyn std::err
 
 /// One of the calls succeeds, and the others report that the file exists.
 #[test]
-fn concurrent_salvages_to_one_file_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_to_one_file_concurrently_leaves_one_log() -> Result<(), Box<dyn std::error::Error>> {
     let (file, _) = log(LogFormat::new(Dialect::LEVELDB));
     let directory = tempfile::tempdir()?;
     let source = directory.path().join("source.log");

@@ -228,7 +228,7 @@ fn fails(path: &Path, (expected, file, fail, hint): &Case) {
 }
 
 #[test]
-fn errors_contain_the_path_the_kind_and_the_hint_separately() {
+fn errors_have_separate_fields_for_the_path_the_kind_and_the_hint() {
     let directory = tempfile::tempdir().unwrap();
     for name in names() {
         for (number, case) in cases().iter().enumerate() {
@@ -241,7 +241,7 @@ fn errors_contain_the_path_the_kind_and_the_hint_separately() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_failed_write_reports_how_much_is_on_disk() {
+fn a_write_error_reports_how_much_is_on_disk() {
     let directory = tempfile::tempdir().unwrap();
     for name in names() {
         let path = directory.path().join(name);
@@ -274,7 +274,7 @@ impl std::io::Write for Failing {
 
 /// A writer must return the same errors as a log file, both its own errors and those of its sink.
 #[test]
-fn writer_errors_match_log_file_errors() {
+fn a_writer_and_a_log_file_return_the_same_errors() {
     let full = || std::io::Error::from_raw_os_error(28);
     let mine = || std::io::Error::other("mine");
     let texts: [(Fails, [&str; 2]); 2] = [
@@ -310,7 +310,7 @@ fn writer_errors_match_log_file_errors() {
 /// A failed sync cannot be repeated. Its error says how many bytes an earlier sync has put on the
 /// disk.
 #[test]
-fn a_failed_sync_reports_how_much_is_on_disk() {
+fn a_sync_error_reports_how_much_is_on_disk() {
     let mut writer = Writer::new(Vec::new());
     writer.append(b"one").unwrap();
     writer.sync_with(|_| Ok(())).unwrap();

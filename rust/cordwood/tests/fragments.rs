@@ -201,7 +201,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn fragments_cover_a_damaged_log_and_match_the_reader(
+    fn fragments_cover_a_damaged_log_without_gaps_and_match_the_reader(
         dialect in dialect(), lens in lens(), damages in prop::collection::vec(damage(), 0..5),
     ) {
         let mut file = log(dialect, &lens);
@@ -212,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn fragments_cover_any_bytes_without_gaps(
+    fn the_fragments_of_arbitrary_bytes_leave_no_gaps(
         dialect in dialect(), file in prop::collection::vec(prop_oneof![Just(0), 0..12_u8, any::<u8>()], 0..300),
     ) {
         check(&file, dialect);
@@ -220,7 +220,7 @@ proptest! {
 }
 
 #[test]
-fn the_fragments_function_lists_fragments_of_a_stale_tail() {
+fn fragments_of_a_stale_tail_are_listed() {
     let mut file = log(LogFormat::new(Dialect::ROCKSDB).with_log_number(9), &[100; 3]);
     let options = WriterOptions::default()
         .with_dialect(Dialect::ROCKSDB)

@@ -28,7 +28,7 @@ fn example() -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn the_format_page_example_has_its_documented_bytes() {
+fn the_example_on_the_format_page_has_its_documented_bytes() {
     let [a, b, c] = example();
     let (file, offsets) = encode(0, &[&a, &b, &c]);
     assert_eq!(offsets, [0, 1_007, 98_304]);
@@ -92,7 +92,7 @@ fn a_record_starts_with_an_empty_first_fragment_if_seven_bytes_are_left() {
 }
 
 #[test]
-fn an_empty_record_fits_into_the_last_seven_bytes_of_a_block() {
+fn an_empty_record_fits_in_the_last_seven_bytes_of_a_block() {
     let (bytes, offsets) = encode(32_761, &[b"", b"bar"]);
     assert_eq!(bytes, b"\x05\x2b\x28\x43\x00\x00\x01\xba\xea\xec\x44\x03\x00\x01bar");
     assert_eq!(offsets, [32_761, 32_768]);
@@ -128,7 +128,7 @@ fn crc32c_matches_the_examples_of_the_rfc() {
 }
 
 #[test]
-fn encoded_len_is_the_length_that_the_encoder_writes() {
+fn the_computed_encoded_length_matches_what_the_encoder_writes() {
     const BLOCK: u64 = 32_768;
     // Each distance from the edge of a block at which the bytes change is tested, and a few others.
     let near = |edge: u64| (edge.saturating_sub(15)..edge + 9).chain([edge + 1_000]);
@@ -151,7 +151,7 @@ fn encoded_len_is_the_length_that_the_encoder_writes() {
 }
 
 #[test]
-fn encoded_len_saturates_for_any_offset() {
+fn the_computed_encoded_length_saturates_at_any_offset() {
     for offset in [u64::MAX - 7, u64::MAX - 6, u64::MAX] {
         for len in [0, 1, u64::MAX] {
             assert!(encoded_len(offset, len) >= len, "{len} bytes at {offset}");

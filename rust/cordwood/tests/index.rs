@@ -152,7 +152,7 @@ fn check_directory(directory: &Path) {
 }
 
 #[test]
-fn the_logs_of_engines_are_indexed() {
+fn logs_written_by_engines_are_indexed() {
     check_directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors"));
 }
 
@@ -163,7 +163,7 @@ fn logs_from_other_projects_are_indexed() {
 }
 
 #[test]
-fn whole_and_damaged_logs_of_each_format_are_indexed() {
+fn undamaged_and_damaged_logs_of_each_format_are_indexed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut random = Random(2);
@@ -330,7 +330,7 @@ fn a_container_in_the_next_segment_is_indexed_completely() {
 }
 
 #[test]
-fn an_index_can_span_more_logs_than_it_keeps_open() {
+fn an_index_can_cover_more_logs_than_it_keeps_open() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(4);
     let (mut paths, mut expected) = (Vec::new(), Vec::new());
@@ -431,7 +431,7 @@ fn sixteen_threads_read_the_requested_records() {
 }
 
 #[test]
-fn indexing_reports_the_bytes_missing_from_a_truncated_log() {
+fn reading_an_indexed_log_reports_bytes_lost_by_truncation() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&records(100, &mut Random(6)), Dialect::LEVELDB.into());
@@ -460,7 +460,7 @@ fn indexing_reports_the_bytes_missing_from_a_truncated_log() {
 }
 
 #[test]
-fn an_index_returns_its_records_even_if_the_log_grows_later() {
+fn an_index_still_returns_its_records_after_the_log_grows() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let written = records(100, &mut Random(6));
@@ -521,7 +521,7 @@ fn reading_a_record_that_was_damaged_after_indexing_returns_an_error() {
 
 /// Under this policy, reading from another place would return other records.
 #[test]
-fn replacing_an_indexed_log_with_a_log_of_equal_length_causes_an_error() {
+fn reading_an_indexed_log_replaced_by_another_of_equal_length_returns_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&vec![vec![b'x'; 10]; 3000], Dialect::LEVELDB.into());
@@ -555,7 +555,7 @@ fn an_index_of_logs_without_records_is_empty() {
 }
 
 #[test]
-fn an_error_returned_by_the_callback_stops_the_read() {
+fn an_error_returned_by_the_callback_stops_reading() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     fs::write(&path, log_of(&records(100, &mut Random(8)), Dialect::LEVELDB.into())).expect("a file");
@@ -576,7 +576,7 @@ fn an_error_returned_by_the_callback_stops_the_read() {
 /// Two blocks start with a destroyed header, within the records that the index reads together. In
 /// the second block, a value contains a log of another form.
 #[test]
-fn an_index_agrees_with_iteration_after_two_destroyed_headers() {
+fn an_index_matches_iteration_after_two_destroyed_headers() {
     const BLOCK: usize = 32_768;
     let (wire, mut random) = (Wire::Recyclable(9), Random(1));
     let (mut file, mut count) = (Vec::new(), 0);

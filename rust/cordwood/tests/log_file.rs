@@ -84,7 +84,7 @@ fn each_flush_performs_exactly_one_write() -> Result<(), Error> {
 }
 
 #[test]
-fn a_log_file_writes_its_buffer_once_it_is_full() -> Result<(), Error> {
+fn the_buffer_of_a_log_file_is_written_once_it_is_full() -> Result<(), Error> {
     let (double, log) = plain();
     for _ in 0..3000 {
         log.append(&[7; 1000])?;
@@ -105,7 +105,7 @@ fn a_log_file_writes_its_buffer_once_it_is_full() -> Result<(), Error> {
 
 /// `try_append` does no I/O, so it leaves a record that would fill the buffer to `append`.
 #[test]
-fn try_append_returns_if_the_buffer_is_full() -> Result<(), Error> {
+fn trying_to_append_to_a_full_buffer_returns_immediately() -> Result<(), Error> {
     let (double, log) = plain();
     for _ in 0..260 {
         assert!(log.try_append(&[7; 1000])?.is_some());
@@ -120,7 +120,7 @@ fn try_append_returns_if_the_buffer_is_full() -> Result<(), Error> {
 
 /// `append` refuses a record that is too long, even if the record would fit into an open container.
 #[test]
-fn try_append_returns_if_the_record_is_too_long() -> Result<(), Error> {
+fn trying_to_append_an_overlong_record_returns_immediately() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
         let (double, log) = create(buffered().with_dialect(dialect).with_record_len_max(3));
         log.append(b"one")?;
@@ -138,7 +138,7 @@ fn try_append_returns_if_the_record_is_too_long() -> Result<(), Error> {
 
 /// If a sync is due after a record, `try_append` leaves it to `append`, however long headers are.
 #[test]
-fn try_append_returns_if_the_record_needs_a_sync() -> Result<(), Error> {
+fn trying_to_append_a_record_that_needs_a_sync_returns_immediately() -> Result<(), Error> {
     let formats = [
         LogFormat::new(Dialect::LEVELDB),
         LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -293,7 +293,7 @@ type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
 /// A record of more than 256 KiB is written in pieces. If one of them fails, no part of the record
 /// may stay in the file, but everything before it must.
 #[test]
-fn a_failed_piece_rolls_back_its_long_record() -> Result<(), Error> {
+fn a_long_record_is_rolled_back_if_writing_a_piece_fails() -> Result<(), Error> {
     let appends: [(Append, &[&[u8]]); 3] = [
         (LogFile::append, &[]),
         (LogFile::append_sync, &[]),
@@ -455,7 +455,7 @@ fn long_records_are_written_in_pieces() -> Result<(), Box<dyn std::error::Error>
 /// Without the truncation and the sync, a crash could leave bytes of the failed write after the
 /// bytes of the next write.
 #[test]
-fn after_a_failed_write_the_file_is_truncated_and_synced() -> Result<(), Error> {
+fn the_file_is_truncated_and_synced_after_a_failed_write() -> Result<(), Error> {
     for options in [LogFileOptions::default(), buffered()] {
         let (double, log) = create(options);
         log.append(b"one")?;
@@ -656,7 +656,7 @@ fn each_sync_policy_syncs_on_schedule() -> Result<(), Error> {
 }
 
 #[test]
-fn extend_does_not_sync_if_it_receives_no_records() -> Result<(), Error> {
+fn extending_by_no_records_does_not_sync() -> Result<(), Error> {
     let none: [&[u8]; 0] = [];
     for policy in [
         SyncPolicy::EveryAppend,
@@ -688,7 +688,7 @@ fn an_append_after_the_interval_triggers_a_sync() -> Result<(), Error> {
 /// sync only ends when all threads are waiting for the disk. The next sync covers the threads that
 /// this one does not, so a thread needs at most two syncs for a record.
 #[test]
-fn sixteen_threads_share_syncs() -> Result<(), Error> {
+fn sixteen_appending_threads_share_syncs() -> Result<(), Error> {
     const THREADS: usize = 16;
     const EACH: usize = 25;
     const LEN: usize = 7 + 5;
@@ -740,7 +740,7 @@ fn sixteen_threads_share_syncs() -> Result<(), Error> {
 
 /// If a sync fails, it fails for every thread that waited for it.
 #[test]
-fn threads_share_a_failed_sync() {
+fn waiting_threads_share_a_failed_sync() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     double.state().sync_faults = [Fault::Error(EIO)].into();
@@ -856,7 +856,7 @@ fn waiting_for_an_offset_past_the_end_fails() -> Result<(), Error> {
 
 /// If a record returns different bytes at each call, one of its values is written.
 #[test]
-fn a_record_that_changes_between_reads_is_written_as_one_value() -> Result<(), Error> {
+fn a_record_whose_bytes_change_between_reads_is_written_consistently() -> Result<(), Error> {
     const VALUES: [&[u8]; 3] = [b"one", b"another", &[7; 40_000]];
     struct Changing(AtomicU32);
     impl AsRef<[u8]> for Changing {
@@ -906,7 +906,7 @@ fn a_panic_during_sync_marks_the_log_as_failed() {
 /// calls are refused. Only acknowledged records are in the log. After closing, the log has released
 /// the file.
 #[test]
-fn close_waits_for_waiting_threads() {
+fn closing_waits_for_other_threads_that_wait_for_the_disk() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     let log = create_in(&double, buffered());
@@ -940,7 +940,7 @@ fn close_waits_for_waiting_threads() {
 // On disk ---------------------------------------------------------------------------------------
 
 #[test]
-fn a_second_writer_is_rejected_until_the_first_ends() -> Result<(), Box<dyn std::error::Error>> {
+fn a_second_writer_is_rejected_while_the_first_is_open() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     let log = LogFile::create_new(&path, buffered())?;
@@ -981,7 +981,7 @@ fn a_torn_tail_is_truncated_from_the_file() -> Result<(), Box<dyn std::error::Er
 }
 
 #[test]
-fn the_error_for_an_interrupted_open_names_the_file() -> Result<(), Box<dyn std::error::Error>> {
+fn an_error_from_an_interrupted_open_includes_the_path() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     LogFile::create(&path, buffered())?.append_sync(b"one")?;
@@ -1058,7 +1058,7 @@ fn dropping_a_failed_log_does_not_write_its_buffer() -> Result<(), Error> {
 
 /// Only the parent may write records that the parent has appended but not written.
 #[test]
-fn a_log_that_a_forked_child_drops_is_not_written() -> Result<(), Error> {
+fn dropping_a_log_in_a_forked_child_does_not_write_its_buffer() -> Result<(), Error> {
     let double = Double::default();
     let number = Arc::new(AtomicU32::new(1));
     double.state().process = Process::simulated(Arc::clone(&number));
@@ -1130,7 +1130,7 @@ fn dropping_a_writer_writes_its_buffered_records() -> Result<(), Error> {
 
 /// Refused records are not in the log, and later calls only report that the log is closed.
 #[test]
-fn a_log_is_closed_even_if_close_fails() -> Result<(), Error> {
+fn a_log_is_closed_even_if_closing_it_fails() -> Result<(), Error> {
     let faults: [fn(&Double); 2] = [
         |double| double.state().write_faults = [Fault::Error(ENOSPC)].into(),
         |double| double.state().sync_faults = [Fault::Error(EIO)].into(),
@@ -1204,7 +1204,7 @@ fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
 /// In Pebble's dialect, closing writes a trailer with the number 8. In W&B's dialect, the file
 /// header is written even if there is no record.
 #[test]
-fn close_writes_the_trailer_or_header_of_the_dialect() -> Result<(), Error> {
+fn closing_writes_the_trailer_or_header_of_the_dialect() -> Result<(), Error> {
     for (dialect, expected) in [
         (
             LogFormat::new(Dialect::PEBBLE).with_log_number(7),
@@ -1288,7 +1288,7 @@ fn rejected_records_leave_the_log_unchanged() {
 
 /// Readers refuse a record of this length by default.
 #[test]
-fn a_record_longer_than_readers_allow_is_not_written() {
+fn a_record_too_long_for_readers_is_not_written() {
     assert_eq!(LogFileOptions::default().record_len_max, RECORD_LEN_MAX);
     assert_eq!(WriterOptions::default().record_len_max, RECORD_LEN_MAX);
     assert_eq!(ReadOptions::default().record_len_max, RECORD_LEN_MAX);
@@ -1341,7 +1341,7 @@ fn a_record_longer_than_readers_allow_is_not_written() {
 
 /// `extend` writes the same bytes as single appends, and stops where an append would fail.
 #[test]
-fn extend_writes_the_same_bytes_as_append() -> Result<(), Error> {
+fn extending_writes_the_same_bytes_as_appending() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
         let records: Vec<Vec<u8>> = (0..3_000).map(|i| vec![i as u8; i * 7 % 900]).collect();
         let mut one = Writer::with_options(Vec::new(), WriterOptions::default().with_format(dialect)).unwrap();
@@ -1365,7 +1365,7 @@ fn extend_writes_the_same_bytes_as_append() -> Result<(), Error> {
 /// Readers trust the name of a file. They would take records with another number for records of an
 /// older log.
 #[test]
-fn a_file_whose_name_has_another_log_number_is_rejected() {
+fn a_file_named_with_another_log_number_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(6);
     for (name, is_written) in [("000005.log", false), ("000006.log", true), ("any.log", true)] {

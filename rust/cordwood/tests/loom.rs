@@ -127,14 +127,14 @@ fn check_file(file: impl Fn() -> File + Send + Sync + 'static, options: LogFileO
 }
 
 #[test]
-fn two_threads_share_a_sync() {
+fn two_threads_share_one_sync() {
     check(false, FlushPolicy::EveryAppend, false);
     check(false, FlushPolicy::OnClose, false);
 }
 
 /// One thread appends and syncs. The other waits for a record that was appended before.
 #[test]
-fn a_thread_waits_for_the_record_of_another_thread() {
+fn a_thread_can_wait_for_a_record_of_another_thread() {
     loom::model(|| {
         let file = Arc::new(File::default());
         let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), LogFileOptions::default());
@@ -156,7 +156,7 @@ fn a_thread_waits_for_the_record_of_another_thread() {
 /// If a thread appends records before it syncs, they share no container with records of another
 /// thread.
 #[test]
-fn two_threads_share_a_sync_of_a_packed_log() {
+fn two_threads_share_one_sync_of_a_packed_log() {
     let packed = LogFileOptions::default().with_dialect(Dialect::PACKED);
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
         check_file(File::default, packed.clone().with_flush(flush), false);
@@ -181,13 +181,13 @@ fn a_failed_sync_after_truncation_returns_an_error_to_every_waiting_thread() {
 }
 
 #[test]
-fn close_waits_for_threads_that_wait_for_a_sync() {
+fn closing_waits_for_threads_that_wait_for_a_sync() {
     check(false, FlushPolicy::EveryAppend, true);
 }
 
 /// The second thread that closes the log must not return before the file has been released.
 #[test]
-fn two_threads_that_close_a_log_both_wait_for_its_release() {
+fn two_threads_closing_a_log_both_wait_until_it_is_released() {
     loom::model(|| {
         let file = Arc::new(File::default());
         let options = LogFileOptions::default().with_sync(cordwood_log::SyncPolicy::OnClose);
@@ -305,7 +305,7 @@ fn check_segments(options: LogFileOptions, beside: impl Fn(&SegmentedLog) + Send
 
 /// One thread starts the next segment, while the other may wait for a record in the last one.
 #[test]
-fn two_threads_can_start_segments_while_another_thread_waits() {
+fn two_threads_can_start_segments_while_a_third_waits() {
     check_segments(LogFileOptions::default(), |_| {});
 }
 

@@ -116,7 +116,7 @@ fn unpacking_drops_a_mark_in_the_middle_of_a_log() -> Result<(), Error> {
 
 /// Each case has a region that may have been a record: its start, its end, and its reason.
 #[test]
-fn pack_rejects_a_region_that_may_have_been_a_record() {
+fn packing_a_log_with_a_region_that_may_have_been_a_record_is_rejected() {
     let zeros = |len| vec![0; len];
     let flipped = [b"\xdd\x5f\xb3\x7a\x03\x00\x01fog", FOO].concat();
     let two_blocks = |last: &[u8]| [FOO, &zeros(BLOCK_LEN - 10), last].concat();
@@ -155,7 +155,7 @@ fn pack_rejects_a_region_that_may_have_been_a_record() {
 }
 
 #[test]
-fn pack_drops_the_padding_of_the_log() -> Result<(), Error> {
+fn packing_drops_the_padding_of_the_log() -> Result<(), Error> {
     let padded = [FOO, &vec![0; BLOCK_LEN - 10]].concat();
     let (packed, report) = pack(&padded, STORED)?;
     assert_eq!(packed, [MARK_STORED, FOO].concat());
@@ -169,7 +169,7 @@ fn pack_drops_the_padding_of_the_log() -> Result<(), Error> {
 /// No data is lost by dropping these bytes. They are fragments that old versions of LevelDB wrote,
 /// and trailers that no engine reads.
 #[test]
-fn pack_drops_empty_first_fragments_and_nonzero_trailers() -> Result<(), Error> {
+fn packing_drops_empty_first_fragments_and_nonzero_trailers() -> Result<(), Error> {
     let crc = crc32c::crc32c(&[2])
         .rotate_right(15)
         .wrapping_add(0xa282_ead8)
@@ -187,7 +187,7 @@ fn pack_drops_empty_first_fragments_and_nonzero_trailers() -> Result<(), Error> 
 }
 
 #[test]
-fn pack_rejects_logs_that_unpack_could_not_restore() {
+fn packing_a_log_that_cannot_be_restored_by_unpacking_is_rejected() {
     let numbered = |dialect| log(LogFormat::new(dialect).with_log_number(7), &[b"foo".to_vec()]);
     // SwanLab's versions differ only in the last byte of the file header.
     let swanlab = |version| {
@@ -225,7 +225,7 @@ fn pack_rejects_logs_that_unpack_could_not_restore() {
 }
 
 #[test]
-fn pack_rejects_unsupported_formats() {
+fn packing_logs_of_unsupported_formats_is_rejected() {
     let unsupported = |format: LogFormat| match pack(FOO, format).map(drop) {
         Err(Error {
             kind: ErrorKind::Unsupported { unsupported, .. },
@@ -250,7 +250,7 @@ fn pack_rejects_unsupported_formats() {
 }
 
 #[test]
-fn pack_rejects_a_record_longer_than_the_limit() {
+fn packing_a_record_longer_than_the_limit_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = PackOptions::default().with_format(STORED).with_record_len_max(2);
     let error = ops::pack(SliceSource::new(FOO), directory.path().join("new.log"), &options).unwrap_err();
@@ -259,7 +259,7 @@ fn pack_rejects_a_record_longer_than_the_limit() {
 }
 
 #[test]
-fn pack_never_replaces_a_file() -> Result<(), Box<dyn std::error::Error>> {
+fn packing_never_replaces_an_existing_file() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let [log, packed] = ["a.log", "packed.log"].map(|name| directory.path().join(name));
     std::fs::write(&log, FOO)?;
@@ -275,7 +275,7 @@ fn pack_never_replaces_a_file() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn copies_named_like_a_segment_are_rejected() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_or_packing_to_the_name_of_a_segment_is_rejected() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let copies = |destination: &Path| {
         let salvaged = ops::salvage(SliceSource::new(FOO), destination, &SalvageOptions::default());

@@ -163,7 +163,7 @@ fn vector_6() -> Vec<u8> {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_6_records_and_containers_can_follow_one_another() {
+fn vector_6_records_and_containers_can_alternate() {
     check(
         &vector_6(),
         &[
@@ -201,7 +201,7 @@ fn vector_7_a_container_starts_seven_bytes_before_a_block_end() {
 
 /// The expected lengths are the payload lengths in the vectors.
 #[test]
-fn stat_counts_each_container_once() -> Result<(), Error> {
+fn the_statistics_count_each_container_once() -> Result<(), Error> {
     let fragments = |stat: &Stat| [stat.full_count, stat.first_count, stat.middle_count, stat.last_count];
     let containers = |stat: &Stat| {
         [
@@ -233,7 +233,7 @@ fn stat_counts_each_container_once() -> Result<(), Error> {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_8_each_record_needs_an_offset_in_its_container() {
+fn vector_8_each_record_needs_its_own_offset_in_its_container() {
     let file = b"\x7b\xdd\x78\xd6\x12\x00\x40\x01\xac\x02\x28\xb5\x2f\xfd\x64\x2c\x00\x63\x09\x00\x00\x90\xea\x00\x3a";
     check(
         &[file, OK].concat(),
@@ -242,7 +242,7 @@ fn vector_8_each_record_needs_an_offset_in_its_container() {
 }
 
 #[test]
-fn vector_9_a_container_whose_lengths_do_not_add_up_is_bad() {
+fn vector_9_a_container_whose_lengths_do_not_add_up_is_skipped() {
     let file = b"\x7b\x12\xe9\x5d\x09\x00\x40\x00\x03\x01\x00\x02afoo";
     check(
         &[file, OK].concat(),
@@ -274,7 +274,7 @@ fn refused(file: &[u8]) -> (Unsupported, Option<u64>) {
 }
 
 #[test]
-fn vector_10_every_policy_rejects_an_unknown_codec() {
+fn vector_10_an_unknown_codec_is_rejected_under_every_policy() {
     let file = b"\x7a\x77\x80\x73\x09\x00\x40\x02\x03\x01\x00\x03afoo";
     let found = refused(&[file, OK].concat());
     assert!(
@@ -294,7 +294,7 @@ fn vector_10_every_policy_rejects_an_unknown_codec() {
 }
 
 #[test]
-fn vector_11_every_policy_rejects_a_later_version() {
+fn vector_11_a_later_version_is_rejected_under_every_policy() {
     let file = b"\x4f\x3d\x7d\x61\x0a\x00\x48cordwood\x02\x00";
     let found = refused(&[file, OK].concat());
     assert!(
@@ -315,7 +315,7 @@ fn vector_11_every_policy_rejects_a_later_version() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_12_every_policy_rejects_a_container_of_more_than_256_mib() {
+fn vector_12_a_container_of_more_than_256_mib_is_rejected_under_every_policy() {
     let start = b"\xb7\x5b\xd2\x2d\x12\x20\x40\x01\x01\x28\xb5\x2f\xfd\xa0\x01\x00\x00\x10";
     let blocks = b"\x20\x00\x00\xfd\xff\xff\x7f\xea\xff\x0f\x00";
     let runs = b"\x02\x00\x10\x00".repeat(2_046);
@@ -369,7 +369,7 @@ fn a_later_version_after_a_record_fails_at_its_offset() {
 /// Another build may support the compression, so it is refused instead of skipped.
 #[test]
 #[cfg(not(feature = "zstd"))]
-fn every_policy_rejects_compression_without_zstd() {
+fn compression_without_zstd_is_rejected_under_every_policy() {
     let found = refused(&[ZSTD, OK].concat());
     assert!(matches!(found, (Unsupported::ZstdFeature, None)), "{found:?}");
 }
@@ -406,7 +406,7 @@ fn three_blocks() -> Vec<u8> {
 }
 
 #[test]
-fn all_readers_agree_on_a_file_of_three_blocks() {
+fn all_readers_return_the_same_events_for_a_file_of_three_blocks() {
     let file = three_blocks();
     let all = read(&file, &options());
     assert!(
@@ -445,7 +445,7 @@ fn check_splits(file: &[u8], options: &ReadOptions, splits: impl Iterator<Item =
 }
 
 #[test]
-fn adjacent_ranges_of_any_split_return_the_whole_packed_log() {
+fn a_packed_log_split_into_ranges_anywhere_is_returned_completely() {
     let file = three_blocks();
     check_splits(&file, &options(), 0..=file.len() as u64);
 }
@@ -470,7 +470,7 @@ fn damaged_files() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn ranges_of_a_damaged_packed_log_together_match_the_whole_log_at_any_split() {
+fn a_damaged_packed_log_reads_the_same_whole_or_split_into_ranges_anywhere() {
     for (index, file) in damaged_files().iter().enumerate() {
         for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
             let options = options().with_on_corruption(policy).with_dialect(Dialect::PACKED);
@@ -480,7 +480,7 @@ fn ranges_of_a_damaged_packed_log_together_match_the_whole_log_at_any_split() {
 }
 
 #[test]
-fn after_a_seek_to_a_record_offset_that_record_is_returned_next() {
+fn seeking_to_a_record_offset_returns_that_record_next() {
     let file = three_blocks();
     for detected in [None, Some(Dialect::PACKED)] {
         let options = options().with_dialect(detected);

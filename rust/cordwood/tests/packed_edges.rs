@@ -99,7 +99,7 @@ fn an_impossible_container_is_damage() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn a_container_holds_exactly_one_frame_with_its_length() {
+fn a_container_must_contain_exactly_one_frame_that_states_its_length() {
     let one = frame(b"\x03abc");
     assert_eq!(first(&container(1, 1, &one)), [(0, 7 + 2 + one.len() as u64, Ok(3))]);
     let bad = |frame: &[u8]| check_bad(&container(1, 1, frame), "bad_compression");
@@ -272,7 +272,7 @@ fn an_overlong_record_in_a_container_does_not_lose_other_records() {
 
 /// Also to the last one, and to those of a container after another one.
 #[test]
-fn the_limit_applies_to_every_record_of_every_container() {
+fn the_length_limit_applies_to_every_record_of_every_container() {
     let last = full(&container(0, 3, &body(&[&b"a"[..], b"b", b"long"])));
     let long = full(&container(0, 4, &body(&[&b"long"[..], b"long", b"max", b"long"])));
     let (start, end) = (last.len() as u64, (last.len() + long.len()) as u64);
@@ -314,7 +314,7 @@ fn is_unknown_codec(event: &Result<Option<Event<'_>>, Error>) -> bool {
 }
 
 #[test]
-fn a_codec_is_rejected_only_if_its_container_is_partly_in_the_range() {
+fn an_unknown_codec_is_rejected_only_if_its_container_overlaps_the_range() {
     let unknown = unknown_codec();
     let end = unknown.len() as u64;
     let file = [unknown, Wire::Plain.full(b"ok")].concat();
@@ -328,7 +328,7 @@ fn a_codec_is_rejected_only_if_its_container_is_partly_in_the_range() {
 
 /// A stream cannot go back to the first fragment.
 #[test]
-fn a_rejected_container_of_several_fragments_is_rejected_again() {
+fn a_rejected_container_of_several_fragments_is_rejected_on_every_read() {
     let mut file = Vec::new();
     Wire::Packed.append(&mut file, 0, &container(7, 1, &body(&[vec![b'x'; 4 << 20]])));
     let mut reader = Reader::with_source(StreamSource::new(&file[..], 0), options());
@@ -383,7 +383,7 @@ fn damage_before_the_target_of_a_seek_does_not_lose_the_record() {
 
 /// The next byte to read is the offset of the next record.
 #[test]
-fn a_decoder_stops_at_the_next_record_of_a_container() {
+fn a_decoder_stops_after_each_record_of_a_container() {
     let file = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
     let window = Window {
         offset: 0,
@@ -558,7 +558,7 @@ fn a_follower_continues_after_damage_in_the_same_block() {
 /// Under every policy, a fragment of an unknown type costs only itself and not the rest of its
 /// block.
 #[test]
-fn seeking_into_a_container_works_after_damage() {
+fn seeking_into_a_container_after_damage_works() {
     let unknown = Wire::Plain.fragment(0x34, b"unknown");
     let container = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
     let file = [&mark(1, 0)[..], &unknown, &container, &unknown, &container].concat();
@@ -643,7 +643,7 @@ fn a_follower_returns_a_container_once_all_bytes_are_written() {
 }
 
 #[test]
-fn undoing_a_flipped_bit_restores_the_whole_container() {
+fn undoing_a_flipped_bit_restores_every_record_of_the_container() {
     let directory = tempfile::tempdir().unwrap();
     let file = log();
     let all = verify(SliceSource::new(&file), &ReadOptions::default()).unwrap();
@@ -683,7 +683,7 @@ fn a_log_without_its_mark_still_returns_all_records() {
 
 /// A part of a record ends in the middle of a block only if each record is a zstd frame.
 #[test]
-fn the_codec_in_the_mark_does_not_apply_to_ordinary_records() {
+fn the_codec_of_the_mark_does_not_apply_to_ordinary_records() {
     let middle = Wire::Packed.fragment(0x44, &[b'x'; 1000]);
     let file = [&mark(1, 1)[..], &middle[..500]].concat();
     for dialect in [Dialect::PACKED, Dialect::LEVELDB.detected()] {

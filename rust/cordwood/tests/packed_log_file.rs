@@ -112,7 +112,7 @@ fn a_failed_write_loses_only_its_own_record() {
 /// The file is cut at each length that a crash may leave. A container must be found as a whole or
 /// not at all, and later records must follow the last whole container.
 #[test]
-fn append_continues_after_the_last_whole_container() {
+fn appending_continues_after_the_last_complete_container() {
     for format in FORMATS {
         let double = Double::default();
         let log = LogFile::create_in(double.boxed(), buffered(format)).expect("a new file");
@@ -196,7 +196,7 @@ fn is_whole(file: &[u8], end: u64, cut: usize) -> bool {
 }
 
 #[test]
-fn append_keeps_the_compression_of_the_mark() {
+fn appending_keeps_the_compression_stated_in_the_mark() {
     for format in FORMATS {
         for given in [LogFileOptions::default(), options(FORMATS[0]), options(FORMATS[1])] {
             let double = Double::default();
@@ -266,7 +266,7 @@ fn a_salvaged_log_is_packed_like_its_source() {
 
 /// Synced records must be in the file that a crash leaves, even if no later record is.
 #[test]
-fn durable_offset_is_always_the_end_of_a_container() {
+fn the_durable_offset_is_always_the_end_of_a_container() {
     for format in FORMATS {
         let double = Double::default();
         let options = buffered(format).with_sync(SyncPolicy::EveryBytes(500));
@@ -288,7 +288,7 @@ fn durable_offset_is_always_the_end_of_a_container() {
 
 /// A failed write must undo its own record, but none of the records that were gathered before it.
 #[test]
-fn the_records_of_an_open_container_outlive_a_failed_append() {
+fn a_failed_append_does_not_lose_the_records_of_an_open_container() {
     for format in FORMATS {
         for is_synced in [true, false] {
             let double = Double::default();
@@ -311,7 +311,7 @@ fn the_records_of_an_open_container_outlive_a_failed_append() {
 /// The first record is in an open container. Without a sync, the second record could be added to
 /// that container.
 #[test]
-fn append_with_sync_writes_the_record_to_disk() {
+fn appending_with_sync_writes_the_record_to_disk() {
     for format in FORMATS {
         let double = Double::default();
         let log =

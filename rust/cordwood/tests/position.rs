@@ -81,7 +81,7 @@ fn is_changed(error: &Error) -> bool {
 }
 
 #[test]
-fn a_position_is_valid_in_a_grown_or_copied_log() {
+fn a_position_is_still_valid_in_a_grown_or_copied_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -112,7 +112,7 @@ fn a_position_is_valid_in_a_grown_or_copied_log() {
 }
 
 #[test]
-fn the_error_for_a_position_in_a_replaced_log_states_the_offset() {
+fn an_error_about_a_position_in_a_replaced_log_states_the_offset() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -336,7 +336,7 @@ fn a_position_is_rejected_if_a_pruned_log_replaced_its_log() {
 }
 
 #[test]
-fn a_position_at_offset_0_or_in_an_empty_file_matches_every_log() {
+fn a_position_at_offset_0_or_in_an_empty_file_is_valid_for_every_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     fs::write(&path, b"").expect("a file");

@@ -525,7 +525,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn a_reader_returns_written_records(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
+    fn a_reader_returns_the_written_records(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
         let pieces: Vec<Piece> = sizes.into_iter().map(Piece::Record).collect();
         let file = File::new(0, seed, &pieces);
         let mut reader = Reader::from_slice(&file.bytes, ReadOptions::default());
@@ -566,7 +566,7 @@ proptest! {
     }
 
     #[test]
-    fn the_policy_determines_only_where_reading_ends(script in script(), max in record_len_max()) {
+    fn the_corruption_policy_changes_only_where_reading_ends(script in script(), max in record_len_max()) {
         let file = script.build().bytes;
         let options = ReadOptions::default().with_record_len_max(max);
         let with = |policy| read_slice(&file, &options.clone().with_on_corruption(policy));
@@ -734,7 +734,7 @@ proptest! {
 /// `read_more` may be called at any time, even if no more bytes are needed. It must not take a full
 /// buffer for the end of the file.
 #[test]
-fn an_unnecessary_call_to_read_more_has_no_effect() {
+fn an_unneeded_call_to_read_more_has_no_effect() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
     let file = File::new(0, 1, &pieces);
     let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());
@@ -810,7 +810,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn adjacent_ranges_return_the_events_of_the_whole_file(
+    fn adjacent_ranges_together_return_the_events_of_the_whole_file(
         script in script(),
         cuts in prop::collection::vec(place(), 1..6),
         max in record_len_max(),
@@ -912,7 +912,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn any_bytes_are_read_to_the_end_and_accounted_for(
+    fn arbitrary_bytes_are_read_to_the_end_and_fully_accounted_for(
         seed: u64,
         parts in prop::collection::vec(
             prop_oneof![

@@ -40,7 +40,7 @@ fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'stati
 
 /// If a bound is after the largest possible offset, the range excludes no event or all events.
 #[test]
-fn a_range_accepts_bounds_of_every_kind() {
+fn a_range_can_be_given_with_any_kind_of_bounds() {
     for (start, end, expected) in [
         (Bound::Excluded(9), Bound::Included(19), (10, Some(20))),
         (Bound::Included(9), Bound::Excluded(19), (9, Some(19))),
@@ -54,7 +54,7 @@ fn a_range_accepts_bounds_of_every_kind() {
 
 /// Readers, writers and errors can be sent to and shared with other threads.
 #[test]
-fn handles_are_send_and_sync() {
+fn readers_writers_and_errors_are_send_and_sync() {
     const fn check<T: Send + Sync>() {}
     const {
         check::<FileReader>();
@@ -156,7 +156,7 @@ fn debug_output_abbreviates_a_long_record() -> Result<(), Error> {
 
 /// The blocks of `wandb_old` start at offset 7, so they end 7 bytes later than LevelDB's blocks.
 #[test]
-fn stat_lengths_add_up_for_an_old_run_file_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
+fn the_lengths_in_the_statistics_add_up_for_an_old_run_file_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
     let file = [
         b":W&B\xe1\xbe\x00".as_slice(),
         &Wire::Ieee.fragment(2, &[b'x'; 32_755]),
@@ -274,7 +274,7 @@ fn seeking_past_the_end_does_not_change_the_file_length() -> Result<(), Box<dyn 
 
 /// Records that were appended after the file was opened are counted.
 #[test]
-fn stat_lengths_add_up_even_if_the_file_grows_later() -> Result<(), Box<dyn std::error::Error>> {
+fn the_lengths_in_the_statistics_add_up_even_if_the_file_grows_later() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("000001.log");
     let first = fragment(1, &[1; 50]);
@@ -317,7 +317,7 @@ fn a_torn_old_run_file_is_detected_by_its_first_length() {
 
 /// The last record of the file is at the place where a block that starts at offset 0 would end.
 #[test]
-fn an_old_run_file_is_detected_by_a_crossing_fragment() {
+fn an_old_run_file_is_detected_by_a_fragment_that_crosses_a_block() {
     for first_len in 32_741..=32_754 {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();
         Wire::Ieee.append(&mut file, 7, &vec![b'x'; first_len]);
@@ -328,7 +328,7 @@ fn an_old_run_file_is_detected_by_a_crossing_fragment() {
 }
 
 #[test]
-fn a_damaged_file_header_matches_the_closest_dialect() {
+fn a_damaged_file_header_is_matched_to_the_closest_dialect() {
     for (header, dialect) in [
         (b":SWL\xd6\xe1\x02", Dialect::SWANLAB),
         (b":W&B\xe1\xbe\x00", Dialect::WANDB),
@@ -348,7 +348,7 @@ fn a_damaged_file_header_matches_the_closest_dialect() {
 /// No engine writes an empty record. Nevertheless, a log that is cut in the header of an empty
 /// record is torn, not damaged.
 #[test]
-fn a_recyclable_log_that_ends_in_an_empty_record_header_is_torn() {
+fn a_recyclable_log_that_ends_in_the_header_of_an_empty_record_is_torn() {
     let file = Wire::Recyclable(3).full(b"");
     for len in 1..file.len() {
         let (records, reasons) = read(&file[..len], &skip());
@@ -395,7 +395,7 @@ fn part(step: Step) -> (u64, u64, &'static str) {
 }
 
 #[test]
-fn a_seek_discards_a_pending_record() {
+fn seeking_discards_a_pending_record() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.part(2, b"b"),
@@ -420,7 +420,7 @@ fn a_seek_discards_a_pending_record() {
 /// Fragments at the start of a range may belong to the range before. Those at another offset do
 /// not.
 #[test]
-fn a_seek_to_a_fragment_inside_a_record_reports_the_fragment() {
+fn seeking_to_a_fragment_inside_a_record_reports_the_fragment() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.part(2, b"b"),
@@ -454,7 +454,7 @@ fn records_after_a_seek_are_not_marked_as_salvaged() {
 
 /// The bytes after the first record are damage or an older log, which the next block decides.
 #[test]
-fn a_seek_discards_damage_that_may_be_an_older_log() {
+fn seeking_discards_damage_that_may_be_an_older_log() {
     let own = Wire::Recyclable(5);
     let mut file = own.full(b"a");
     file.resize(32_768, 0xff);
@@ -469,7 +469,7 @@ fn a_seek_discards_damage_that_may_be_an_older_log() {
 
 /// A trailer ends a log, and the bytes after it are an older log.
 #[test]
-fn a_seek_resets_the_end_of_the_log() {
+fn seeking_resets_the_end_of_the_log() {
     let trailer = b"\0\0\0\0\0\0\x05\x08\0\0\0";
     let file = [&Wire::Recyclable(7).full(b"one")[..], trailer, &[1; 20]].concat();
     let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
@@ -482,7 +482,7 @@ fn a_seek_resets_the_end_of_the_log() {
 }
 
 #[test]
-fn a_seek_discards_a_rejected_record() {
+fn seeking_discards_a_rejected_record() {
     let file = Wire::Packed.full(b"\x07\x01\x01a");
     let mut decoder = Decoder::new(&skip().with_dialect(Dialect::PACKED)).unwrap();
     assert_eq!(decoder.step(window(&file, true)), Step::NeedMore);
@@ -493,7 +493,7 @@ fn a_seek_discards_a_rejected_record() {
 
 /// The checksum proves the real length, wherever the damaged length leads.
 #[test]
-fn a_misleading_flipped_length_bit_loses_one_record() {
+fn a_misleading_flipped_length_bit_costs_at_most_one_record() {
     let file: Vec<u8> = (0..1500)
         .flat_map(|number| Wire::Plain.full(format!("{number:09}").as_bytes()))
         .collect();
@@ -883,7 +883,7 @@ fn numbered_dialects() -> [Option<Dialect>; 4] {
 /// The log number is the named number, or else the number in the file's name, or else the number of
 /// the file's first valid fragment. This is the same for all readers.
 #[test]
-fn every_reader_finds_the_same_log_number() -> Result<(), Box<dyn std::error::Error>> {
+fn all_readers_detect_the_same_log_number() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     for (name, named, number) in [
         ("copy.log", None, 123),
@@ -1152,7 +1152,7 @@ impl io::Seek for Live {
 /// The end of the log is read before a write, and the bytes after it are read after the write. Only
 /// a second reading shows the log as it is.
 #[test]
-fn verifying_a_log_during_writes_reports_no_damage() -> Result<(), cordwood_log::Error> {
+fn verifying_a_log_while_it_is_written_reports_no_damage() -> Result<(), cordwood_log::Error> {
     let (before, _) = recycled(20_000);
     let (after, count) = recycled(100_000);
     let mut damaged = after.clone();
@@ -1182,7 +1182,7 @@ fn verifying_a_log_during_writes_reports_no_damage() -> Result<(), cordwood_log:
 /// If a log is read in ranges, as workers do, each record is returned once. The rest of the older
 /// log is not damage.
 #[test]
-fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error::Error>> {
+fn reading_ranges_of_a_recycled_log_reports_no_damage() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     for (name, own_len) in [
         ("copy.log", 70_000),
@@ -1229,7 +1229,7 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
 /// A write that never reached the disk is damage. The range in which the log continues reports it,
 /// unless an earlier range does.
 #[test]
-fn the_range_where_the_log_continues_reports_a_lost_write() {
+fn reading_the_range_where_the_log_resumes_reports_a_lost_write() {
     let (mut file, _) = recycled(9 * BLOCK);
     let (old, _) = recycled(0);
     file[2 * BLOCK..5 * BLOCK].copy_from_slice(&old[2 * BLOCK..5 * BLOCK]);
@@ -1249,7 +1249,7 @@ fn the_range_where_the_log_continues_reports_a_lost_write() {
 /// The log number is the number of the whole file, not of the range. In this file, the second half
 /// belongs to an older log.
 #[test]
-fn a_range_uses_the_log_number_of_the_file() -> Result<(), cordwood_log::Error> {
+fn reading_a_range_uses_the_log_number_of_the_file() -> Result<(), cordwood_log::Error> {
     let (file, _) = recycled(70_000);
     for dialect in numbered_dialects() {
         let mut options = skip().with_range(5 * BLOCK as u64..);
@@ -1269,7 +1269,7 @@ fn a_range_uses_the_log_number_of_the_file() -> Result<(), cordwood_log::Error> 
 /// An older log of another form follows damage in the block in which a range starts. The bytes
 /// before the range show that it is another log.
 #[test]
-fn a_range_returns_no_records_of_an_older_log_in_another_form() {
+fn reading_a_range_skips_records_of_an_older_log_in_another_form() {
     let mut older = Vec::new();
     for _ in 0..300 {
         Wire::Plain.append(&mut older, 0, &[b'o'; 321]);
@@ -1324,7 +1324,7 @@ impl Read for Pieces<'_> {
 /// A fragment that ends the log is skipped together with its block, even if only the start of the
 /// block has arrived.
 #[test]
-fn the_end_of_a_recycled_log_does_not_depend_on_how_bytes_arrive() {
+fn the_end_of_a_recycled_log_does_not_depend_on_the_lengths_of_reads() {
     for older in [Wire::Plain, Wire::Recyclable(6)] {
         let file = continued_after(older);
         for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
@@ -1387,7 +1387,7 @@ fn parts(file: &[u8], options: ReadOptions) -> Vec<(u64, u64, &'static str)> {
 /// A block of log 5 whose bytes after the first record are damaged, and the bytes after that block.
 /// Rules D7b to D7g of `docs/format/numbered.md`.
 #[test]
-fn the_blocks_after_damage_show_whether_the_log_has_ended() {
+fn the_blocks_after_damage_determine_whether_the_log_has_ended() {
     const END: u64 = BLOCK as u64;
     let (own, older) = (Wire::Recyclable(5), Wire::Recyclable(6));
     let (damage, zeros) = ([0xee; BLOCK], [0; BLOCK]);
@@ -1453,7 +1453,7 @@ fn the_blocks_after_damage_show_whether_the_log_has_ended() {
 /// The bytes at the end of a range decide whether the damage before it is the end of the log. Rule
 /// D7h.
 #[test]
-fn the_bytes_after_a_range_decide_whether_the_log_has_ended() {
+fn the_bytes_after_a_range_determine_whether_the_log_has_ended() {
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     for (after, reason) in [
         (Wire::Recyclable(5).full(b"later"), "bad_length"),
@@ -1471,7 +1471,7 @@ fn the_bytes_after_a_range_decide_whether_the_log_has_ended() {
 
 /// A log whose fragments state how far it had been synced ends without a stale fragment. Rule D7g.
 #[test]
-fn damage_at_the_end_of_a_log_with_synced_offsets_counts_as_torn() {
+fn damage_at_the_end_of_a_log_with_synced_offsets_is_a_torn_tail() {
     let mut file = Wire::Synced(5, 0).full(b"own");
     file.resize(BLOCK, 0xee);
     file.resize(BLOCK + 100, 0);
@@ -1483,7 +1483,7 @@ fn damage_at_the_end_of_a_log_with_synced_offsets_counts_as_torn() {
 
 /// Its checksum is valid for the length before a bit was flipped, so it is not torn.
 #[test]
-fn a_last_fragment_with_a_wrong_length_counts_as_completely_written() {
+fn a_last_fragment_with_a_flipped_length_bit_is_damaged_rather_than_torn() {
     let mut last = Wire::Recyclable(5).full(b"last");
     last[4] ^= 0x40;
     let file = [Wire::Recyclable(5).full(b"own"), last].concat();
@@ -1494,7 +1494,7 @@ fn a_last_fragment_with_a_wrong_length_counts_as_completely_written() {
 /// Its fragments without a number are of this log and have the form of all its fragments, also if
 /// there are several in a row.
 #[test]
-fn a_log_with_a_number_can_have_fragments_without_a_number() {
+fn a_numbered_log_can_contain_fragments_without_a_number() {
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     let own = Wire::Plain.full(b"own").repeat(2);
     let mut file = own.clone();
@@ -1517,7 +1517,7 @@ fn a_log_with_a_number_can_have_fragments_without_a_number() {
 
 /// Unless it has a fragment of this log. A range says so only if it contains the older log.
 #[test]
-fn a_reader_reports_which_older_log_a_file_contains() {
+fn a_reader_reports_the_number_of_the_older_log_in_a_file() {
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     let older = Wire::Recyclable(6).full(b"older");
     let after_damage = [&[0xee; BLOCK][..], &older].concat();
@@ -1537,7 +1537,7 @@ fn a_reader_reports_which_older_log_a_file_contains() {
 }
 
 #[test]
-fn salvage_keeps_the_form_of_each_record() {
+fn salvaging_keeps_the_form_of_each_record() {
     let plain = Wire::Plain.full(b"one");
     let file = [plain.clone(), Wire::Recyclable(5).full(b"two"), plain].concat();
     let options = SalvageOptions::default()
@@ -1551,7 +1551,7 @@ fn salvage_keeps_the_form_of_each_record() {
 /// The policy `salvage` loses only the stale fragments before a fragment of this log. One without a
 /// number is stale there, because the other fragments of this log have one.
 #[test]
-fn salvage_continues_after_a_stale_fragment() {
+fn salvaging_continues_after_a_stale_fragment() {
     let (own, older) = (Wire::Recyclable(5), Wire::Recyclable(6));
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     let options = || salvage().with_format(format);
@@ -1596,7 +1596,7 @@ fn salvage_continues_after_a_stale_fragment() {
 /// the form of its fragments. Fragments after damage must not be taken for fragments of an older
 /// log, not even by a range that starts with them.
 #[test]
-fn an_unverified_fragment_does_not_make_later_fragments_stale() {
+fn an_unverified_fragment_with_a_wrong_checksum_does_not_make_later_fragments_stale() {
     for wire in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
         let mut file = wire.full(b"first");
         file[0] ^= 1;
@@ -1639,7 +1639,7 @@ fn an_unverified_fragment_does_not_make_later_fragments_stale() {
 /// fragment with a wrong checksum does not show the number of the log or the form of its fragments.
 /// It also does not show that a fragment belongs to an older log.
 #[test]
-fn an_unverified_flipped_bit_does_not_lose_later_blocks() {
+fn a_flipped_bit_does_not_lose_later_blocks_when_checksums_are_not_verified() {
     for (dialect, wire) in [
         (Dialect::RECYCLABLE, Wire::Recyclable(5)),
         (Dialect::ROCKSDB, Wire::Recyclable(5)),
@@ -1688,7 +1688,7 @@ fn an_unverified_flipped_bit_does_not_lose_later_blocks() {
 /// fragments of this log in the block are returned under each policy, and are not marked as
 /// salvaged.
 #[test]
-fn a_block_that_starts_with_an_unknown_type_after_damage_is_read() {
+fn a_block_starting_with_a_fragment_of_unknown_type_after_damage_is_read() {
     let own = Wire::Recyclable(5);
     for before in [own.full(b"first"), Vec::new()] {
         let mut file = before.clone();
@@ -1715,7 +1715,7 @@ fn a_block_that_starts_with_an_unknown_type_after_damage_is_read() {
 /// Without verification, an apparent declaration of the compression has no effect unless its
 /// checksum is valid. A range that starts after it does not see it at all.
 #[test]
-fn an_unverified_set_compression_is_ignored() {
+fn an_unverified_compression_setting_is_ignored() {
     let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
     file[0] ^= 1;
     let start = file.len() as u64;

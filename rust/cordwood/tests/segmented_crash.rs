@@ -339,7 +339,7 @@ fn checked(name: &str, session: Session, directories_min: usize) {
 }
 
 #[test]
-fn unsynced_appends_survive_a_kill_in_a_segmented_log() {
+fn unsynced_appends_to_a_segmented_log_survive_a_kill() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(20);
@@ -357,7 +357,7 @@ fn records_survive_a_crash_if_every_append_is_synced() {
 }
 
 #[test]
-fn buffered_records_in_segments_survive_a_crash_once_they_are_synced() {
+fn buffered_records_of_a_segmented_log_survive_a_crash_once_they_are_synced() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.with_flush(FlushPolicy::OnClose));
         session.append(3);
@@ -392,7 +392,7 @@ fn pruning_between_appends_does_not_lose_durable_records() {
 }
 
 #[test]
-fn a_crash_after_retention_does_not_lose_retained_records() {
+fn retained_records_survive_a_crash_after_segments_expire() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.clone().with_retention_bytes(150));
         // After a crash, the log is opened without retention. Neither opening the log nor appending
@@ -465,7 +465,7 @@ fn one_failed_call_does_not_lose_durable_records() {
 /// In each run, the process is killed during one call, another process continues, and the machine
 /// stops later.
 #[test]
-fn killing_the_process_within_any_call_does_not_lose_durable_records() {
+fn killing_the_process_during_any_call_does_not_lose_durable_records() {
     check_each_call("is killed", true);
 }
 

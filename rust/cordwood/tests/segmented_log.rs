@@ -164,7 +164,7 @@ fn a_rejected_record_does_not_start_a_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn extend_continues_in_the_next_segment() -> Result<(), Error> {
+fn extending_continues_in_the_next_segment() -> Result<(), Error> {
     for sync in [SyncPolicy::Never, SyncPolicy::EveryAppend] {
         let (directory, log) = create(options().with_sync(sync));
         fill(&log, 0..7);
@@ -180,7 +180,7 @@ fn extend_continues_in_the_next_segment() -> Result<(), Error> {
 
 /// When the segment was started, the records that required a sync were already synced.
 #[test]
-fn extend_does_not_sync_a_segment_for_earlier_records() -> Result<(), Error> {
+fn extending_does_not_sync_a_segment_for_earlier_records() -> Result<(), Error> {
     let (_, log) = create(options().with_sync(SyncPolicy::EveryBytes(90)));
     assert_eq!(log.extend((0..12).map(number))?, 12);
     assert_eq!((log.offset(), log.durable_offset()), (120, 100));
@@ -208,7 +208,7 @@ fn packed_segments_are_filled_to_their_limit() -> Result<(), Error> {
 }
 
 #[test]
-fn rotate_does_not_start_a_segment_after_an_empty_segment() -> Result<(), Error> {
+fn rotating_does_not_start_a_new_segment_after_an_empty_one() -> Result<(), Error> {
     for (options, first) in [(options(), 0), (packed(), 17)] {
         let (directory, log) = create(options.clone());
         assert_eq!(log.rotate()?, 0);
@@ -346,7 +346,7 @@ fn an_empty_run_file_is_not_a_segment() {
 }
 
 #[test]
-fn close_fails_if_the_last_records_cannot_be_written() {
+fn closing_fails_if_the_last_records_cannot_be_written() {
     let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..3);
     directory.file(0).state().write_faults = [Fault::Error(ENOSPC), Fault::Error(ENOSPC)].into();
@@ -356,7 +356,7 @@ fn close_fails_if_the_last_records_cannot_be_written() {
 }
 
 #[test]
-fn a_record_of_maximum_length_that_does_not_fit_starts_a_segment() {
+fn a_record_of_maximum_length_starts_a_new_segment_if_it_does_not_fit() {
     let (directory, log) = create(options().with_record_len_max(50));
     fill(&log, 0..9);
     assert_eq!(log.append(&[1; 50]).expect("an append"), 90);
@@ -387,7 +387,7 @@ fn a_failed_open_keeps_the_existing_lock_file() {
 
 #[cfg(unix)]
 #[test]
-fn opening_an_unusable_lock_file_returns_the_system_error() {
+fn opening_an_unusable_lock_file_returns_the_operating_system_error() {
     let place = tempfile::tempdir().expect("a directory");
     let lock = place.path().join(LOCK_NAME);
     std::os::unix::fs::symlink(LOCK_NAME, &lock).expect("a link to itself");
@@ -400,7 +400,7 @@ fn opening_an_unusable_lock_file_returns_the_system_error() {
 }
 
 #[test]
-fn waiting_syncs_only_offsets_in_the_last_segment() -> Result<(), Error> {
+fn waiting_for_an_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..15);
     log.close()?;
@@ -458,7 +458,7 @@ fn a_slow_sync_does_not_block_appends() -> Result<(), Error> {
 
 /// `try_append` does not even wait for a write in a thread that waits for records of other threads.
 #[test]
-fn try_append_does_not_wait_for_a_write() -> Result<(), Error> {
+fn trying_to_append_does_not_wait_for_a_write() -> Result<(), Error> {
     let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     log.append(b"000")?;
     let file = directory.file(0);
@@ -478,7 +478,7 @@ fn try_append_does_not_wait_for_a_write() -> Result<(), Error> {
 }
 
 #[test]
-fn try_append_does_not_start_a_segment() -> Result<(), Error> {
+fn trying_to_append_does_not_start_a_segment() -> Result<(), Error> {
     let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..12);
     assert_eq!(log.try_append(&number(12))?, Some(120));
@@ -536,7 +536,7 @@ fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
 // Pruning ---------------------------------------------------------------------------------------
 
 #[test]
-fn pruning_removes_whole_segments_but_never_the_last_segment() -> Result<(), Error> {
+fn pruning_removes_whole_segments_but_never_the_last_one() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     for (before, first) in [
@@ -558,7 +558,7 @@ fn pruning_removes_whole_segments_but_never_the_last_segment() -> Result<(), Err
 }
 
 #[test]
-fn the_next_prune_retries_a_failed_removal() -> Result<(), Error> {
+fn the_next_pruning_retries_a_failed_removal() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     directory.state().remove_faults = [Fault::None, Fault::Error(EIO)].into();
@@ -571,7 +571,7 @@ fn the_next_prune_retries_a_failed_removal() -> Result<(), Error> {
 // Retention -------------------------------------------------------------------------------------
 
 #[test]
-fn starting_a_segment_removes_segments_past_the_retained_bytes() {
+fn starting_a_segment_removes_segments_beyond_the_retained_bytes() {
     for (bytes, expected) in [
         (0, &[300][..]),
         (1, &[200, 300]),
@@ -588,7 +588,7 @@ fn starting_a_segment_removes_segments_past_the_retained_bytes() {
 }
 
 #[test]
-fn starting_a_segment_removes_the_expired_segments() {
+fn starting_a_segment_removes_expired_segments() {
     let (directory, log) = create(options().with_retention_time(Duration::from_secs(60)));
     fill(&log, 0..35);
     assert_eq!(log.first_offset(), 0, "the clock says that they are of the future");
@@ -628,7 +628,7 @@ fn the_next_rotation_retries_a_failed_removal() {
 }
 
 #[test]
-fn a_failed_directory_sync_after_an_expiry_marks_the_log_as_failed() {
+fn a_failed_directory_sync_after_segments_expire_marks_the_log_as_failed() {
     let (directory, log) = create(options().with_retention_bytes(0));
     fill(&log, 0..10);
     // The first result is for syncing the name of the new segment.
@@ -882,7 +882,7 @@ fn a_last_segment_without_a_valid_fragment_is_padded() {
 }
 
 #[test]
-fn a_last_segment_with_a_few_bytes_of_text_is_padded() {
+fn a_last_segment_containing_a_few_bytes_of_text_is_padded() {
     let directory = DirectoryDouble::with_files([(0, common::fragment(1, b"one")), (10, b"a line\n".to_vec())]);
     let log = open(&directory, options().with_on_torn_tail(OnTornTail::PadToBlock));
     assert_eq!(log.offset(), 10 + BLOCK_LEN as u64);
@@ -891,7 +891,7 @@ fn a_last_segment_with_a_few_bytes_of_text_is_padded() {
 /// If the directory already had its lock file, the segment is a part of the log. Otherwise, it is a
 /// file of another format.
 #[test]
-fn a_last_segment_of_text_is_padded_if_the_lock_existed() {
+fn a_last_segment_of_text_is_padded_if_the_lock_file_existed() {
     for had_lock in [false, true] {
         let directory = DirectoryDouble::with_files([(0, b"a line of text\n".repeat(100))]);
         directory.state().had_lock = had_lock;
@@ -996,7 +996,7 @@ fn a_crash_during_pruning_removes_only_the_oldest_segments() -> Result<(), Error
 }
 
 #[test]
-fn a_second_writer_of_a_segmented_log_is_rejected() -> Result<(), Error> {
+fn opening_a_second_writer_of_a_segmented_log_is_rejected() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1124,7 +1124,7 @@ fn a_fork_while_another_thread_appends_does_not_block_the_child() {
 /// Bytes that an earlier process could not sync are written again from the checkpoint on. The
 /// checkpoint is a log offset.
 #[test]
-fn bytes_that_an_earlier_process_failed_to_sync_are_rewritten() -> Result<(), Error> {
+fn bytes_left_unsynced_by_an_earlier_process_are_rewritten() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..15);
     log.close()?;
@@ -1214,7 +1214,7 @@ fn a_segmented_log_on_disk_is_written_pruned_and_reopened() -> Result<(), Error>
 /// The name of such a file would not be the name of a segment, and the directory would not be a
 /// log.
 #[test]
-fn a_segment_never_starts_past_the_greatest_offset() -> Result<(), Error> {
+fn a_segment_never_starts_after_the_greatest_offset() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let greatest = i64::MAX as u64;
     fs::write(directory.path().join(name_of(greatest - 10)), b"").expect("a file");
@@ -1352,7 +1352,7 @@ fn errors_contain_the_path_as_given() -> Result<(), Error> {
 
 /// If `append` did not fail, the active segment would grow past the start of the next one.
 #[test]
-fn append_fails_if_the_next_segment_already_exists() -> Result<(), Error> {
+fn appending_fails_if_the_next_segment_already_exists() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..5);
@@ -1369,7 +1369,7 @@ fn append_fails_if_the_next_segment_already_exists() -> Result<(), Error> {
 }
 
 #[test]
-fn pruning_ignores_missing_segments_but_reports_failures() -> Result<(), Error> {
+fn pruning_ignores_missing_segments_but_reports_failed_removals() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options())?;
     fill(&log, 0..25);
@@ -1386,7 +1386,7 @@ fn pruning_ignores_missing_segments_but_reports_failures() -> Result<(), Error> 
 
 #[cfg(unix)] // Windows cannot move a directory with an open file.
 #[test]
-fn a_directory_that_replaces_another_does_not_get_a_new_segment() -> Result<(), Error> {
+fn no_segment_is_created_in_a_directory_that_replaced_the_log() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1402,7 +1402,7 @@ fn a_directory_that_replaces_another_does_not_get_a_new_segment() -> Result<(), 
 
 #[cfg(unix)] // Windows cannot move such a directory.
 #[test]
-fn a_directory_that_replaces_another_does_not_lose_segments() -> Result<(), Error> {
+fn pruning_removes_no_segments_from_a_directory_that_replaced_the_log() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;

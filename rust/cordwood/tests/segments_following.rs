@@ -77,7 +77,7 @@ fn a_follower_returns_each_record_once_across_many_rotations() {
 }
 
 #[test]
-fn a_follower_that_starts_anywhere_reads_all_later_segments() {
+fn a_follower_reads_all_later_segments_wherever_it_starts() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut appended = Vec::new();
@@ -101,7 +101,7 @@ fn a_follower_that_starts_anywhere_reads_all_later_segments() {
 }
 
 #[test]
-fn a_follower_reads_each_segment_to_its_end_before_the_next_segment() {
+fn a_follower_reads_each_segment_to_its_end_before_the_next_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let (one, two) = (file_of(&[b"one"]), file_of(&[b"two"]));
     write(directory.path(), 0, &one);
@@ -157,7 +157,7 @@ fn errors_contain_the_path_as_given() {
 }
 
 #[test]
-fn the_error_for_a_follower_overtaken_by_pruning_names_the_log_start() {
+fn the_error_of_a_follower_overtaken_by_pruning_states_where_the_log_starts() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut ends = vec![0];
@@ -215,7 +215,7 @@ fn first_region(follower: &mut Follower) -> SkippedRegion {
 }
 
 #[test]
-fn a_follower_reports_a_missing_short_or_long_segment_and_continues() {
+fn a_follower_reports_a_missing_shortened_or_overlong_segment_and_continues() {
     let one = file_of(&[b"one", b"two"]);
     let torn = &file_of(&[b"three"])[..9];
     let cases = [
@@ -261,7 +261,7 @@ fn bytes_past_the_next_segment_start_are_not_returned() {
 /// A segment has the records [0, 10), [10, 40024) and [40024, 40034). Each row of the table has the
 /// flipped byte and the events by `docs/format/reading.md`.
 #[test]
-fn damage_in_an_older_segment_loses_its_block() {
+fn damage_in_an_older_segment_costs_only_its_block() {
     const BLOCK: u64 = 32_768;
     type Part = (u64, u64, &'static str);
     let cases: [(usize, &[Part]); 3] = [
@@ -449,7 +449,7 @@ fn a_follower_reads_a_copy_that_replaces_the_directory() {
 /// It may not have been copied yet.
 #[cfg(unix)]
 #[test]
-fn a_follower_looks_again_for_the_next_file_in_a_copied_directory() {
+fn a_follower_keeps_looking_for_the_next_file_in_a_copied_directory() {
     let parent = tempfile::tempdir().expect("a directory");
     let [path, copy] = ["orders", "copy"].map(|name| parent.path().join(name));
     for directory in [&path, &copy] {
@@ -483,7 +483,7 @@ fn a_follower_accepts_only_a_file_or_a_directory() {
 }
 
 #[test]
-fn a_missing_segment_ends_a_follower_with_the_stop_policy() {
+fn a_follower_with_the_stop_policy_ends_at_a_missing_segment() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one"]));
     write(directory.path(), 300, &file_of(&[b"next"]));
@@ -511,7 +511,7 @@ fn events(follower: &mut Follower, offset: u64) -> Vec<(u64, u64, &'static str)>
 /// Only the next file in the directory shows where this file ends. Bytes that are read after that
 /// are final.
 #[test]
-fn a_damaged_block_ends_with_its_segment() {
+fn a_damaged_block_ends_at_the_end_of_its_segment() {
     let mut damaged = file_of(&[b"one", b"two"]);
     damaged[19] ^= 1;
     for rest in [0, 1, 5] {
@@ -625,7 +625,7 @@ fn a_destroyed_segment_does_not_hide_other_segments() {
 
 /// No byte of the trailer is reported, and no byte is missing.
 #[test]
-fn a_follower_leaves_a_segment_after_its_block_trailer() {
+fn a_follower_moves_to_the_next_segment_after_a_block_trailer() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut first = file_of(&[&[b'x'; 32_768 - 7 - 3]]);
     first.extend([0; 3]);
@@ -675,7 +675,7 @@ fn a_short_damaged_segment_is_reported_as_soon_as_the_segment_ends() {
 /// The next segment exists, so no bytes will be added to this one. It decides which log it is from
 /// the bytes that are there.
 #[test]
-fn a_segment_without_a_start_is_judged_when_it_ends() {
+fn a_segment_with_a_destroyed_start_is_identified_when_it_ends() {
     const BLOCK_LEN: u64 = 32_768;
     // Only a reader that knows the dialect finds the record in the second block.
     let record = Wire::Recyclable(5).full(b"one");

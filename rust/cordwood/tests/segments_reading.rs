@@ -214,7 +214,7 @@ fn a_missing_segment_is_reported_as_one_region() {
 }
 
 #[test]
-fn the_stop_policy_stops_at_a_missing_segment() {
+fn reading_with_the_stop_policy_ends_at_a_missing_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (seen, end) = events(&mut log.open(OnCorruption::Stop));
@@ -309,7 +309,7 @@ fn a_grown_segment_is_read_up_to_the_start_of_the_next_segment() {
 }
 
 #[test]
-fn only_the_newest_segment_can_end_in_an_incomplete_record() {
+fn only_the_last_segment_can_end_in_an_incomplete_record() {
     let mut log = Log::new(300, Dialect::LEVELDB.into());
     let len = log.files[2].1.len();
     log.files[2].1.truncate(len - 1);
@@ -337,7 +337,7 @@ fn the_log_ends_at_an_empty_last_segment() {
 }
 
 #[test]
-fn damage_in_a_segment_has_log_offsets() {
+fn damage_in_a_segment_is_reported_with_log_offsets() {
     for format in formats() {
         let mut log = Log::new(1_234_567, format);
         let (origin, file) = &mut log.files[1];
@@ -407,7 +407,7 @@ fn a_reader_can_start_and_seek_at_each_record() {
 }
 
 #[test]
-fn the_error_for_an_offset_before_the_first_segment_names_the_log_start() {
+fn an_error_about_an_offset_before_the_first_segment_states_the_log_start() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(0);
     let first = log.files[1].0;
@@ -432,7 +432,7 @@ fn the_error_for_an_offset_before_the_first_segment_names_the_log_start() {
 }
 
 #[test]
-fn a_range_reports_only_its_part_of_a_missing_segment() {
+fn reading_a_range_reports_only_its_part_of_a_missing_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (missing, next) = (log.files[1].0, log.files[2].0);
@@ -446,7 +446,7 @@ fn a_range_reports_only_its_part_of_a_missing_segment() {
 }
 
 #[test]
-fn ranges_report_each_missing_byte_once() {
+fn each_missing_byte_is_reported_in_exactly_one_range() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (missing, next) = (log.files[1].0, log.files[2].0);
@@ -494,7 +494,7 @@ fn a_reader_reports_that_it_was_overtaken_by_pruning() {
 
 /// Pruning removes the oldest segments first, so this segment cannot have been pruned.
 #[test]
-fn removing_a_middle_segment_causes_an_error_that_names_its_path() {
+fn removing_a_middle_segment_causes_an_error_with_its_path() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     log.remove(1);
@@ -521,7 +521,7 @@ fn a_segment_that_grew_after_opening_is_read_to_its_new_end() {
 }
 
 #[test]
-fn a_seek_into_a_new_segment_finds_each_record() {
+fn seeking_into_a_new_segment_finds_each_record() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let mut readers: Vec<Reader> = (0..3).map(|_| log.open(OnCorruption::Fail)).collect();
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
@@ -542,7 +542,7 @@ fn a_seek_into_a_new_segment_finds_each_record() {
 }
 
 #[test]
-fn a_seek_to_the_end_of_the_only_segment_finds_the_end() {
+fn seeking_to_the_end_of_the_only_segment_finds_the_end() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join(name_of(107)), Wire::Plain.full(b"foo")).expect("a file");
     let mut reader = Reader::open(directory.path()).expect("a log");
@@ -553,7 +553,7 @@ fn a_seek_to_the_end_of_the_only_segment_finds_the_end() {
 /// An open file can still be read after it was removed.
 #[cfg(unix)]
 #[test]
-fn a_seek_changes_nothing_if_all_segments_were_pruned() {
+fn a_failed_seek_after_all_segments_were_pruned_leaves_the_reader_unchanged() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.next_record().expect("a record");
@@ -626,7 +626,7 @@ fn a_directory_without_segments_is_not_a_log() {
 }
 
 #[test]
-fn operations_on_whole_logs_accept_a_directory() {
+fn operations_on_whole_logs_accept_the_directory_of_a_segmented_log() {
     for format in formats() {
         let log = Log::new(12_345, format);
         let count: usize = records().iter().map(Vec::len).sum();
@@ -697,7 +697,7 @@ fn threads_read_a_log_whose_oldest_segments_were_pruned() {
 }
 
 #[test]
-fn any_number_of_threads_report_a_missing_segment_identically() {
+fn a_missing_segment_is_reported_the_same_way_for_any_number_of_threads() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
     let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
@@ -772,7 +772,7 @@ fn a_destroyed_segment_does_not_hide_later_segments() {
 }
 
 #[test]
-fn a_writer_reports_a_destroyed_last_segment_in_any_directory() {
+fn opening_a_log_reports_a_destroyed_last_segment_in_any_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let orders = directory.path().join("orders");
     fs::create_dir(&orders).expect("a directory");
@@ -787,7 +787,7 @@ fn a_writer_reports_a_destroyed_last_segment_in_any_directory() {
 }
 
 #[test]
-fn a_stray_file_prevents_opening_but_not_reading_an_open_log() {
+fn a_stray_file_prevents_opening_a_log_but_not_reading_an_open_one() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
     let mut reader = log.open(OnCorruption::Fail);
@@ -858,7 +858,7 @@ impl Seek for Failing {
 type Call = fn(&mut Reader<StreamSource<Failing>>, u64) -> Result<(), Error>;
 
 #[test]
-fn a_failed_seek_or_restart_changes_nothing() {
+fn a_failed_seek_or_restart_leaves_the_reader_unchanged() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let expected = log.expected(&[0, 1, 2], OnCorruption::Fail);
     let seek: Call = |reader, offset| reader.seek(offset);

@@ -208,7 +208,7 @@ fn each_vector_file_is_detected() {
 }
 
 #[test]
-fn the_first_64_bytes_reveal_the_dialect_or_are_inconclusive() {
+fn the_first_64_bytes_identify_the_dialect_or_are_inconclusive() {
     are_detected_by_64_bytes_or_unclear(&vectors());
 }
 
@@ -218,7 +218,7 @@ fn each_vector_file_is_read_without_a_named_dialect() {
 }
 
 #[test]
-fn reading_a_file_slowly_does_not_change_the_dialect() {
+fn reading_a_file_slowly_does_not_change_the_detected_dialect() {
     are_read_slowly(&vectors());
 }
 
@@ -304,7 +304,7 @@ fn are_read_slowly(files: &[OnDisk]) {
 /// The name of the file states which log it is. The contents do not, because the file was renamed
 /// to be recycled and has not been written to yet.
 #[test]
-fn a_file_that_is_renamed_for_recycling_has_no_records_of_the_new_log() {
+fn a_file_renamed_for_recycling_does_not_yet_contain_records_of_the_new_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let renamed = directory.path().join("000015.log");
     std::fs::copy(directory_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");

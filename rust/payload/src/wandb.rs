@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_item_reader_matches_the_loop_over_fields() {
+    fn the_fast_reader_of_plain_items_matches_the_loop_over_fields() {
         let mut plain_count = 0;
         for (name_len, value_len) in [(0, 0), (4, 3), (127, 127), (128, 1), (1, 128)] {
             for tag in [0x0a, 0x12, 0x1a] {

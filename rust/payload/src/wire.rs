@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_with_unneeded_bytes_or_bits_cause_errors() {
+    fn varints_with_redundant_bytes_or_excess_bits_cause_errors() {
         assert_eq!(reason(Cursor::new(b"\x80\x00", 0).varint32()), (0, 2, "non_canonical"));
         assert_eq!(
             reason(Cursor::new(b"\xac\x82\x00", 0).varint64()),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_nested_messages_are_bounded_by_their_length() {
+    fn strings_and_nested_messages_are_limited_to_their_stated_length() {
         let mut cursor = Cursor::new(b"\x03abc\x00\x02\x07\x08", 0);
         assert_eq!(cursor.string(), Ok(b"abc".as_slice()));
         assert_eq!(cursor.string(), Ok(b"".as_slice()));

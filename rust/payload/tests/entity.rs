@@ -49,7 +49,7 @@ fn reason(record: &[u8]) -> PayloadReason {
 }
 
 #[test]
-fn an_entity_decodes_every_type_of_value() {
+fn every_type_of_value_in_an_entity_is_decoded() {
     let record = bytes(RECORD);
     let entity = Entity::decode(&record).unwrap();
     let key = entity.key.as_ref().unwrap();
@@ -137,7 +137,7 @@ fn an_entity_decodes_every_type_of_value() {
 }
 
 #[test]
-fn errors_about_truncated_or_flipped_entities_point_inside_the_record() {
+fn errors_in_truncated_or_bit_flipped_entities_point_inside_the_record() {
     let record = bytes(RECORD);
     for len in 0..record.len() {
         if let Err(error) = Entity::decode(&record[..len]) {
@@ -183,7 +183,7 @@ fn unknown_fields_are_kept() {
 }
 
 #[test]
-fn an_entity_group_that_contradicts_the_key_is_kept() {
+fn an_entity_group_that_contradicts_the_key_is_kept_as_another_field() {
     let same = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x07\x0c"].concat();
     assert_eq!(Entity::decode(&same).unwrap().other_fields, []);
     let other = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x08\x0c"].concat();
@@ -200,7 +200,7 @@ fn text_that_is_not_utf8_is_kept_as_bytes() {
 }
 
 #[test]
-fn a_record_that_is_not_an_entity_causes_an_error_with_a_reason() {
+fn decoding_a_record_that_is_not_an_entity_returns_an_error_with_a_reason() {
     assert_eq!(reason(b""), PayloadReason::MissingField { tag: 13 });
     assert_eq!(reason(&entity_of(b"\x20\x00")), PayloadReason::MissingField { tag: 5 });
     // A string where a truth value should be; an end without a start; a group that does not end;
@@ -234,7 +234,7 @@ fn a_record_that_is_not_an_entity_causes_an_error_with_a_reason() {
 }
 
 #[test]
-fn reserved_names_are_rejected() {
+fn properties_with_reserved_names_are_rejected() {
     for name in ["__key__", "__other_fields__"] {
         let property = field(
             14,
@@ -276,7 +276,7 @@ fn nesting_depth_is_limited() {
 
 /// Names that start and end alike and have one length, more of them than are compared one by one.
 #[test]
-fn array_items_of_different_properties_can_be_interleaved() {
+fn the_array_items_of_different_properties_can_be_interleaved() {
     let names: Vec<String> = (10..50).map(|number| format!("n{number}n")).collect();
     let item = |name: &str, value: u8| {
         let name = field(3, name.as_bytes());

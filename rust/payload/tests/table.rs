@@ -100,7 +100,7 @@ fn integers_are_stored_as_floats_only_without_loss() {
 }
 
 #[test]
-fn a_conflict_names_the_column_and_the_types() {
+fn a_type_conflict_is_reported_with_the_column_and_its_types() {
     let found = learned(
         Limits::default(),
         &[
@@ -119,7 +119,7 @@ fn a_conflict_names_the_column_and_the_types() {
 }
 
 #[test]
-fn a_column_with_too_many_fields_becomes_json() {
+fn a_column_with_too_many_fields_is_stored_as_json() {
     let limits = Limits {
         columns: 4,
         fields: 2,
@@ -138,7 +138,7 @@ fn a_column_with_too_many_fields_becomes_json() {
 }
 
 #[test]
-fn a_column_that_contains_nulls_marks_each_null() {
+fn each_null_is_marked_in_a_column_that_contains_nulls() {
     let found = columns(&[r#"{"a": 1, "b": "x"}"#, r#"{"b": "yz"}"#, r#"{"a": 3, "b": null}"#]);
     let [(0, first), (1, second)]: [_; 2] = found.try_into().unwrap() else {
         panic!("other columns")
@@ -153,7 +153,7 @@ fn a_column_that_contains_nulls_marks_each_null() {
 }
 
 #[test]
-fn values_of_mixed_types_become_json() {
+fn mixed_type_values_are_stored_as_json() {
     let found = columns(&[r#"{"a": [1, {"b": 1e300}]}"#, r#"{"a": "\u00e4\n"}"#]);
     let Values::Bytes { offsets, data } = &found[0].1.values else {
         panic!("{found:?}")
@@ -164,7 +164,7 @@ fn values_of_mixed_types_become_json() {
 }
 
 #[test]
-fn a_rejected_row_leaves_the_builder_usable() {
+fn the_builder_remains_usable_after_a_rejected_row() {
     let mut builder = Builder::new([("a", Type::Int)], CELL_COUNT_MAX);
     let mut add = |record: &str| of_json(record, |row| builder.add(row));
     assert_eq!(add(r#"{"a": 1}"#), Some(Ok(true)));
@@ -184,7 +184,7 @@ fn a_rejected_row_leaves_the_builder_usable() {
 }
 
 #[test]
-fn an_error_locates_the_value_that_does_not_fit() {
+fn an_error_states_the_path_of_the_value_that_does_not_fit() {
     let kind = structure([("b", Type::List(Box::new(Type::Int)))]);
     let mut builder = Builder::new([("a", kind), ("u", Type::UInt)], CELL_COUNT_MAX);
     let mut refused = |record: &str| {
@@ -204,7 +204,7 @@ fn an_error_locates_the_value_that_does_not_fit() {
 }
 
 #[test]
-fn huge_integers_and_bytes_become_columns() {
+fn huge_integers_and_bytes_are_stored_in_columns() {
     let items: [Item<'_>; 2] = [
         ("n".into(), Value::Huge("18446744073709551615".into())),
         ("b".into(), Value::Bytes(b"\xff".into())),
@@ -224,7 +224,7 @@ fn huge_integers_and_bytes_become_columns() {
 }
 
 #[test]
-fn a_selection_sets_the_column_order() {
+fn the_columns_are_in_the_order_of_the_selection() {
     let record = r#"{"a": {"b": {"c": 1, "d.e": 2}}, "a.b": {"c": 3}, "x.y": 4, "z": null}"#;
     let names = ["z", "x.y", "a.b.c", "a.b.d.e", "a.b", "missing", "x.z"];
     let selection: Names = names.into_iter().collect();
@@ -240,7 +240,7 @@ fn a_selection_sets_the_column_order() {
 }
 
 #[test]
-fn a_batch_exceeds_the_cell_limit_only_for_one_large_row() {
+fn a_batch_exceeds_the_cell_limit_only_to_fit_a_single_large_row() {
     let mut builder = Builder::new([("a", Type::List(Box::new(Type::Int)))], 6);
     let mut add = |record: &str| of_json(record, |row| builder.add(row));
     assert_eq!(add(r#"{"a": [1, 2]}"#), Some(Ok(true)));
@@ -321,7 +321,7 @@ fn a_document_fault_states_the_expected_token_and_its_offset() {
 }
 
 #[test]
-fn an_undecodable_record_does_not_become_a_row() {
+fn an_undecodable_record_does_not_produce_a_row() {
     assert!(decoded("entity", b"\x01", |_| ()).is_err());
     assert_eq!(of_json("[1]", |row| row.has("__value__")), Some(true));
 }
@@ -353,7 +353,7 @@ fn given_columns<const COUNT: usize>(types: [(&str, Type); COUNT], records: &[&s
 }
 
 #[test]
-fn a_given_column_accepts_only_values_that_stay_unchanged() {
+fn a_column_of_a_given_type_accepts_only_values_it_can_store_unchanged() {
     let int8 = || given("int8", Type::Int, Fits::Integers(8), true);
     let found = given_columns(
         [("a", int8())],
@@ -407,7 +407,7 @@ fn a_given_column_accepts_only_values_that_stay_unchanged() {
 }
 
 #[test]
-fn every_row_needs_a_value_in_a_given_column_without_nulls() {
+fn every_row_needs_a_value_in_a_non_nullable_column() {
     let inside = given("bool", Type::Bool, Fits::Same, false);
     let outside = given("struct", structure([("x", inside.clone())]), Fits::Same, true);
     let message = |name| format!("the column '{name}' is bool, and cannot have a value of type null");
@@ -421,7 +421,7 @@ fn every_row_needs_a_value_in_a_given_column_without_nulls() {
 }
 
 #[test]
-fn names_that_collide_in_arrow_are_rejected() {
+fn column_names_that_collide_in_arrow_are_rejected() {
     let any = || given("string", Type::Json, Fits::Same, true);
     let record = r#"{"\u0000": null, "\\x00": 1}"#;
     let message = r"two values have the name '\x00' in a table, where some characters are escaped";
@@ -433,7 +433,7 @@ fn names_that_collide_in_arrow_are_rejected() {
 }
 
 #[test]
-fn a_null_fixed_size_list_still_has_items() {
+fn a_null_in_a_column_of_fixed_size_lists_still_has_items() {
     let item = given("int64", Type::Int, Fits::Integers(64), true);
     let pairs = given("pairs", Type::List(Box::new(item)), Fits::Count(2), true);
     let records = ["{}", r#"{"a": [1, null]}"#, "{}", r#"{"a": [3, 4]}"#, "{}"];
@@ -451,7 +451,7 @@ fn a_null_fixed_size_list_still_has_items() {
 }
 
 #[test]
-fn a_given_map_column_lists_keys_and_values() {
+fn a_map_column_is_stored_as_a_list_of_keys_and_values() {
     let key = given("string", Type::Json, Fits::Same, false);
     let value = given("bool", Type::Bool, Fits::Same, true);
     let pair = structure([("key", key), ("value", value)]);

@@ -55,7 +55,7 @@ fn each_edit_becomes_a_row() {
 }
 
 #[test]
-fn json_fields_omit_missing_parts() {
+fn missing_parts_are_omitted_from_json_fields() {
     for (record, fields) in [
         (&b""[..], ""),
         (
@@ -145,7 +145,7 @@ fn json_fields_omit_missing_parts() {
 }
 
 #[test]
-fn an_edit_with_a_fault_does_not_become_a_row() {
+fn an_edit_with_a_fault_does_not_produce_a_row() {
     let records = [&b"\x02\x04\x63"[..], b"\x01\x05ab", b"\x09\x00"].map(Record::of);
     let expected = [
         "no row: tag 99 is unknown or not allowed here (1 byte at offset 2 of the payload)",

@@ -104,7 +104,7 @@ const UNKNOWN: &str = "{id: null, name: null, project: null, entity: null, group
     command: null}";
 
 #[test]
-fn a_run_becomes_one_row_even_without_records() {
+fn a_run_becomes_one_row_even_without_a_run_record() {
     assert!(found("wandb-run", false, &[]).rows.is_empty());
     assert_eq!(found("wandb-run", true, &[]).rows, [UNKNOWN]);
     // A record that is not one of a run.
@@ -151,7 +151,7 @@ fn the_last_run_record_is_used_and_environments_are_merged() {
 }
 
 #[test]
-fn a_command_has_quotes_where_a_shell_needs_them() {
+fn a_command_is_quoted_where_a_shell_requires_it() {
     let command = |program: &str, args: &[&str]| {
         let mut content = field(6, program.as_bytes());
         args.iter().for_each(|text| content.extend(field(5, text.as_bytes())));
@@ -182,7 +182,7 @@ fn a_command_has_quotes_where_a_shell_needs_them() {
 }
 
 #[test]
-fn a_summary_is_the_result_of_all_changes() {
+fn a_summary_is_the_result_of_applying_all_changes() {
     let records = [
         change(
             3,
@@ -278,7 +278,7 @@ fn an_undecodable_summary_value_does_not_affect_the_other_values() {
 }
 
 #[test]
-fn a_change_with_an_unreadable_item_is_ignored() {
+fn a_summary_change_with_an_unreadable_item_is_ignored() {
     let first = change(3, &[(&["a"], "1")], &[]);
     // Of a second value, or of a value to remove, the name is not UTF-8.
     for number in [1, 2] {
@@ -348,7 +348,7 @@ fn an_unreadable_metric_does_not_affect_the_other_metrics() {
 }
 
 #[test]
-fn lines_have_the_time_of_their_first_piece_and_end_with_the_log() {
+fn a_line_has_the_time_of_its_first_piece_and_ends_when_the_log_ends() {
     let records = [
         output(true, 1, "one"),
         output(false, 2, "\r50%"),
@@ -374,7 +374,7 @@ fn lines_have_the_time_of_their_first_piece_and_end_with_the_log() {
 }
 
 #[test]
-fn the_faults_of_a_repeated_step_are_reported_once() {
+fn each_fault_of_a_repeated_step_is_reported_only_once() {
     let items = [("loss", "0.5"), ("bad", ""), ("_step", "3")];
     let items: Vec<u8> = items
         .iter()
@@ -386,7 +386,7 @@ fn the_faults_of_a_repeated_step_are_reported_once() {
 }
 
 #[test]
-fn the_error_for_a_missing_value_points_to_the_end_of_its_item() {
+fn an_error_about_a_missing_value_points_to_the_end_of_its_item() {
     let record = field(2, &[field(1, &field(2, b"a")), field(1, &item(&["b"], "1"))].concat());
     let found = found("wandb-history", false, from_ref(&record));
     assert_eq!(found.rows, ["{b: 1}"]);
@@ -475,7 +475,7 @@ impl Tree {
 }
 
 #[test]
-fn random_summary_changes_match_a_list_of_values() {
+fn a_summary_after_random_changes_matches_a_list_of_values() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     for seed in 0..500 {
         let mut random = Random(seed);
@@ -537,7 +537,7 @@ fn splitting_text_into_pieces_does_not_change_its_lines() {
 }
 
 #[test]
-fn any_bytes_decode_to_rows_or_faults_within_the_record() {
+fn arbitrary_bytes_decode_to_rows_or_faults_within_the_record() {
     let records = [
         stats(Some(1), &[("cpu", r#"{"a": [1, "x"]}"#), ("b", "-1.5e3")]),
         change(3, &[(&["a", "b"], "{}"), (&["c"], "1")], &[&["c"]]),

@@ -116,7 +116,7 @@ fn changes() {
 }
 
 #[test]
-fn output_metrics_and_exit_records_decode_to_their_values() {
+fn output_metric_and_exit_records_decode_to_their_values() {
     let WandbRecord::Output(output) = decoded(OUTPUT) else {
         panic!()
     };
@@ -194,7 +194,7 @@ fn wandb_records_with_malformed_messages_cause_errors() {
 }
 
 #[test]
-fn a_truncated_wandb_record_causes_an_error_inside_the_record() {
+fn an_error_in_a_truncated_wandb_record_points_inside_the_record() {
     for record in [RUN, HISTORY, SUMMARY, OUTPUT, OUTPUT_RAW, STATS, EXIT, FILES] {
         assert_eq!(problem(record), None);
         for len in 1..record.len() {
@@ -210,7 +210,7 @@ fn a_truncated_wandb_record_causes_an_error_inside_the_record() {
 }
 
 #[test]
-fn an_item_iterator_ends_after_an_error() {
+fn an_iterator_over_items_ends_after_an_error() {
     let record = b"\x12\x08\x0a\x02\x0a\x00\x0a\x02\x08\x00";
     let WandbRecord::History { mut items, .. } = decoded(record) else {
         panic!()

@@ -246,7 +246,7 @@ fn each_operation_round_trips() {
 }
 
 #[test]
-fn every_other_operation_tag_is_unknown() {
+fn every_tag_without_a_known_operation_is_rejected() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         let known: Vec<u8> = operations(engine).iter().map(|(bytes, ..)| bytes[0]).collect();
         for tag in (0..=u8::MAX).filter(|tag| !known.contains(tag)) {
@@ -262,7 +262,7 @@ fn every_other_operation_tag_is_unknown() {
 }
 
 #[test]
-fn an_operation_of_the_other_engine_is_not_encoded() {
+fn encoding_an_operation_of_the_other_engine_is_rejected() {
     for (engine, other) in [(Engine::RocksDb, Engine::Pebble), (Engine::Pebble, Engine::RocksDb)] {
         let known: Vec<&[u8]> = operations(other).iter().map(|(bytes, ..)| *bytes).collect();
         for (bytes, operation, ..) in operations(engine) {
@@ -362,7 +362,7 @@ fn a_fault_in_a_batch_is_reported_with_its_offset() {
 }
 
 #[test]
-fn sequence_numbers_have_56_bits() {
+fn sequence_numbers_are_limited_to_56_bits() {
     let last = (1_u64 << 56) - 1;
     let of =
         |sequence: u64, count: u32| [&sequence.to_le_bytes()[..], &count.to_le_bytes(), b"\x00\x01a\x00\x01b"].concat();

@@ -337,7 +337,7 @@ mod tests {
 
     /// All calls are in one test, because the buffers are shared.
     #[test]
-    fn the_module_answers_each_call_of_the_page() {
+    fn the_module_returns_the_expected_answer_to_each_call_of_the_page() {
         let mut file = FOO.repeat(3);
         file[17] ^= 1;
         give("a.log", &file);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn text_cannot_control_the_page() {
+    fn special_characters_are_escaped_in_text_for_the_page() {
         let euros = |count| "\u{20ac}".repeat(count);
         let cases: [(Vec<u8>, String); 7] = [
             (b"".into(), String::new()),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_shows_damage_or_else_the_category_with_the_most_bytes() {
+    fn a_cell_shows_damage_if_any_and_otherwise_the_category_with_the_most_bytes() {
         let mut cells = Cells::new(256);
         assert_eq!((cells.cell_len, cells.sums.len()), (2, 128));
         cells.add(1, 7, RECORD);

@@ -18,7 +18,7 @@ fn noise(len: usize) -> Vec<u8> {
 /// The other tests skip a kernel whose instructions this processor lacks. This test prints those
 /// kernels.
 #[test]
-fn kernels_that_cannot_be_tested_are_reported() {
+fn kernels_unsupported_by_the_processor_are_printed() {
     let mut tested: Vec<_> = dispatch::Available::all()
         .map(|kernel| kernel.run(dispatch::Name))
         .collect();
@@ -68,7 +68,7 @@ impl Job for Append<'_> {
 }
 
 #[test]
-fn each_kernel_appends_data_and_matches_the_oracle() {
+fn each_kernel_matches_the_oracle_when_appending_data() {
     let data = noise(34_000 + 64);
     for kernel in dispatch::Available::all() {
         let name = kernel.run(dispatch::Name);
@@ -164,7 +164,7 @@ fn each_kernel_matches_the_crc32c_crate_for_long_data() {
 
 /// Source: RFC 3720 B.4, and LevelDB `util/crc32c_test.cc`, StandardResults.
 #[test]
-fn checksums_match_the_standard_results() {
+fn checksums_match_the_published_examples() {
     let ascending: Vec<u8> = (0..32).collect();
     let descending: Vec<u8> = (0..32).rev().collect();
     assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
@@ -200,7 +200,7 @@ fn combined_checksums_match_a_single_pass() {
 }
 
 #[test]
-fn the_state_after_a_byte_matches_the_oracle() {
+fn the_state_after_any_single_byte_matches_the_oracle() {
     for byte in 0..=255 {
         assert_eq!(state_after(byte), naive::update(!0, &[byte]));
     }

@@ -356,7 +356,7 @@ mod tests {
     /// Bit 4 of the length was flipped in an eight-byte fragment. By chance, flipping bit 2 of byte
     /// 10 also makes the checksum valid, for all 24 bytes.
     #[test]
-    fn a_flipped_length_bit_has_priority_over_a_payload_bit() {
+    fn a_flipped_length_bit_takes_precedence_over_a_payload_bit() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";
         let stored = u32::from_le_bytes(*bytes.first_chunk().unwrap());
         let checksum = Dialect::LEVELDB.checksum();
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_that_cannot_be_explained_by_one_flipped_bit_has_no_location() {
+    fn damage_that_one_flipped_bit_cannot_explain_is_not_located() {
         let mut bytes = fragment(&[b'x'; 300]);
         assert_eq!(locate_bit_flip(&bytes, 0, Dialect::LEVELDB), None, "nothing is wrong");
         bytes[8] ^= 1;

@@ -195,7 +195,7 @@ mod tests {
     /// The list is the same whether built at once or joined from two lists. Unlisted regions are
     /// still counted.
     #[test]
-    fn further_regions_are_still_counted_if_the_list_is_full() {
+    fn regions_are_still_counted_once_the_list_is_full() {
         let count = Findings::LISTED_MAX as u64 + 100;
         let findings = |range: std::ops::Range<u64>| {
             let mut findings = Findings::default();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_at_the_end_form_adjacent_regions() {
+    fn trailing_zeros_can_span_adjacent_regions() {
         let zeros = |start, end| Finding::new(SkippedRegion::new(start..end, Reason::ZeroFill));
         assert_eq!(Findings::default().zeros_before(0), None);
         let mut findings = Findings::default();

@@ -365,7 +365,7 @@ mod tests {
     use crate::format::BLOCK_LEN;
 
     #[test]
-    fn a_log_number_is_found_at_any_position() {
+    fn a_search_finds_a_log_number_at_any_position() {
         let number: u32 = 0x0201_0201;
         for len in 0..80 {
             for at in 0..=len {
@@ -444,7 +444,7 @@ mod tests {
 
     /// In a Pebble log with the number 5, the fragments follow a header that seems destroyed.
     #[test]
-    fn valid_fragments_identify_the_log_whose_number_they_contain() {
+    fn valid_fragments_show_which_log_they_belong_to() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
         let evidence_of =
             |form, parts: &[&[u8]]| evidence(&format, form, &[&[0xff; 20], parts.concat().as_slice()].concat());
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_differ_in_one_bit_are_tried_in_ascending_order() {
+    fn lengths_differing_in_one_bit_are_tried_in_ascending_order() {
         for len in [0, 1, 2, 93, 0x5555, 0x8000, u16::MAX] {
             let mut lens: Vec<usize> = (0..16).map(|bit| usize::from(len ^ 1 << bit)).collect();
             lens.sort_unstable();
@@ -562,7 +562,7 @@ mod tests {
     /// The inputs are valid fragments with damage and possible headers in between, both at the end
     /// of a block and at the end of a file.
     #[test]
-    fn the_search_for_fragments_follows_the_specified_rule() {
+    fn searching_for_fragments_follows_the_specified_rule() {
         let mut random = 1_u64;
         let mut next = move |max: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -621,7 +621,7 @@ mod tests {
     /// The same bytes are tried at the end of the block. A trailer ends a chain, but a header that
     /// would be torn in a longer block does not.
     #[test]
-    fn the_end_of_the_block_ends_a_chain() {
+    fn a_chain_of_fragments_stops_at_the_end_of_the_block() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();
         for trailer in 0..HEADER_LEN {
             let rest = [&rest, vec![7; trailer].as_slice()].concat();

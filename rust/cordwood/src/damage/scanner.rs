@@ -150,7 +150,7 @@ mod tests {
 
     /// Tries lengths of up to a whole block, for which the checksum covers the most bytes.
     #[test]
-    fn the_scanner_matches_its_definition_for_a_fragment_as_long_as_a_block() {
+    fn the_scanner_matches_its_definition_for_a_fragment_that_fills_a_block() {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
             let covered: Vec<u8> = (0..BLOCK_LEN - HEADER_LEN + 1).map(|i| (i % 251) as u8 | 1).collect();
             let header = Header {
@@ -184,7 +184,7 @@ mod tests {
     /// The cost is counted in bytes, so it doesn't depend on the machine. Checksumming the payload
     /// of every header would cost several thousand times the number of bytes.
     #[test]
-    fn each_search_checksums_at_most_as_many_bytes_as_100_blocks_contain() {
+    fn each_search_computes_checksums_over_at_most_100_blocks_of_bytes() {
         use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::{repair, resync};
         use crate::fragment;

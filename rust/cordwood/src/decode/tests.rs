@@ -24,7 +24,7 @@ fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
 
 /// Runs are an optimisation. Without runs, `find` classifies each fragment separately.
 #[test]
-fn runs_find_the_same_records_as_single_steps() {
+fn decoding_in_runs_finds_the_same_records_as_single_steps() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     for len in (0..3000).map(|i| i * 7919 % 97).chain([32_000, 40_000, 0, 0, 5]) {
@@ -59,7 +59,7 @@ fn runs_find_the_same_records_as_single_steps() {
 
 /// A pending record is reread from its start only if its bytes were not kept.
 #[test]
-fn a_pending_record_whose_bytes_were_not_kept_is_read_again() {
+fn a_pending_record_is_reread_if_its_bytes_were_not_kept() {
     let data = vec![b'x'; 40_000];
     let mut file = Vec::new();
     Encoder::new(0).encode(&data, &mut file);
@@ -120,7 +120,7 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
 /// If the caller skips bytes, the log must not end before the skipped bytes, because they may
 /// contain records.
 #[test]
-fn a_gap_between_two_windows_does_not_end_the_log() {
+fn a_log_does_not_end_at_a_gap_between_two_windows() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
     let window = |offset: usize| Window {
         offset: offset as u64,
@@ -150,7 +150,7 @@ fn a_gap_between_two_windows_does_not_end_the_log() {
 
 #[test]
 #[should_panic(expected = "the window does not contain the bytes of the record")]
-fn the_data_of_a_record_never_comes_from_another_window() {
+fn record_data_is_never_taken_from_another_window() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let window = Window {
         offset: 0,
@@ -211,7 +211,7 @@ fn formats() -> Vec<LogFormat> {
 /// Reads intact and damaged files of every dialect, under every policy. A decoder that does not
 /// keep record bytes must return the same record lengths as one that does.
 #[test]
-fn a_decoder_that_does_not_keep_bytes_returns_the_same_record_lengths() {
+fn a_decoder_that_discards_bytes_returns_the_same_record_lengths() {
     let formats = formats();
     let mut joined_count = 0;
     for format in formats {
@@ -325,7 +325,7 @@ fn the_span_locates_the_data_in_the_window_or_the_joined_buffer() {
 /// have the same bytes as the joined record, even if part of it is in an earlier window, or if it
 /// is joined only after it has been found.
 #[test]
-fn the_pieces_contain_the_bytes_of_the_joined_record() {
+fn the_pieces_of_a_record_have_the_same_bytes_as_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
     for format in formats() {
         for seed in 0..8_u64 {
@@ -419,7 +419,7 @@ fn the_pieces_contain_the_bytes_of_the_joined_record() {
 /// The file may consist of empty fragments, and the record may be longer than the rest of the
 /// window.
 #[test]
-fn a_short_record_stays_in_the_window_with_any_number_of_fragments() {
+fn a_short_record_stays_in_the_window_however_many_fragments_it_has() {
     let build = |payloads: &[&[u8]]| {
         let mut file = Vec::new();
         for (index, payload) in payloads.iter().enumerate() {

@@ -498,7 +498,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn engines_interpret_a_type_byte_differently() {
+    fn the_same_type_byte_means_different_things_to_different_engines() {
         let names =
             |byte| [Dialect::LEVELDB, Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.kind_of(byte).as_str());
         assert_eq!(names(0), ["zero"; 3]);

@@ -374,7 +374,7 @@ mod tests {
     /// A reader that does not keep the bytes of records must move the same offsets and lengths to a
     /// batch.
     #[test]
-    fn a_batch_without_record_bytes_has_the_same_offsets() {
+    fn a_batch_has_the_same_offsets_with_and_without_record_bytes() {
         for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
             let options = WriterOptions::default().with_dialect(Some(dialect));
             let mut writer = Writer::with_options(Vec::new(), options).expect("the options are valid");

@@ -569,7 +569,7 @@ mod tests {
     /// kind of finding is tested: a record of a run, a single record, a record in pieces, and the
     /// end.
     #[test]
-    fn a_finding_is_kept_until_the_caller_retrieves_it() -> Result<(), Error> {
+    fn a_finding_stays_available_until_the_caller_takes_it() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
         let mut file = Vec::new();
         let mut encoder = Encoder::new(0);
@@ -665,7 +665,7 @@ mod tests {
     /// `verify` and `stat` do not keep the bytes of records. If the source fails inside a record,
     /// the record must not be returned later without its first bytes.
     #[test]
-    fn a_record_is_reread_from_its_start_after_a_failed_count() {
+    fn a_record_is_reread_from_its_start_if_counting_records_fails() {
         for (record_len, left) in [(200_000, 150_000), (3_000_000, 2_500_000)] {
             let record: Vec<u8> = (0..record_len).map(|byte| (byte % 251) as u8).collect();
             let mut file = Vec::new();
@@ -701,7 +701,7 @@ mod tests {
     /// Page boundaries in memory match those in the file, no matter where reads end and how many
     /// bytes are kept.
     #[test]
-    fn the_window_has_the_page_alignment_of_the_file() -> io::Result<()> {
+    fn the_window_is_aligned_to_the_pages_of_the_file() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();
         let mut source = StreamSource::new(&file[5..], 5);
         let mut from = 5;

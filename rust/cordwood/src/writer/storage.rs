@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn sync_returns_the_error_of_the_operating_system() {
+    fn a_failed_sync_returns_the_operating_system_error() {
         let mut file = DiskFile::open(Path::new("/dev/null"), OpenOptions::new().write(true)).expect("a device");
         file.sync_data().expect_err("a device that cannot be synced");
         file.directory = Err(io::ErrorKind::PermissionDenied.into());
@@ -332,7 +332,7 @@ mod tests {
 
     /// A failed sync is remembered under the identity of the file.
     #[test]
-    fn an_open_file_has_the_identity_of_its_path() {
+    fn an_open_file_has_the_same_identity_as_the_file_at_its_path() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let path = file.path().to_owned();
         let opened = DiskFile::open(file.path(), OpenOptions::new().read(true).write(true)).expect("no lock");

@@ -5,21 +5,21 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        both_the_polls_and_the_time_of_the_retries_must_pass,
-        damage_is_reported_as_by_a_reader_of_the_whole_file,
-        damage_with_a_valid_block_after_it_is_reported_at_once,
+        damage_is_reported_only_once_both_retry_limits_are_exhausted,
+        damage_is_reported_just_as_when_reading_the_whole_file,
+        damage_followed_by_a_valid_block_is_reported_at_once,
         the_policies,
-        the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again,
-        the_rest_of_a_destroyed_record_is_damage,
-        damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before,
-        damage_that_heals_within_the_retries_is_not_reported,
-        bytes_still_to_be_written_complete_no_fragment,
-        the_retries_are_spent_once_for_all_events_at_a_place,
-        the_retries_start_again_at_another_place,
-        a_start_in_a_damaged_block_waits_for_its_end,
-        a_file_that_is_cut_in_damage_is_truncated,
-        the_rest_of_a_damaged_record_is_damage_if_it_is_read_again,
-        a_kept_offset_after_damage_returns_the_same_records,
+        the_rest_of_an_oversized_record_is_not_damage_when_it_is_reread,
+        the_rest_of_a_record_whose_start_is_destroyed_is_damage,
+        damage_at_the_end_is_reported_only_once_the_retries_are_used_up,
+        damage_that_is_overwritten_during_the_retries_is_not_reported,
+        unwritten_bytes_never_complete_a_fragment,
+        the_retries_are_used_up_only_once_for_all_events_at_one_place,
+        the_retries_start_over_at_a_new_place,
+        a_follower_that_starts_in_a_damaged_block_waits_for_its_end,
+        truncation_inside_a_damaged_block_is_reported,
+        the_rest_of_a_damaged_record_is_damage_when_it_is_rewritten,
+        resuming_from_an_offset_after_damage_returns_the_same_records,
     ],
 }
 
@@ -42,7 +42,7 @@ fn without_checksums(mut reported: Vec<Reported>) -> Vec<Reported> {
     reported
 }
 
-fn damage_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
+fn damage_is_reported_just_as_when_reading_the_whole_file(place: Place) {
     let small = small_log();
     // The file has another block, so that the end of the file does not matter.
     let mut whole = small.file.clone();
@@ -84,7 +84,7 @@ fn damage_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
     }
 }
 
-fn damage_with_a_valid_block_after_it_is_reported_at_once(place: Place) {
+fn damage_followed_by_a_valid_block_is_reported_at_once(place: Place) {
     let mut log = small_log();
     log.file[8] ^= 1;
     let (_directory, path) = place.directory();
@@ -112,7 +112,7 @@ fn damage_with_a_valid_block_after_it_is_reported_at_once(place: Place) {
     assert!(record.data == log.records[5]);
 }
 
-fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before(place: Place) {
+fn damage_at_the_end_is_reported_only_once_the_retries_are_used_up(place: Place) {
     let (_directory, path) = place.directory();
     let mut log = Log::new(vec![b"good".to_vec(), b"bad".to_vec()]);
     let last = log.file.len() - 1;
@@ -167,7 +167,7 @@ fn damage_at_the_end_is_reported_when_the_retries_are_spent_and_not_before(place
     assert_eq!(record.data, b"in the next");
 }
 
-fn damage_that_heals_within_the_retries_is_not_reported(place: Place) {
+fn damage_that_is_overwritten_during_the_retries_is_not_reported(place: Place) {
     let (_directory, path) = place.directory();
     let log = Log::new(vec![b"good".to_vec(), vec![b'x'; 5_000]]);
     let mut growing = Growing::new(&path, 0);
@@ -196,7 +196,7 @@ fn damage_that_heals_within_the_retries_is_not_reported(place: Place) {
 /// No writer would write such a header here, so it is damage even before its payload is written.
 /// This also holds if the checksum fits a payload of zeros, or of another byte that may be a
 /// placeholder, because the payload is different once it is written.
-fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
+fn unwritten_bytes_never_complete_a_fragment(place: Place) {
     const FIRST: u8 = 2;
     const LAST: u8 = 4;
     const UNKNOWN: u8 = 77;
@@ -218,7 +218,7 @@ fn bytes_still_to_be_written_complete_no_fragment(place: Place) {
 }
 
 /// The unfinished record is reported first, and then the bytes that look damaged.
-fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
+fn the_retries_are_used_up_only_once_for_all_events_at_one_place(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
     *file.last_mut().unwrap() ^= 1;
@@ -247,7 +247,7 @@ fn the_retries_are_spent_once_for_all_events_at_a_place(place: Place) {
 
 /// No event is reported between the two places, because the bytes at the first place turn out to be
 /// a part of a record.
-fn the_retries_start_again_at_another_place(place: Place) {
+fn the_retries_start_over_at_a_new_place(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
     *file.last_mut().unwrap() ^= 1;
@@ -269,7 +269,7 @@ fn the_retries_start_again_at_another_place(place: Place) {
 
 /// The new follower waits like the one that reported the damage. Both lose the rest of the block,
 /// but only the first follower reports it.
-fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
+fn a_follower_that_starts_in_a_damaged_block_waits_for_its_end(place: Place) {
     let mut damaged = Wire::Plain.full(b"bad");
     damaged[8] ^= 1;
     let mut file = [Wire::Plain.full(b"one"), damaged].concat();
@@ -316,7 +316,7 @@ fn a_start_in_a_damaged_block_waits_for_its_end(place: Place) {
 }
 
 /// The file is truncated while the follower waits for the end of the damaged block.
-fn a_file_that_is_cut_in_damage_is_truncated(place: Place) {
+fn truncation_inside_a_damaged_block_is_reported(place: Place) {
     let mut damaged = Wire::Plain.full(b"bad");
     damaged[8] ^= 1;
     let (_directory, path) = place.directory();
@@ -375,7 +375,7 @@ fn the_policies(place: Place) {
 
 /// The rest of a record that is too large is not damage. It is read more than once, because the
 /// writer truncates the file and writes the rest again.
-fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again(place: Place) {
+fn the_rest_of_an_oversized_record_is_not_damage_when_it_is_reread(place: Place) {
     let (run, _) = run_file(0, &[5, 50_000, 4]);
     let plain = Log::new(vec![vec![b'a'; 5], vec![b'b'; 100_000], vec![b'c'; 4]]).file;
     // LevelDB ignores the bytes of a trailer after a FIRST fragment.
@@ -405,7 +405,7 @@ fn the_rest_of_a_too_large_record_is_not_damage_if_it_is_read_again(place: Place
 /// The fragments after reported damage are truncated and written again. The rest of a record that
 /// started in the damaged block is damage, and must not be taken for the rest of a record that was
 /// too large.
-fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again(place: Place) {
+fn the_rest_of_a_damaged_record_is_damage_when_it_is_rewritten(place: Place) {
     let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &[0xff; BLOCK_LEN]);
@@ -426,7 +426,7 @@ fn the_rest_of_a_damaged_record_is_damage_if_it_is_read_again(place: Place) {
 
 /// The start of a record is destroyed. The rest of the record is damage, even if the destroyed
 /// block was taken for a block of another dialect.
-fn the_rest_of_a_destroyed_record_is_damage(place: Place) {
+fn the_rest_of_a_record_whose_start_is_destroyed_is_damage(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)] {
         let mut file = Vec::new();
         for _ in 0..2 {
@@ -452,7 +452,7 @@ fn the_rest_of_a_destroyed_record_is_damage(place: Place) {
 
 /// A follower that starts where another follower stopped reports the same events. The rest of a
 /// record that was damaged before that offset is the only exception.
-fn a_kept_offset_after_damage_returns_the_same_records(place: Place) {
+fn resuming_from_an_offset_after_damage_returns_the_same_records(place: Place) {
     let mut log = Log::new(vec![
         vec![b'a'; 40_000],
         b"b".to_vec(),
@@ -486,7 +486,7 @@ fn a_kept_offset_after_damage_returns_the_same_records(place: Place) {
 
 /// Each of the two limits alone prevents damage from being reported. This test takes less time than
 /// the limits.
-fn both_the_polls_and_the_time_of_the_retries_must_pass(place: Place) {
+fn damage_is_reported_only_once_both_retry_limits_are_exhausted(place: Place) {
     let mut file = Wire::Plain.full(b"bad");
     file[9] ^= 1;
     let (_directory, path) = place.directory();

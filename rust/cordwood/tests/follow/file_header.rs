@@ -5,14 +5,14 @@ use super::*;
 follow_tests! {
     in_file_and_segment: [],
     in_file_only, "A segment has no file header.": [
-        a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file,
-        a_damaged_file_header_costs_only_itself,
-        after_a_destroyed_file_header_the_start_of_a_record_is_waited_for,
+        a_file_header_of_zeros_is_reported_just_as_when_reading_the_whole_file,
+        damage_in_a_file_header_is_limited_to_the_header,
+        a_follower_waits_for_the_first_record_after_a_destroyed_file_header,
         a_file_header_is_reported_as_soon_as_it_is_written,
-        a_file_header_that_is_partly_visible_is_read_again,
-        a_run_file_is_followed_with_its_own_blocks,
-        an_old_run_file_that_is_not_named_is_followed_as_a_new_one,
-        a_run_file_is_not_returned_later_than_it_is_written,
+        a_partly_visible_file_header_is_reread,
+        a_run_file_is_followed_on_its_own_block_grid,
+        an_old_run_file_is_followed_as_a_new_one_if_no_dialect_is_named,
+        each_record_of_a_run_file_is_returned_as_soon_as_it_is_complete,
     ],
 }
 
@@ -56,7 +56,7 @@ fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
 
 /// In a run file from before wandb-core 0.17.6, the header precedes the first block. That block
 /// determines whether zeros in place of the header are damage.
-fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file(place: Place) {
+fn a_file_header_of_zeros_is_reported_just_as_when_reading_the_whole_file(place: Place) {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, Dialect::WANDB_OLD).unwrap();
     for len in [10, 20, 40_000, 30_000] {
@@ -82,7 +82,7 @@ fn a_file_header_of_zeros_is_reported_as_by_a_reader_of_the_whole_file(place: Pl
 
 /// Damage of up to eight bits in a file header costs only the header. This is true for a reader and
 /// for a follower, however the bytes arrive, and for any first fragment.
-fn a_damaged_file_header_costs_only_itself(place: Place) {
+fn damage_in_a_file_header_is_limited_to_the_header(place: Place) {
     let (wandb, swanlab) = (*b":W&B\xe1\xbe\x00", *b":SWL\xd6\xe1\x02");
     let dialects = [
         (wandb, swanlab, 0, Dialect::WANDB),
@@ -136,7 +136,7 @@ fn a_damaged_file_header_costs_only_itself(place: Place) {
 }
 
 /// Only the header is damage. The bytes after it may belong to a write in progress.
-fn after_a_destroyed_file_header_the_start_of_a_record_is_waited_for(place: Place) {
+fn a_follower_waits_for_the_first_record_after_a_destroyed_file_header(place: Place) {
     let (mut file, expected) = run_file(0, &[10, 20]);
     file[..7].fill(b'?');
     let (_directory, path) = place.directory();
@@ -181,7 +181,7 @@ fn a_file_header_is_reported_as_soon_as_it_is_written(place: Place) {
 }
 
 /// A read may see the end of a write and not its start. This is also true for a file header.
-fn a_file_header_that_is_partly_visible_is_read_again(place: Place) {
+fn a_partly_visible_file_header_is_reread(place: Place) {
     let (file, expected) = run_file(0, &[10]);
     for dialect in [None, Some(Dialect::WANDB)] {
         let (_directory, path) = place.directory();
@@ -202,7 +202,7 @@ fn a_file_header_that_is_partly_visible_is_read_again(place: Place) {
 
 /// In a run file that wandb-core wrote before 0.17.6, the blocks start 7 bytes later. The start of
 /// the file does not show this, so the dialect must be named.
-fn a_run_file_is_followed_with_its_own_blocks(place: Place) {
+fn a_run_file_is_followed_on_its_own_block_grid(place: Place) {
     let mut cases = vec![vec![32_755, 70_000], vec![32_761, 5, 40_000], vec![100_000]];
     // The last record that starts in the first block has between 0 and 40 bytes in it.
     cases.extend((0..40).map(|left| vec![10_000, BLOCK_LEN - 10_014 - left, 3, 5, 1, 70_000, 1]));
@@ -231,7 +231,7 @@ fn a_run_file_is_followed_with_its_own_blocks(place: Place) {
 
 /// The follower treats the file as a new run file, whose blocks start with the file. It makes no
 /// difference whether the second block has been written.
-fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one(place: Place) {
+fn an_old_run_file_is_followed_as_a_new_one_if_no_dialect_is_named(place: Place) {
     let (file, _) = run_file(7, &[5_000; 20]);
     for step in [1_000, file.len()] {
         let expected = followed_in_steps(place, &file, step, skipping().with_dialect(Dialect::WANDB));
@@ -240,7 +240,7 @@ fn an_old_run_file_that_is_not_named_is_followed_as_a_new_one(place: Place) {
 }
 
 /// The follower does not wait for later bytes. A record is returned as soon as it is complete.
-fn a_run_file_is_not_returned_later_than_it_is_written(place: Place) {
+fn each_record_of_a_run_file_is_returned_as_soon_as_it_is_complete(place: Place) {
     for (grid_offset, dialect) in [(0, Dialect::WANDB), (7, Dialect::WANDB_OLD)] {
         let (file, expected) = run_file(grid_offset, &[500; 200]);
         let options = FollowOptions::default().with_dialect(dialect);

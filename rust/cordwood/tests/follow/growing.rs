@@ -4,22 +4,22 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        each_prefix_gives_its_whole_records_and_then_waits,
-        a_saved_offset_resumes_there,
-        a_write_that_is_undone_leaves_no_trace,
-        a_writer_at_random_chunk_sizes_plain_and_preallocated,
-        a_concurrent_write_is_not_damage,
-        a_start_in_the_middle_of_a_record_skips_its_rest,
-        a_follower_says_which_records_it_returns_without_the_file,
-        after_bytes_before_the_start_a_record_is_returned_once_it_is_complete,
-        wait_waits_no_longer_than_its_timeout,
+        a_follower_returns_the_complete_records_of_each_prefix_and_then_waits,
+        a_follower_resumes_at_a_saved_offset,
+        a_write_that_was_undone_does_not_affect_later_records,
+        a_follower_returns_all_records_that_are_written_in_random_chunks,
+        a_concurrent_write_is_not_reported_as_damage,
+        a_follower_that_starts_in_the_middle_of_a_record_skips_the_rest,
+        a_follower_indicates_records_that_it_returns_without_reading_the_file,
+        a_record_after_skipped_bytes_is_returned_only_once_it_is_complete,
+        waiting_for_a_record_takes_no_longer_than_the_timeout,
     ],
     in_file_only, "A segment is followed as a part of its log.": [
-        paths_that_cannot_be_followed,
+        following_a_missing_file_a_directory_or_a_device_is_an_error,
     ],
 }
 
-fn a_writer_at_random_chunk_sizes_plain_and_preallocated(place: Place) {
+fn a_follower_returns_all_records_that_are_written_in_random_chunks(place: Place) {
     for seed in 1..=6 {
         let is_preallocated = seed % 2 == 0;
         let mut random = Random(seed);
@@ -72,7 +72,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated(place: Place) {
 }
 
 /// A read copies bytes in order, so it may miss the start of a write but see its end.
-fn a_concurrent_write_is_not_damage(place: Place) {
+fn a_concurrent_write_is_not_reported_as_damage(place: Place) {
     let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
     let options = FollowOptions::default().with_poll_interval(Duration::ZERO);
     for _ in 0..40 {
@@ -92,7 +92,7 @@ fn a_concurrent_write_is_not_damage(place: Place) {
     }
 }
 
-fn each_prefix_gives_its_whole_records_and_then_waits(place: Place) {
+fn a_follower_returns_the_complete_records_of_each_prefix_and_then_waits(place: Place) {
     let log = small_log();
     for is_preallocated in [false, true] {
         let (_directory, path) = place.directory();
@@ -129,7 +129,7 @@ fn each_prefix_gives_its_whole_records_and_then_waits(place: Place) {
     }
 }
 
-fn a_saved_offset_resumes_there(place: Place) {
+fn a_follower_resumes_at_a_saved_offset(place: Place) {
     let log = small_log();
     let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
@@ -146,7 +146,7 @@ fn a_saved_offset_resumes_there(place: Place) {
 
 /// The start is in the middle of an earlier record. The rest of that record is skipped, whenever it
 /// is read.
-fn a_start_in_the_middle_of_a_record_skips_its_rest(place: Place) {
+fn a_follower_that_starts_in_the_middle_of_a_record_skips_the_rest(place: Place) {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
     let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
@@ -161,7 +161,7 @@ fn a_start_in_the_middle_of_a_record_skips_its_rest(place: Place) {
 
 /// Records that were found together are returned without accessing the file, even if the file no
 /// longer exists. This is tested for a plain and for a packed log.
-fn a_follower_says_which_records_it_returns_without_the_file(place: Place) {
+fn a_follower_indicates_records_that_it_returns_without_reading_the_file(place: Place) {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
         let (_directory, path) = place.directory();
         let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -191,7 +191,7 @@ fn a_follower_says_which_records_it_returns_without_the_file(place: Place) {
 
 /// After a write that failed halfway, the writer truncates the file and continues. No part of the
 /// unfinished record may be joined to another record.
-fn a_write_that_is_undone_leaves_no_trace(place: Place) {
+fn a_write_that_was_undone_does_not_affect_later_records(place: Place) {
     let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
     let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
     for sees_the_cut in [false, true] {
@@ -225,7 +225,7 @@ fn a_write_that_is_undone_leaves_no_trace(place: Place) {
 
 /// The zeros in the rest of a block are bytes that have not been written yet, so they are not data.
 /// This is also true if the skipped part of that block precedes the start and is not reported.
-fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete(place: Place) {
+fn a_record_after_skipped_bytes_is_returned_only_once_it_is_complete(place: Place) {
     // These fragments are RocksDB's metadata, and a type that no dialect has.
     let skipped = [9, 77].map(|kind| Wire::Plain.fragment(kind, b"x"));
     for skipped in skipped {
@@ -254,7 +254,7 @@ fn after_bytes_before_the_start_a_record_is_returned_once_it_is_complete(place: 
     }
 }
 
-fn wait_waits_no_longer_than_its_timeout(place: Place) {
+fn waiting_for_a_record_takes_no_longer_than_the_timeout(place: Place) {
     let (_directory, path) = place.directory();
     let mut writer = Writer::new(File::create(&path).unwrap());
     let mut follower = follow(&path);
@@ -281,7 +281,7 @@ fn wait_waits_no_longer_than_its_timeout(place: Place) {
     });
 }
 
-fn paths_that_cannot_be_followed(place: Place) {
+fn following_a_missing_file_a_directory_or_a_device_is_an_error(place: Place) {
     let (directory, path) = place.directory();
     let kind = |path: &Path| match Follower::open(path) {
         Err(Error {

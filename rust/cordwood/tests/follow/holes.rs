@@ -4,16 +4,16 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        a_hole_is_waited_at_until_a_block_after_it_starts_with_a_record,
-        each_block_after_a_hole_is_looked_at_again,
-        zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them,
+        a_follower_waits_at_a_hole_until_a_later_block_starts_with_a_record,
+        each_block_after_a_hole_is_checked_again,
+        a_follower_does_not_wait_at_zeros_in_the_first_three_blocks_if_the_log_continues,
     ],
     in_file_only, "A segment is never rotated.": [
-        records_after_a_long_hole_are_returned_before_the_rotation,
+        records_after_a_long_hole_are_returned_before_the_rotation_is_reported,
     ],
 }
 
-fn a_hole_is_waited_at_until_a_block_after_it_starts_with_a_record(place: Place) {
+fn a_follower_waits_at_a_hole_until_a_later_block_starts_with_a_record(place: Place) {
     let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 10 * BLOCK_LEN as u64);
     growing.write(0, &Log::new(vec![b"one".to_vec()]).file);
@@ -54,7 +54,7 @@ fn at_a_hole(path: &Path, len: u64) -> (Growing, Follower, Vec<Reported>) {
 /// A crash has left a hole of several blocks. The writer continues in the block after the hole, or
 /// in the block after a damaged block. When that block is first polled, only a part of a write may
 /// be visible in it.
-fn each_block_after_a_hole_is_looked_at_again(place: Place) {
+fn each_block_after_a_hole_is_checked_again(place: Place) {
     for (preallocated, later_block) in [(0, 2), (4 << 20, 2), (4 << 20, 40)] {
         let (directory, path) = place.directory();
         let start = later_block * BLOCK_LEN;
@@ -74,7 +74,7 @@ fn each_block_after_a_hole_is_looked_at_again(place: Place) {
 /// A poll probes at most 8 MiB. If the file has been replaced, several polls probe it to its end
 /// before the rotation is reported. They probe it again before the rotation is reported another
 /// time.
-fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
+fn records_after_a_long_hole_are_returned_before_the_rotation_is_reported(place: Place) {
     for is_written_between_reports in [false, true] {
         let (directory, path) = place.directory();
         let start = 2_000 * BLOCK_LEN;
@@ -117,7 +117,7 @@ fn records_after_a_long_hole_are_returned_before_the_rotation(place: Place) {
 
 /// The first three blocks show the format of a log. If bytes follow, zeros in these blocks have
 /// been written, and are not room for later writes.
-fn zeros_where_the_format_shows_are_not_waited_at_if_the_log_continues_after_them(place: Place) {
+fn a_follower_does_not_wait_at_zeros_in_the_first_three_blocks_if_the_log_continues(place: Place) {
     let cases = [
         (Dialect::LEVELDB, true),
         (Dialect::WANDB, false),

@@ -7,30 +7,30 @@ use cordwood_log::ops::{DETECT_LEN, Foreign};
 follow_tests! {
     in_file_and_segment: [
         a_log_that_starts_with_damage_is_followed_in_its_dialect,
-        damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader,
-        frames_are_not_returned_as_records_if_a_log_starts_with_damage,
-        the_first_fragment_of_any_dialect_is_waited_for,
-        the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file,
-        a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header,
-        without_a_valid_fragment_three_blocks_decide_once_they_are_written,
-        after_three_blocks_without_a_dialect_containers_are_read,
-        after_three_blocks_a_first_fragment_is_not_waited_for,
+        damage_before_the_dialect_is_known_is_reported_as_one_error_for_its_block,
+        raw_frames_are_not_returned_as_records_if_a_log_starts_with_damage,
+        a_follower_waits_until_a_first_fragment_of_any_dialect_is_complete,
+        a_follower_waits_for_a_first_fragment_of_any_dialect_in_a_preallocated_file,
+        a_fragment_of_unknown_type_is_incomplete_until_its_longer_header_is_written,
+        the_dialect_is_settled_once_three_blocks_without_a_valid_fragment_are_written,
+        containers_are_read_after_three_blocks_without_a_dialect,
+        a_follower_does_not_wait_for_a_first_fragment_once_three_blocks_are_written,
     ],
     in_file_only, "No log of compressed records is segmented.": [
-        metadata_before_the_first_record_is_not_waited_at,
-        after_metadata_the_first_block_is_waited_for,
-        a_number_is_refused_once_the_log_is_of_a_dialect_without_numbers,
-        a_named_dialect_is_not_replaced_while_the_number_is_not_known,
-        the_number_is_decided_once_three_blocks_are_written,
-        a_damaged_file_header_is_read_again_before_it_is_reported,
+        metadata_before_the_first_record_does_not_delay_the_record,
+        a_follower_waits_for_the_whole_first_block_after_metadata,
+        a_log_number_is_rejected_once_a_dialect_without_log_numbers_is_detected,
+        a_named_dialect_is_not_replaced_while_the_log_number_is_unknown,
+        the_log_number_is_determined_once_three_blocks_are_written,
+        a_damaged_file_header_is_reread_before_it_is_reported,
     ],
     in_file_only, "The segment before it shows that it is a log.": [
-        a_file_of_another_format_is_an_error_once_its_signature_is_there,
+        a_file_of_another_format_is_rejected_once_its_signature_is_written,
     ],
 }
 
 /// Until the dialect is known, the header of the first fragment may be longer than LevelDB's.
-fn the_first_fragment_of_any_dialect_is_waited_for(place: Place) {
+fn a_follower_waits_until_a_first_fragment_of_any_dialect_is_complete(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
         // A record may contain a log of another dialect.
         let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
@@ -65,7 +65,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for(place: Place) {
 }
 
 /// In a preallocated file, zeros follow the bytes that have been written so far.
-fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file(place: Place) {
+fn a_follower_waits_for_a_first_fragment_of_any_dialect_in_a_preallocated_file(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
         let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
         for data in [&b"first"[..], &log] {
@@ -98,7 +98,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file(place:
 /// A record that declares the compression comes first. In another dialect, its type would have a
 /// longer header, and the follower would wait for the rest of it. The checksum rules that out. The
 /// next fragment contains the number of the log.
-fn metadata_before_the_first_record_is_not_waited_at(place: Place) {
+fn metadata_before_the_first_record_does_not_delay_the_record(place: Place) {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     // An empty record is not a zstd frame.
     for payload in [&b""[..], b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24"] {
@@ -131,7 +131,7 @@ fn metadata_before_the_first_record_is_not_waited_at(place: Place) {
 
 /// A byte that is not zero shows that everything before it has been written. Here, it is the last
 /// byte of the three blocks, or any byte after them.
-fn without_a_valid_fragment_three_blocks_decide_once_they_are_written(place: Place) {
+fn the_dialect_is_settled_once_three_blocks_without_a_valid_fragment_are_written(place: Place) {
     let mut file: Vec<u8> = [0x4d, 0xff].iter().copied().cycle().take(4 * BLOCK_LEN).collect();
     for last in [0xff, 1, 0] {
         file[DETECT_LEN - 1] = last;
@@ -152,7 +152,7 @@ fn without_a_valid_fragment_three_blocks_decide_once_they_are_written(place: Pla
 }
 
 /// As by a reader of the whole file.
-fn after_three_blocks_without_a_dialect_containers_are_read(place: Place) {
+fn containers_are_read_after_three_blocks_without_a_dialect(place: Place) {
     let mut file: Vec<u8> = [0x4d, 0xff].iter().copied().cycle().take(DETECT_LEN).collect();
     file.extend(Wire::Packed.full(b"\x00\x01\x01a"));
     let (_directory, path) = place.directory();
@@ -164,7 +164,7 @@ fn after_three_blocks_without_a_dialect_containers_are_read(place: Place) {
 }
 
 /// It is damage, because the bytes after it have been written.
-fn after_three_blocks_a_first_fragment_is_not_waited_for(place: Place) {
+fn a_follower_does_not_wait_for_a_first_fragment_once_three_blocks_are_written(place: Place) {
     let mut file = Wire::Recyclable(5).full(&[b'x'; 32_000])[..20].to_vec();
     file.resize(BLOCK_LEN, 0);
     file.extend([0x4d, 0xff].iter().cycle().take(DETECT_LEN));
@@ -176,7 +176,7 @@ fn after_three_blocks_a_first_fragment_is_not_waited_for(place: Place) {
 }
 
 /// One bit is wrong in the file header of a run file.
-fn a_named_dialect_is_not_replaced_while_the_number_is_not_known(place: Place) {
+fn a_named_dialect_is_not_replaced_while_the_log_number_is_unknown(place: Place) {
     let (_directory, path) = place.directory();
     fs::write(&path, b":W&B\xe1\xbe\x01").unwrap();
     let options = skipping().with_dialect(Dialect::RECYCLABLE);
@@ -187,7 +187,7 @@ fn a_named_dialect_is_not_replaced_while_the_number_is_not_known(place: Place) {
 
 /// The first block is damaged, but fragments after the damage have the number 5. So the next block
 /// is left over from an older log. A decision from less than three blocks would miss this number.
-fn the_number_is_decided_once_three_blocks_are_written(place: Place) {
+fn the_log_number_is_determined_once_three_blocks_are_written(place: Place) {
     // The fragment at the start is valid in another dialect only.
     let other = Wire::Synced(4, 9).full(b"other");
     for (first, preallocated) in [(&b""[..], DETECT_LEN + 5), (&other, 0)] {
@@ -210,7 +210,7 @@ fn the_number_is_decided_once_three_blocks_are_written(place: Place) {
 }
 
 /// One bit is wrong in the file header of a run file.
-fn a_damaged_file_header_is_read_again_before_it_is_reported(place: Place) {
+fn a_damaged_file_header_is_reread_before_it_is_reported(place: Place) {
     let (_directory, path) = place.directory();
     fs::write(&path, b":W&C\xe1\xbe\x00").unwrap();
     let mut follower = Follower::open_with(&path, skipping().with_retry(2, Duration::ZERO)).unwrap();
@@ -278,7 +278,7 @@ fn a_log_that_starts_with_damage_is_followed_in_its_dialect(place: Place) {
 
 /// In LevelDB's dialect, the first fragment has an unknown type and costs only itself. In the log's
 /// own dialect, it is damage and costs the block. The follower must report one error, not two.
-fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place) {
+fn damage_before_the_dialect_is_known_is_reported_as_one_error_for_its_block(place: Place) {
     let wire = Wire::Synced(5, 9);
     let unknown = Wire::Plain.fragment(5, &[b'u'; 300]);
     let mut file = unknown.clone();
@@ -337,7 +337,7 @@ fn damage_before_the_dialect_is_known_costs_as_much_as_for_a_reader(place: Place
 
 /// The record that declares the compression is destroyed. A zstd frame must still not be returned
 /// as a record.
-fn frames_are_not_returned_as_records_if_a_log_starts_with_damage(place: Place) {
+fn raw_frames_are_not_returned_as_records_if_a_log_starts_with_damage(place: Place) {
     let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
     for wire in [Wire::Plain, Wire::Recyclable(5)] {
         let mut file = vec![0xff; 11];
@@ -371,7 +371,7 @@ fn frames_are_not_returned_as_records_if_a_log_starts_with_damage(place: Place) 
 
 /// A fragment of a type that a later version may write has one of two headers. It is incomplete
 /// until the longer header has been written.
-fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header(place: Place) {
+fn a_fragment_of_unknown_type_is_incomplete_until_its_longer_header_is_written(place: Place) {
     let mut file = Wire::Plain.full(b"before");
     file.extend(Wire::Recyclable(4).fragment(41, &[b'u'; 80]));
     file.extend(Wire::Plain.full(b"after"));
@@ -396,7 +396,7 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header(place: Pla
 /// After this metadata, the first fragment of a long record ends with its block, although it is
 /// shorter than a block. Whether or not that fragment is damaged, the metadata is not damage, and
 /// the format of the records is known.
-fn after_metadata_the_first_block_is_waited_for(place: Place) {
+fn a_follower_waits_for_the_whole_first_block_after_metadata(place: Place) {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00".to_vec();
     let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
     let mut whole = metadata.clone();
@@ -445,7 +445,7 @@ fn after_metadata_the_first_block_is_waited_for(place: Place) {
 }
 
 /// If a dialect is named, this is not an error.
-fn a_file_of_another_format_is_an_error_once_its_signature_is_there(place: Place) {
+fn a_file_of_another_format_is_rejected_once_its_signature_is_written(place: Place) {
     let mut sqlite = b"SQLite format 3\0".to_vec();
     let signature_len = sqlite.len();
     sqlite.extend([1; 100]);
@@ -476,7 +476,7 @@ fn a_file_of_another_format_is_an_error_once_its_signature_is_there(place: Place
     assert!(matches!(named.poll(), Ok(Poll::Skipped(region)) if region.start == 0));
 }
 
-fn a_number_is_refused_once_the_log_is_of_a_dialect_without_numbers(place: Place) {
+fn a_log_number_is_rejected_once_a_dialect_without_log_numbers_is_detected(place: Place) {
     let (run, _) = run_file(0, &[10]);
     for file in [run, Wire::Plain.full(b"one")] {
         let (_directory, path) = place.directory();

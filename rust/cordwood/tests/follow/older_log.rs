@@ -4,16 +4,16 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        in_a_recycled_file_only_fragments_of_the_same_form_follow_damage,
-        the_trailer_of_a_closed_log_is_its_end,
-        an_older_log_of_another_form_is_not_returned,
+        only_fragments_of_the_same_form_are_returned_after_damage_in_a_recycled_file,
+        a_closed_log_ends_at_its_trailer,
+        records_of_an_older_log_in_another_form_are_not_returned,
         a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage,
-        after_damage_at_the_start_an_older_log_is_not_returned,
+        records_of_an_older_log_are_not_returned_after_damage_at_the_start,
     ],
 }
 
 /// A RocksDB log with a number is in a file that once contained an older log without numbers.
-fn an_older_log_of_another_form_is_not_returned(place: Place) {
+fn records_of_an_older_log_in_another_form_are_not_returned(place: Place) {
     let (_directory, path) = place.directory();
     let mut older = Vec::new();
     while older.len() < 2 * BLOCK_LEN {
@@ -70,7 +70,7 @@ fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage(place: Place) {
 /// The log's number comes from two consecutive fragments after the damage. It is greater than the
 /// number in the next block, which an older log left. Before that block is written, only the damage
 /// is reported.
-fn after_damage_at_the_start_an_older_log_is_not_returned(place: Place) {
+fn records_of_an_older_log_are_not_returned_after_damage_at_the_start(place: Place) {
     let mut older = Vec::new();
     for _ in 0..2 {
         Wire::Recyclable(3).append(&mut older, 0, &[b'o'; BLOCK_LEN - 11]);
@@ -107,7 +107,7 @@ fn after_damage_at_the_start_an_older_log_is_not_returned(place: Place) {
 
 /// After garbage or a lost write in a log with a number, the following blocks may contain the rest
 /// of an older log. This rest is not returned, but later records of this log are.
-fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place) {
+fn only_fragments_of_the_same_form_are_returned_after_damage_in_a_recycled_file(place: Place) {
     let own = Wire::Recyclable(6);
     let filler = |wire: Wire, start: usize| wire.full(&vec![b'o'; BLOCK_LEN - start - wire.header_len()]);
     let own_len = own.full(b"own").len();
@@ -166,7 +166,7 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage(place: Place
 }
 
 /// When Pebble closes a log, it ends the log with the header of an empty fragment of the next log.
-fn the_trailer_of_a_closed_log_is_its_end(place: Place) {
+fn a_closed_log_ends_at_its_trailer(place: Place) {
     let record = Wire::Recyclable(7).full(b"one");
     let trailer = [&[0; 6][..], &[5, 8, 0, 0, 0]].concat();
     let (_directory, path) = place.directory();

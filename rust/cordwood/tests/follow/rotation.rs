@@ -4,18 +4,18 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        truncation_is_reported_and_stays,
+        truncation_is_reported_by_every_later_poll,
     ],
     in_file_only, "A segment is never rotated.": [
-        rotation_is_reported_when_the_old_file_has_been_read,
-        a_rotation_decides_open_questions,
-        a_path_that_cannot_be_looked_up_is_an_error,
-        after_a_rotation_only_suspect_bytes_are_waited_at,
-        a_rotation_is_reported_after_the_last_of_many_blocks,
+        rotation_is_reported_once_the_old_file_has_been_read,
+        a_renamed_file_is_read_to_its_end_without_waiting_for_more_blocks,
+        a_path_that_cannot_be_looked_up_causes_an_error,
+        a_follower_waits_only_at_suspect_bytes_after_a_rotation,
+        a_rotation_is_reported_only_after_the_last_of_many_blocks,
     ],
 }
 
-fn truncation_is_reported_and_stays(place: Place) {
+fn truncation_is_reported_by_every_later_poll(place: Place) {
     let (_directory, path) = place.directory();
     fs::write(&path, small_log().file).unwrap();
     let mut follower = follow(&path);
@@ -46,7 +46,7 @@ fn truncation_is_reported_and_stays(place: Place) {
     assert!(is_truncated, "{poll:?}");
 }
 
-fn rotation_is_reported_when_the_old_file_has_been_read(place: Place) {
+fn rotation_is_reported_once_the_old_file_has_been_read(place: Place) {
     let (directory, path) = place.directory();
     let log = Log::new(vec![b"one".to_vec(), b"two".to_vec(), b"three".to_vec()]);
     fs::write(&path, &log.file[..10]).unwrap();
@@ -87,7 +87,7 @@ fn rotation_is_reported_when_the_old_file_has_been_read(place: Place) {
 
 /// Nothing more is written to a file that has been renamed, so the follower does not wait for
 /// records that a reader returns.
-fn a_rotation_decides_open_questions(place: Place) {
+fn a_renamed_file_is_read_to_its_end_without_waiting_for_more_blocks(place: Place) {
     // The first fragment of the file is damaged, and the file ends before its third block does.
     let (mut closed, mut expected) = (Vec::new(), Vec::new());
     for _ in 0..90 {
@@ -119,7 +119,7 @@ fn a_rotation_decides_open_questions(place: Place) {
 }
 
 /// This is not a rotation, because it is unknown which file has the path.
-fn a_path_that_cannot_be_looked_up_is_an_error(place: Place) {
+fn a_path_that_cannot_be_looked_up_causes_an_error(place: Place) {
     if cfg!(windows) {
         return; // Windows cannot rename a directory with an open file.
     }
@@ -145,7 +145,7 @@ fn a_path_that_cannot_be_looked_up_is_an_error(place: Place) {
 }
 
 /// It makes no difference whether the dialect is named or not known yet.
-fn after_a_rotation_only_suspect_bytes_are_waited_at(place: Place) {
+fn a_follower_waits_only_at_suspect_bytes_after_a_rotation(place: Place) {
     let record = Wire::Plain.full(b"one");
     let mut flipped = record.clone();
     flipped[8] ^= 1;
@@ -183,7 +183,7 @@ fn after_a_rotation_only_suspect_bytes_are_waited_at(place: Place) {
 }
 
 /// A poll reads the starts of 256 blocks at most.
-fn a_rotation_is_reported_after_the_last_of_many_blocks(place: Place) {
+fn a_rotation_is_reported_only_after_the_last_of_many_blocks(place: Place) {
     for dialect in [None, Some(Dialect::LEVELDB)] {
         let (directory, path) = place.directory();
         let mut file = vec![0; 600 * BLOCK_LEN];

@@ -5,15 +5,15 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        after_a_record_each_line_of_the_table_has_its_reason,
-        at_the_start_no_fragment_continues_a_record,
-        without_a_dialect_zeros_are_no_fragment,
-        in_a_record_that_has_started_what_is_missing_is_incomplete,
-        suspect_bytes_are_read_again_sooner_than_others,
+        the_reason_after_a_record_matches_each_line_of_the_table,
+        a_fragment_that_continues_a_record_is_suspect_at_the_start,
+        zeros_are_not_taken_for_a_fragment_before_the_dialect_is_known,
+        the_missing_rest_of_a_started_record_is_reported_as_incomplete,
+        suspect_bytes_are_reread_sooner_than_other_bytes,
     ],
     in_file_only, "No log of this dialect is segmented.": [
-        in_a_log_with_a_number_damage_may_be_an_older_log,
-        a_file_header_is_waited_for_like_a_fragment,
+        damage_in_a_numbered_log_can_be_an_older_log,
+        a_follower_waits_for_a_file_header_as_for_a_fragment,
     ],
 }
 
@@ -67,7 +67,7 @@ fn flipped(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
     bytes
 }
 
-fn after_a_record_each_line_of_the_table_has_its_reason(place: Place) {
+fn the_reason_after_a_record_matches_each_line_of_the_table(place: Place) {
     use WaitReason::{Idle, Incomplete, Suspect, Zeros};
     let record = Wire::Plain.full(b"one");
     // The room that is left in the block after the record and a header.
@@ -135,7 +135,7 @@ fn after_a_record_each_line_of_the_table_has_its_reason(place: Place) {
     }
 }
 
-fn at_the_start_no_fragment_continues_a_record(place: Place) {
+fn a_fragment_that_continues_a_record_is_suspect_at_the_start(place: Place) {
     for (kind, reason) in [
         (FULL, WaitReason::Incomplete),
         (MIDDLE, WaitReason::Suspect),
@@ -147,7 +147,7 @@ fn at_the_start_no_fragment_continues_a_record(place: Place) {
 }
 
 /// The first fragment may belong to any dialect.
-fn without_a_dialect_zeros_are_no_fragment(place: Place) {
+fn zeros_are_not_taken_for_a_fragment_before_the_dialect_is_known(place: Place) {
     use WaitReason::{Idle, Incomplete, Zeros};
     for (file, reason) in [
         (vec![], Idle),
@@ -164,7 +164,7 @@ fn without_a_dialect_zeros_are_no_fragment(place: Place) {
     }
 }
 
-fn in_a_record_that_has_started_what_is_missing_is_incomplete(place: Place) {
+fn the_missing_rest_of_a_started_record_is_reported_as_incomplete(place: Place) {
     use WaitReason::{Incomplete, Suspect, Zeros};
     for left in [0, 6] {
         let first = Wire::Plain.part(FIRST, &vec![b'x'; BLOCK_LEN - 7 - left]);
@@ -187,7 +187,7 @@ fn in_a_record_that_has_started_what_is_missing_is_incomplete(place: Place) {
 
 /// The follower polls often enough to read suspect bytes the required number of times in the
 /// required time.
-fn suspect_bytes_are_read_again_sooner_than_others(place: Place) {
+fn suspect_bytes_are_reread_sooner_than_other_bytes(place: Place) {
     let millis = Duration::from_millis;
     let damaged = flipped(Wire::Plain.full(b"one"), 8);
     for (polls, time, interval, delay) in [
@@ -215,7 +215,7 @@ fn suspect_bytes_are_read_again_sooner_than_others(place: Place) {
     }
 }
 
-fn in_a_log_with_a_number_damage_may_be_an_older_log(place: Place) {
+fn damage_in_a_numbered_log_can_be_an_older_log(place: Place) {
     use WaitReason::{Idle, Incomplete, Stale, Suspect};
     let (own, other) = (Wire::Recyclable(5), Wire::Recyclable(4));
     let record = own.full(b"one");
@@ -250,7 +250,7 @@ fn in_a_log_with_a_number_damage_may_be_an_older_log(place: Place) {
     }
 }
 
-fn a_file_header_is_waited_for_like_a_fragment(place: Place) {
+fn a_follower_waits_for_a_file_header_as_for_a_fragment(place: Place) {
     use WaitReason::{Idle, Incomplete, Suspect, Zeros};
     let header = b":W&B\xe1\xbe\x00";
     for (file, reason) in [

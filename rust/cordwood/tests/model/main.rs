@@ -226,22 +226,22 @@ fn d1_a_child_that_closes_the_log_does_not_lose_synced_records() {
 }
 
 #[test]
-fn d1_only_the_process_that_opened_a_writer_changes_its_file() {
+fn d1_a_file_is_changed_only_by_the_process_that_opened_its_writer() {
     assert_holds(Rule::OnlyTheOpenerWrites);
 }
 
 #[test]
-fn d3_append_keeps_synced_bytes_with_a_flipped_bit() {
+fn d3_opening_for_append_keeps_synced_bytes_with_a_flipped_bit() {
     assert_holds(Rule::OpeningKeepsSyncedRecords);
 }
 
 #[test]
-fn d4_the_durable_offset_does_not_cover_a_failed_sync() {
+fn d4_the_durable_offset_excludes_bytes_of_a_failed_sync() {
     assert_holds(Rule::DurableAfterFailedSync);
 }
 
 #[test]
-fn p0_1_readers_find_acknowledged_records() {
+fn p0_1_acknowledged_records_are_found_by_readers() {
     assert_holds(Rule::AppendedIsFound);
 }
 
@@ -251,12 +251,12 @@ fn p0_1_opening_for_append_keeps_a_file_of_another_dialect() {
 }
 
 #[test]
-fn synced_records_survive_a_loss_of_power() {
+fn synced_records_survive_a_power_loss() {
     assert_holds(Rule::SyncedSurvivesPowerLoss);
 }
 
 #[test]
-fn written_records_survive_a_kill() {
+fn written_records_survive_killing_any_process() {
     assert_holds(Rule::WrittenSurvivesKill);
 }
 
@@ -266,7 +266,7 @@ fn readers_return_only_appended_records_and_never_repeat_a_record() {
 }
 
 #[test]
-fn a_writer_opens_every_undamaged_log() {
+fn a_writer_can_open_every_undamaged_log() {
     assert_holds(Rule::UndamagedLogsOpen);
 }
 
@@ -276,7 +276,7 @@ fn the_crate_and_the_model_read_the_same_records() {
 }
 
 #[test]
-fn a_failed_write_leaves_the_log_unchanged() {
+fn a_failed_write_leaves_the_log_unchanged_or_ends_the_writer() {
     assert_holds(Rule::FailedWritesAreUndone);
 }
 

@@ -970,7 +970,7 @@ fn a_padded_segmented_log_keeps_its_guarantees_in_every_state() {
 /// If blocks were counted from offset 0, the first block of a segment at the second base would end
 /// after 27 bytes.
 #[test]
-fn a_padded_segment_at_any_offset_keeps_the_guarantees() {
+fn a_segmented_log_keeps_its_guarantees_with_a_padded_segment_at_any_offset() {
     for base in [107, 32_768 - 27] {
         check_padded(base);
     }

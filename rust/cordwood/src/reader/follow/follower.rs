@@ -846,7 +846,7 @@ mod tests {
     use crate::encode::Encoder;
 
     #[test]
-    fn a_log_may_be_written_after_its_start_was_read_to_detect_the_dialect() {
+    fn a_log_can_be_written_after_its_start_was_read_to_detect_the_dialect() {
         let mut encoder = Encoder::with_format(0, Dialect::PACKED).expect("a packed log");
         let mut log = Vec::new();
         // The second block proves that the first one is final.

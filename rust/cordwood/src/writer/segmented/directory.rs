@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_sync_uses_the_handle_of_its_lock() {
+    fn syncing_a_directory_uses_the_handle_of_its_lock() {
         let place = tempfile::tempdir().expect("a directory");
         let mut directory = DiskDirectory::open(place.path(), false).expect("an empty directory");
         directory.sync().expect("a directory on the disk");
