@@ -44,7 +44,7 @@ WITH_ZEROS = [bytes(1200)] * 100
 @pytest.mark.parametrize("named", [None, "auto", "the dialect"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"], [PAYLOAD[:100_000], b""]], ids=["zeros", "one", "long"])
 @pytest.mark.parametrize("dialect", ["leveldb", "wandb", "swanlab"])
-def test_appending_keeps_the_dialect_of_a_file(path, dialect, records, named, on_torn_tail):
+def test_appending_preserves_the_dialect_of_the_file(path, dialect, records, named, on_torn_tail):
     before = make(path, dialect, records)
     name = dialect if named == "the dialect" else named
     with cordwood.open(path, "a", dialect=name, on_torn_tail=on_torn_tail) as writer:
@@ -58,7 +58,7 @@ def test_appending_keeps_the_dialect_of_a_file(path, dialect, records, named, on
 
 @pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
 @pytest.mark.parametrize("dialect", ["wandb", "swanlab"])
-def test_appending_keeps_the_dialect_of_a_torn_file(path, dialect, on_torn_tail):
+def test_appending_preserves_the_dialect_of_a_torn_file(path, dialect, on_torn_tail):
     path.write_bytes(make(path, dialect, [b"one", PAYLOAD[:1000]])[:-10])
     with cordwood.open(path, "a", on_torn_tail=on_torn_tail) as writer:
         assert writer.discarded_tail.reason == "torn_tail"
@@ -80,7 +80,7 @@ def test_an_undetectable_new_file_uses_the_leveldb_dialect(path):
     [("leveldb", "wandb"), ("leveldb", "swanlab"), ("wandb", "leveldb"), ("wandb", "swanlab"), ("swanlab", "leveldb")],
 )
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
-def test_a_dialect_error_when_appending_names_the_dialect_of_the_file(path, dialect, named, records, on_torn_tail):
+def test_a_dialect_error_on_append_includes_the_dialect_of_the_file(path, dialect, named, records, on_torn_tail):
     before = make(path, dialect, records)
     with pytest.raises(cordwood.DialectError, match=dialect) as caught:
         cordwood.open(path, "a", dialect=named, on_torn_tail=on_torn_tail).close()
@@ -104,7 +104,9 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("named", [False, True], ids=["not named", "named"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
-def test_appending_to_a_log_that_its_engine_never_appends_to_is_rejected(path, name, records, named, on_torn_tail):
+def test_appending_is_rejected_if_the_engine_never_appends_to_this_kind_of_log(
+    path, name, records, named, on_torn_tail
+):
     """It is refused, but not reported as damaged; no byte is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
@@ -123,7 +125,7 @@ def test_a_rejected_open_does_not_create_a_file(path, dialect):
 
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
 @pytest.mark.parametrize("records", [[], [b"one", PAYLOAD[:50_000]]], ids=["new", "there"])
-def test_records_without_a_log_number_are_written_as_in_leveldb(path, dialect, records):
+def test_records_without_a_log_number_are_written_exactly_as_in_leveldb(path, dialect, records):
     """The named dialect can read LevelDB's records, and writes the same bytes."""
     if records:
         path.write_bytes(reference.encode(records))
@@ -312,7 +314,7 @@ for number in range(1000):
     assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
 
 
-def test_records_are_buffered_until_close_with_the_flush_option_close(path):
+def test_records_are_buffered_until_close_if_flush_is_set_to_close(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -324,7 +326,7 @@ def test_records_are_buffered_until_close_with_the_flush_option_close(path):
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "append"}])
-def test_each_record_is_written_at_once_with_the_flush_option_append(path, options):
+def test_each_record_is_written_at_once_if_flush_is_set_to_append(path, options):
     records = [b"one", b"", PAYLOAD[:100_000], bytes(BLOCK_LEN), b"two"]
     with cordwood.open(path, "w", **options) as writer:
         for count, record in enumerate(records, 1):

@@ -120,7 +120,7 @@ def test_a_scan_of_an_engine_log_matches_the_reader(source):
     assert lengths == [len(data) for _, data, _ in records]
 
 
-def test_a_pickled_batch_contains_only_the_path_of_one_log(tmp_path):
+def test_a_pickled_batch_of_one_log_does_not_contain_the_paths_of_other_logs(tmp_path):
     paths = [tmp_path / f"{number:03}.log" for number in range(200)]
     for path in paths:
         path.write_bytes(reference.encode([b"one", b"two"]))
@@ -167,7 +167,7 @@ def test_a_scan_reads_a_file_object_from_its_current_position():
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_a_scan_produces_the_same_table_with_and_without_reading_ahead(tmp_path, threads):
+def test_a_scan_produces_the_same_table_whether_or_not_it_reads_ahead(tmp_path, threads):
     path = tmp_path / "long.log"
     file = reference.encode(PAYLOAD[at : at + 99] for at in range(140_000))
     at = 5_000_000
@@ -269,7 +269,7 @@ CONSUMERS = {
 
 @pytest.mark.parametrize("columns", [["record"], ["offset"], ["salvaged", "record"]])
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_arrow_consumers_raise_an_error_for_damage_with_cordwoods_message(path, consumer, columns):
+def test_arrow_consumers_raise_an_error_for_damage_with_the_message_of_cordwood(path, consumer, columns):
     read, error = CONSUMERS[consumer]
     at = OFFSETS[1000]
     path.write_bytes(flipped(FILE, at + 10))
@@ -312,7 +312,7 @@ def test_a_failed_stream_raises_its_error_again_on_every_read(path):
 
 @pytest.mark.parametrize("columns", [["offset", "record"], ["offset", "end_offset"], ["offset", "record", "salvaged"]])
 @pytest.mark.parametrize("policy", ["skip", "stop", "salvage"])
-def test_skipped_bytes_are_listed_in_the_outcome_and_logged(path, policy, columns, caplog):
+def test_skipped_bytes_are_logged_and_listed_in_the_outcome(path, policy, columns, caplog):
     path.write_bytes(flipped(flipped(FILE, OFFSETS[1000] + 10), OFFSETS[1010] + 10))
     with cordwood.open(path, on_corruption=policy) as reader:
         records = list(reader.records())
@@ -481,7 +481,7 @@ def test_dropping_an_unconsumed_capsule_releases_its_structure():
     del kept
 
 
-def test_a_structure_is_not_released_again_by_its_capsule():
+def test_a_capsule_does_not_release_a_structure_twice():
     [batch] = cordwood.open(FILE).record_batches()
     schema, array = batch.__arrow_c_array__()
     stream = cordwood.scan(FILE).__arrow_c_stream__()

@@ -69,7 +69,7 @@ def test_text_is_appended_as_utf8(data_type):
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_extending_with_an_array_slice_appends_only_the_records_of_the_slice(data_type):
+def test_extending_a_log_with_an_array_slice_appends_only_the_records_of_the_slice(data_type):
     array = pyarrow.array(RECORDS, data_type)
     for start, end in [(0, 0), (1, 2), (3, 1_500), (len(RECORDS) - 1, len(RECORDS)), (len(RECORDS), len(RECORDS))]:
         assert log_of(array[start:end])[0] == reference.encode(RECORDS[start:end])
@@ -82,12 +82,12 @@ def test_a_column_of_several_arrays_is_appended_in_order(data_type):
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_extending_with_an_empty_column_does_not_append_records(data_type):
+def test_extending_a_log_with_an_empty_column_appends_no_records(data_type):
     assert log_of(pyarrow.array([], data_type)) == (b"", 0)
     assert log_of(pyarrow.chunked_array([], data_type)) == (b"", 0)
 
 
-def test_extend_accepts_polars_pandas_and_pyarrow_columns():
+def test_the_extend_method_accepts_polars_pandas_and_pyarrow_columns():
     for column in [
         polars.Series(RECORDS),
         pandas.Series(RECORDS, dtype=pandas.ArrowDtype(pyarrow.binary())),
@@ -105,7 +105,7 @@ def test_a_writer_can_append_the_records_of_a_scan(tmp_path):
     assert copy.read_bytes() == path.read_bytes()
 
 
-def test_extend_accepts_readers_and_batches():
+def test_the_extend_method_accepts_readers_and_batches():
     file = reference.encode(RECORDS)
     assert log_of(cordwood.open(file)) == (file, len(RECORDS))
     [batch] = cordwood.open(file).record_batches(target_len=1 << 30)
@@ -113,7 +113,7 @@ def test_extend_accepts_readers_and_batches():
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "close"}, {"sync_interval": 0}, {"dialect": "packed"}])
-def test_extend_appends_a_column_with_each_set_of_writer_options(tmp_path, options):
+def test_a_column_can_be_appended_with_each_set_of_writer_options(tmp_path, options):
     path = tmp_path / "some.log"
     with cordwood.open(path, "w", **options) as writer:
         assert writer.extend(pyarrow.array(RECORDS)) == len(RECORDS)
@@ -248,7 +248,7 @@ def test_a_stream_that_lacks_a_callback_is_rejected(name):
         log_of(Stream(change))
 
 
-def test_each_structure_is_released_once_even_after_an_error():
+def test_each_structure_is_released_exactly_once_even_after_an_error():
     for records in ([b"one", b"two"], [b"one", None]):
         calls = []
         schema, array = pyarrow.array(records).__arrow_c_array__()
@@ -447,7 +447,7 @@ def test_views_outside_their_buffer_are_rejected(bad):
     assert list(cordwood.open(sink.getvalue())) == [b"20 bytes in a buffer"]
 
 
-def test_extend_with_random_offsets_appends_records_or_raises_an_error():
+def test_extending_a_log_with_random_offsets_appends_records_or_raises_an_error():
     random_numbers = random.Random(1)
     data = PAYLOAD[:50]
     array = pyarrow.array([data[:10]] * 4 + [data[:10]])

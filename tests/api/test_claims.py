@@ -96,7 +96,7 @@ def test_reading_can_resume_after_a_checkpoint(no_log):
 
 @pytest.mark.cell("numbered", "beam")
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
-def test_an_unsplittable_log_is_a_single_claim(dialect):
+def test_an_unsplittable_log_is_read_as_a_single_claim(dialect):
     data = random_log(seeded(dialect), dialect, log_number=7)
     tracker = Tracker(0, 1)
     claimed = ClaimedRange(opens(data, dialect=dialect, log_number=7, on_corruption="skip"), 0, 1, WHOLE_LEN)
@@ -130,7 +130,7 @@ def test_a_range_is_read_a_second_time_only_if_it_is_split_before_damage(stop, d
     assert ranges == read_ranges
 
 
-def test_a_range_without_records_is_claimed_in_full():
+def test_a_range_without_records_is_claimed_as_a_whole():
     with cordwood.open(file := io.BytesIO(), "w") as writer:
         writer.append(bytes(5 * BLOCK_LEN))
     tracker = Tracker(2, 4)

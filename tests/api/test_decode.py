@@ -51,7 +51,7 @@ def step(**values):
     return field(2, b"".join(field(1, field(2, k.encode()) + field(16, v.encode())) for k, v in values.items()))
 
 
-def test_a_table_made_from_several_files_contains_the_entities_of_each(exports):
+def test_a_table_built_from_several_files_contains_the_entities_of_each_file(exports):
     scan = cordwood.scan(exports, decode="entity")
     assert isinstance(scan, cordwood.DecodedScan)
     assert (scan.skipped, scan.outcomes, scan.left_out, scan.ok) == ((), (), (), True)
@@ -134,7 +134,7 @@ def test_duckdb_and_polars_can_query_a_decoded_scan(exports):
     assert frame["tags"].to_list() == [None, ["a"], None]
 
 
-def test_a_decoded_scan_has_the_columns_of_the_selection_or_schema(exports):
+def test_a_decoded_scan_contains_the_columns_of_the_selection_or_schema(exports):
     scan = cordwood.scan(exports[0], decode="entity", columns=["n", "__path__"])
     assert pa.table(scan).to_pydict() == {"n": [1.0, 0.5], "__path__": ["Task/1", "Task/two"]}
     with pytest.raises(ValueError, match="there is no column 'm', only '__kind__'"):
@@ -322,7 +322,7 @@ CHANGED = "; the file has changed: make a new scan"
     ],
 )
 @pytest.mark.parametrize("decode", ["json", "entity"])
-def test_a_later_value_that_does_not_fit_the_columns_raises_an_error(decode, first, second, message, tmp_path):
+def test_a_value_added_later_that_does_not_fit_the_columns_raises_an_error(decode, first, second, message, tmp_path):
     """A value that does not fit the columns is an error that says where it is; no value is changed or left out."""
     if decode == "entity" and second == 1 << 63:
         pytest.skip("not an integer of Datastore")
@@ -344,7 +344,7 @@ def test_a_later_value_that_does_not_fit_the_columns_raises_an_error(decode, fir
     assert CHANGED in str(caught.value)
 
 
-def test_a_decoded_scan_includes_fitting_values_that_were_added_later(tmp_path):
+def test_a_decoded_scan_includes_values_added_later_if_they_fit_the_columns(tmp_path):
     """A column of floating-point numbers also takes integers, and JSON text all values."""
     lines = [b'{"f": 0.5, "j": [1, {}]}', b'{"j": 1}']
     path = written(tmp_path / "log", lines)
@@ -493,7 +493,7 @@ def test_starting_a_second_stream_of_a_file_object_fails_the_first(decode, polic
         assert [rows[0] + first.read_all().num_rows, rows[1] + second.read_all().num_rows] == [600, 600]
 
 
-def test_a_column_name_containing_nul_is_escaped(tmp_path):
+def test_a_null_character_in_a_column_name_is_escaped(tmp_path):
     """Names in Arrow's C interface end there: it is escaped."""
     for line, column in (rb'{"a\u0000b":1,"a":2,"c":3}', r"a\x00b"), (rb'{"s":{"a\u0000b":1,"a":2},"c":3}', "s"):
         path = written(tmp_path / "log", [line])
@@ -534,7 +534,7 @@ def test_the_columns_of_a_scan_can_be_passed_as_a_selection_or_schema(name, colu
 
 
 @pytest.mark.parametrize("values", [(b"1", b"1"), (b"1", b"null"), (b"null", b"1"), (b"null", b"null")])
-def test_selecting_colliding_names_with_a_schema_raises_an_error(values, tmp_path):
+def test_selecting_colliding_column_names_with_a_schema_raises_an_error(values, tmp_path):
     row = rb'"a\u0000b":%s,"a\\x00b":%s' % values
     number = (r"a\x00b", pa.int64())
     fields = {"row": pa.schema([number]), "object": pa.schema([("s", pa.struct([number]))])}
@@ -592,7 +592,7 @@ def test_a_schema_with_an_unsupported_column_is_rejected(decode, tmp_path):
     assert pa.table(scan).schema.equals(names)
 
 
-def test_a_table_without_columns_keeps_its_row_count(tmp_path):
+def test_a_table_without_columns_preserves_its_row_count(tmp_path):
     """The number of rows is that of the records, as in a table of several sources."""
     path = written(tmp_path / "log", [b"{}"] * 3)
     scan = cordwood.scan(path, decode="json")
@@ -602,7 +602,7 @@ def test_a_table_without_columns_keeps_its_row_count(tmp_path):
     assert pa.table(cordwood.scan(written(tmp_path / "none", []), decode="json")).num_rows == 0
 
 
-def test_an_error_about_a_record_of_another_format_states_its_offset(exports, tmp_path):
+def test_the_error_for_a_record_of_another_format_includes_its_offset(exports, tmp_path):
     path = written(
         tmp_path / "mixed", [entities.entity([("T", 1)], {"n": 1}), b"junk", *[entities.entity([("T", 2)], {"n": 2})]]
     )
@@ -621,7 +621,7 @@ def test_an_error_about_a_record_of_another_format_states_its_offset(exports, tm
     assert isinstance(error, cordwood.errors.PayloadError)
 
 
-def test_a_value_that_cannot_be_decoded_is_left_out_when_salvaging(tmp_path):
+def test_a_value_that_cannot_be_decoded_is_omitted_when_salvaging(tmp_path):
     path = written(tmp_path / "run-a.wandb", [step(a="1", b="{")], dialect="wandb")
     with pytest.raises(cordwood.errors.PayloadError, match="the value of 'b' is not JSON"):
         pa.table(cordwood.scan(path, decode="wandb-history"))
@@ -683,7 +683,7 @@ def test_a_leveldb_database_has_no_column_family_names():
     assert {name for _, name in names_of(VECTORS / "leveldb/plyvel/000003.log")} == {None}
 
 
-def test_operations_that_precede_a_fault_become_rows(tmp_path):
+def test_operations_that_precede_a_fault_are_returned_as_rows(tmp_path):
     put = b"\x01\x02k1\x01v"
     records = [
         struct.pack("<QI", 1, 2) + put + b"\x63",
@@ -704,7 +704,7 @@ def test_operations_that_precede_a_fault_become_rows(tmp_path):
     assert str(raised.value).partition("Detail")[0].count("the record at offset 0") == 1
 
 
-def test_a_decoded_scan_either_raises_an_error_for_damage_or_skips_it(exports):
+def test_a_decoded_scan_either_raises_an_error_for_damage_or_skips_the_damage(exports):
     data = bytearray(exports[1].read_bytes())
     data[-1] ^= 1
     exports[1].write_bytes(data)
@@ -803,7 +803,7 @@ def test_decoding_scans_reject_invalid_sources(sources):
         cordwood.scan(sources, decode="json")
 
 
-def test_an_error_about_a_final_row_does_not_mention_a_record():
+def test_the_error_for_a_final_row_does_not_mention_a_record():
     path = VECTORS / "wandb/run/run-1.wandb"
     with pytest.raises(ValueError, match=r"run-1\.wandb: the column 'id' is int8, and cannot have"):
         pa.table(cordwood.scan(path, decode="wandb-run", schema=pa.schema([("id", pa.int8())])))

@@ -74,7 +74,7 @@ def test_appending_with_sync_syncs_the_record_and_all_earlier_records(path):
 
 
 @pytest.mark.parametrize("flush", ["append", "close"])
-def test_extend_syncs_the_records_that_precede_an_overlong_record(path, flush):
+def test_the_extend_method_syncs_the_records_that_precede_an_overlong_record(path, flush):
     with cordwood.Writer(path, sync="append", flush=flush, record_len_max=5) as writer:
         with pytest.raises(cordwood.RecordTooLargeError):
             writer.extend([b"one", b"two", b"longer"])
@@ -305,7 +305,7 @@ class Limit:
 
 
 @pytest.mark.parametrize("length", [0, 1, 10, 5000, 9_999, 10_007, 20_000])
-def test_a_write_that_does_not_fit_is_undone(path, length):
+def test_a_write_that_does_not_fit_on_the_disk_is_rolled_back(path, length):
     """Part of the first write arrives. None of it stays, and everything appended is written once there is room."""
     with cordwood.Writer(path, flush="close") as writer:
         writer.append(b"before", sync=True)
@@ -345,7 +345,7 @@ def small_disk(tmp_path):
     assert run("umount", directory).returncode == 0
 
 
-def test_appending_to_a_full_disk_raises_enospc(small_disk):
+def test_appending_to_a_full_disk_raises_an_out_of_space_error(small_disk):
     path, ballast = small_disk / "some.log", small_disk / "ballast"
     ballast.write_bytes(bytes(128 << 10))
     acknowledged = []
@@ -363,7 +363,7 @@ def test_appending_to_a_full_disk_raises_enospc(small_disk):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_a_writer_rejects_every_call_after_a_failed_sync(tmp_path):
+def test_every_call_of_a_writer_is_rejected_after_a_failed_sync(tmp_path):
     """A pipe accepts writes but cannot be synced: the one way for a sync to fail without a broken disk."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -445,7 +445,7 @@ def test_a_new_process_rewrites_the_bytes_after_the_checkpoint(path):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_a_writer_opened_at_a_checkpoint_checks_only_later_blocks(path, index):
+def test_a_writer_opened_at_a_checkpoint_checks_only_the_blocks_after_the_checkpoint(path, index):
     records = [b"one", PAYLOAD[:70_000], b"two", PAYLOAD[:40_000]]
     file = bytearray(reference.encode(records))
     offsets = reference.record_offsets(records)

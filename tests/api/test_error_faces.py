@@ -196,7 +196,7 @@ def test_errors_have_separate_attributes_for_path_message_and_hint(name, kind):
     assert str(type(error)(f"{error.args[0]} [step]", *error.args[1:])) == f"{error} [step]"
 
 
-def test_an_operating_system_error_has_its_errno_and_file_name(name):
+def test_an_operating_system_error_has_an_errno_and_a_file_name(name):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(name)
     assert str(caught.value) == f"[Errno {errno.ENOENT}] No such file or directory: {name!r}"
@@ -208,7 +208,7 @@ def test_an_operating_system_error_has_its_errno_and_file_name(name):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_write_error_states_how_much_is_on_disk(name):
+def test_a_write_error_reports_how_much_of_the_log_is_on_disk(name):
     Path(name).symlink_to("/dev/full")
     writer = cordwood.open(name, "w")
     for earlier in ("", "; an earlier write failed"):
@@ -223,7 +223,7 @@ def test_a_write_error_states_how_much_is_on_disk(name):
         writer.close()
 
 
-def test_an_error_about_arguments_the_dialect_does_not_support_has_a_hint(name):
+def test_the_error_for_arguments_that_the_dialect_does_not_support_includes_a_hint(name):
     with pytest.raises(ValueError, match="leveldb logs have no log number") as caught:
         cordwood.open(name, "w", dialect="leveldb", log_number=1)
     assert caught.value.hint == "omit_log_number"

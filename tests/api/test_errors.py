@@ -34,7 +34,7 @@ def path(tmp_path):
 # Files -----------------------------------------------------------------------------------------
 
 
-def test_opening_a_missing_file_raises_file_not_found(path):
+def test_opening_a_missing_file_raises_a_file_not_found_error(path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(path)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(path))
@@ -42,14 +42,14 @@ def test_opening_a_missing_file_raises_file_not_found(path):
 
 
 @pytest.mark.parametrize("mode", ["x", "w", "a"])
-def test_creating_a_file_in_a_missing_directory_raises_file_not_found(path, mode):
+def test_creating_a_file_in_a_missing_directory_raises_a_file_not_found_error(path, mode):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(path / "x.log", mode)
     assert caught.value.filename == str(path / "x.log")
 
 
 @pytest.mark.parametrize("mode", ["r", "w", "a"])
-def test_opening_a_directory_raises_is_a_directory_error(tmp_path, mode):
+def test_opening_a_directory_raises_an_error_that_says_that_it_is_a_directory(tmp_path, mode):
     with pytest.raises(IsADirectoryError) as caught:
         cordwood.open(tmp_path, mode)
     assert caught.value.filename == str(tmp_path)
@@ -70,7 +70,7 @@ def test_errors_contain_the_message_of_the_operating_system(tmp_path):
 
 
 @pytest.mark.parametrize("call", [cordwood.open, cordwood.verify, cordwood.follow])
-def test_paths_that_resemble_urls_are_treated_as_paths(call):
+def test_a_path_that_resembles_a_url_is_treated_as_a_path(call):
     for name in "missing.log", "/a://b", "a b://c":
         with pytest.raises(FileNotFoundError) as caught:
             call(name)
@@ -99,12 +99,12 @@ def test_a_writer_rejects_reader_options(path):
 
 
 @pytest.mark.parametrize(("source", "kind"), [(b"a.log", "bytes"), (3, "int"), (None, "NoneType")])
-def test_planning_splits_of_an_item_that_is_not_a_path_is_rejected(source, kind):
+def test_splits_cannot_be_planned_for_an_object_that_is_not_a_path(source, kind):
     with pytest.raises(TypeError, match=rf"path must be str or os\.PathLike, not {kind}"):
         cordwood.plan_splits([source], 1)
 
 
-def test_planning_splits_of_a_path_given_as_bytes_is_rejected():
+def test_splits_cannot_be_planned_for_a_path_given_as_bytes():
     with pytest.raises(TypeError, match=r"path must be str or os\.PathLike, not bytes"):
         cordwood.plan_splits(b"a.log", 1)
 
@@ -125,7 +125,7 @@ def test_a_path_containing_a_null_character_is_rejected(mode):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_appending_to_a_full_disk_raises_enospc():
+def test_appending_to_a_full_disk_raises_an_out_of_space_error():
     writer = cordwood.open("/dev/full", "w")
     with pytest.raises(OSError, match="No space left on device") as caught:
         writer.append(b"one")
@@ -152,7 +152,7 @@ def test_closing_a_writer_reports_a_full_disk():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_leaving_a_with_statement_raises_the_first_write_error():
+def test_leaving_a_with_block_raises_the_first_write_error():
     def write():
         with cordwood.open("/dev/full", "w") as writer:
             writer.append(b"one")
@@ -190,7 +190,7 @@ def test_a_writer_rejects_a_text_file_object(path):
         cordwood.open(sink, "w")
 
 
-def test_a_mode_with_a_trailing_b_works_like_the_mode_without_it(path):
+def test_the_letter_b_at_the_end_of_a_mode_has_no_effect(path):
     for mode, records in ("xb", [b"one"]), ("ab", [b"one", b"two"]), ("wb", [b"new"]):
         with cordwood.open(path, mode) as writer:
             writer.append(records[-1])
@@ -207,22 +207,22 @@ def test_an_unknown_mode_is_rejected_without_creating_a_file(path, mode):
     assert not path.exists()
 
 
-def test_a_writer_rejects_mode_r(path):
+def test_a_writer_rejects_the_read_mode(path):
     with pytest.raises(ValueError, match=r"a writer has the modes 'w', 'x' and 'a': cordwood\.open\(path\)"):
         cordwood.Writer(path, "r")
 
 
-def test_an_unknown_on_corruption_policy_is_rejected():
+def test_an_unknown_corruption_policy_is_rejected():
     with pytest.raises(ValueError, match="'raise', 'skip', 'stop' or 'salvage'"):
         cordwood.open(FILE, on_corruption="ignore")
 
 
-def test_opening_an_object_for_append_is_rejected():
+def test_opening_an_object_rather_than_a_path_for_append_is_rejected():
     with pytest.raises(ValueError, match="path"):
         cordwood.open(io.BytesIO(FILE), "a")
 
 
-def test_an_error_about_an_unknown_option_names_the_option(path):
+def test_the_error_for_an_unknown_option_includes_the_name_of_the_option(path):
     with pytest.raises(TypeError, match="encoding"):
         cordwood.open(FILE, encoding="utf-8")
     with pytest.raises(TypeError, match="encoding"):
@@ -232,7 +232,7 @@ def test_an_error_about_an_unknown_option_names_the_option(path):
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
-def test_a_negative_or_65_bit_option_raises_an_overflow_error(option, number):
+def test_a_negative_or_65_bit_option_value_raises_an_overflow_error(option, number):
     with pytest.raises(OverflowError, match=f"(?m)^while processing '{option}'$"):
         cordwood.open(FILE, **{option: number})
 
@@ -294,7 +294,7 @@ def test_an_option_value_out_of_range_is_rejected(option):
         ("sync_interval", lambda value: cordwood.Writer("none/x.log", sync_interval=value)),
     ],
 )
-def test_a_time_option_rejects_text_nan_and_negative_numbers(option, use):
+def test_an_option_for_a_time_rejects_text_nan_and_negative_numbers(option, use):
     with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
         use("1")
     for value, text in [(float("nan"), "NaN"), (-1.5, "-1.5"), (-1e300, "-1e300")]:
@@ -320,7 +320,7 @@ def test_a_start_offset_far_past_the_end_raises_an_error(source, number):
 
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
 @pytest.mark.parametrize("start", [len(FILE) + 1, reference.BLOCK_LEN, reference.BLOCK_LEN + 1])
-def test_a_start_offset_past_the_end_of_a_file_raises_log_truncated(path, start, dialect):
+def test_a_start_offset_past_the_end_of_a_file_raises_a_truncation_error(path, start, dialect):
     """A position was saved, and then the file was cut."""
     path.write_bytes(FILE)
     options = {"dialect": dialect, "on_corruption": "skip"}
@@ -406,7 +406,7 @@ def test_an_unknown_value_of_an_option_is_rejected(option, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("record", ["text", 1, None, 1.5, [1], memoryview(b"abcd")[::2]])
-def test_append_and_extend_reject_objects_that_are_not_records(record):
+def test_the_append_and_extend_methods_reject_objects_that_are_not_records(record):
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         writer.append(b"one")
@@ -418,7 +418,7 @@ def test_append_and_extend_reject_objects_that_are_not_records(record):
     assert sink.getvalue() == FILE
 
 
-def test_extend_rejects_an_object_that_is_not_iterable():
+def test_the_extend_method_rejects_an_object_that_is_not_iterable():
     with cordwood.open(io.BytesIO(), "w") as writer, pytest.raises(TypeError):
         writer.extend(1)
 
@@ -482,7 +482,7 @@ def test_a_closed_writer_rejects_every_call(path):
 
 
 @pytest.mark.parametrize("by_path", [True, False])
-def test_damage_raises_one_error_and_reading_continues_after_it(path, by_path):
+def test_damage_raises_one_error_and_reading_resumes_after_the_damage(path, by_path):
     file = DAMAGED[:10].ljust(reference.BLOCK_LEN, b"x") + reference.encode([b"next block"])
     path.write_bytes(file)
     with cordwood.open(path if by_path else file) as reader:
@@ -501,7 +501,7 @@ def test_damage_raises_one_error_and_reading_continues_after_it(path, by_path):
         assert list(reader) == [b"next block"]
 
 
-def test_a_record_longer_than_record_len_max_raises_an_error():
+def test_a_record_longer_than_the_maximum_length_raises_an_error():
     with cordwood.open(FILE, record_len_max=4) as reader:
         assert [next(reader), next(reader)] == RECORDS[:2]
         with pytest.raises(cordwood.RecordTooLargeError, match="record_len_max") as caught:
@@ -512,7 +512,7 @@ def test_a_record_longer_than_record_len_max_raises_an_error():
 
 
 @pytest.mark.parametrize("length", [1, 5, 32_761, 32_762, 100_000])
-def test_a_record_exactly_as_long_as_record_len_max_is_returned(length):
+def test_a_record_of_exactly_the_maximum_length_is_returned(length):
     file = reference.encode([b"", bytes(length), b""])
     with cordwood.open(file, record_len_max=length) as reader:
         assert [len(record) for record in reader] == [0, length, 0]
@@ -591,7 +591,7 @@ class Answers:
     ],
     ids=repr,
 )
-def test_a_reader_continues_after_read_raises_an_exception(error):
+def test_a_reader_can_continue_after_the_read_method_raises_an_exception(error):
     with cordwood.open(Answers(FILE[:15], error, FILE[15:])) as reader:
         assert next(reader) == b"one"
         with pytest.raises(type(error)) as caught:
@@ -602,7 +602,7 @@ def test_a_reader_continues_after_read_raises_an_exception(error):
 
 
 @pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.record_batches])
-def test_an_exception_raised_by_read_does_not_lose_records(take):
+def test_an_exception_raised_by_the_read_method_does_not_lose_records(take):
     with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
         found = [next(take(reader))]
         with pytest.raises(OSError, match="mine"):
@@ -639,7 +639,7 @@ def test_stop_iteration_raised_while_opening_becomes_a_runtime_error(function, m
 
 
 @pytest.mark.parametrize("method", ["read", "seek"])
-def test_stop_iteration_raised_by_read_or_seek_becomes_a_runtime_error(method):
+def test_stop_iteration_raised_by_the_read_or_seek_method_becomes_a_runtime_error(method):
     class Source(io.BytesIO):
         pass
 
@@ -703,7 +703,7 @@ def test_an_exception_raised_by_a_signal_handler_does_not_lose_records(tmp_path)
 
 
 @pytest.mark.parametrize("error", [MemoryError("mine"), OSError(errno.EIO, "mine"), KeyboardInterrupt()], ids=repr)
-def test_append_raises_the_exception_of_the_sink_unchanged(error):
+def test_appending_raises_the_exception_of_the_sink_unchanged(error):
     class Failing:
         def write(self, data):
             raise error
@@ -742,14 +742,14 @@ def test_the_read_method_of_a_source_must_return_bytes(answer):
         next(reader)
 
 
-def test_an_error_is_raised_if_read_returns_none():
+def test_an_error_is_raised_if_the_read_method_returns_none():
     with cordwood.open(Answers(None, FILE)) as reader:
         with pytest.raises(BlockingIOError, match="None"):
             next(reader)
         assert list(reader) == RECORDS
 
 
-def test_an_error_is_raised_if_read_returns_more_bytes_than_requested():
+def test_an_error_is_raised_if_the_read_method_returns_more_bytes_than_requested():
     class Generous:
         def read(self, size):
             return bytes(size + 1)
@@ -805,7 +805,7 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
-def test_a_writer_fails_permanently_after_write_raises_an_exception(error):
+def test_a_writer_fails_permanently_once_the_write_method_raises_an_exception(error):
     sink = FailsOnce(error)
     writer = cordwood.open(sink, "w")
     writer.append(b"one")
@@ -844,7 +844,7 @@ def test_stop_iteration_raised_by_a_sink_becomes_a_runtime_error(method):
 
 
 @pytest.mark.parametrize("answer", [-1, 0, 11, 1 << 70, "10", 1.5])
-def test_an_invalid_return_value_of_write_raises_an_error(answer):
+def test_an_invalid_return_value_of_the_write_method_raises_an_error(answer):
     class Liar:
         def write(self, data):
             return answer
@@ -857,7 +857,7 @@ def test_an_invalid_return_value_of_write_raises_an_error(answer):
         writer.close()
 
 
-def test_an_exception_raised_by_flush_propagates_to_the_caller():
+def test_an_exception_raised_by_the_flush_method_propagates_to_the_caller():
     class Sink(io.BytesIO):
         def flush(self):
             raise OSError("mine")
@@ -902,7 +902,7 @@ def test_a_sink_cannot_call_the_writer_that_is_writing_to_it(use):
         sink.writer.close()
 
 
-def test_extend_appends_the_records_yielded_before_an_exception():
+def test_the_extend_method_appends_the_records_yielded_before_an_exception():
     def records():
         yield b"one"
         yield b"two"
@@ -924,7 +924,7 @@ def build(**attributes):
 
 
 @pytest.mark.parametrize(("name", "bits"), [("column_family", 32), ("write_unix_time", 64)])
-def test_an_operation_of_a_batch_rejects_numbers_with_too_many_bits(name, bits):
+def test_a_batch_operation_rejects_numbers_with_too_many_bits(name, bits):
     for number in -1, 1 << bits:
         operation = payload.Operation("put", key=b"k", value=b"v", **{name: number})
         with pytest.raises(OverflowError, match=f"(?m)^while processing '{name}'$"):
@@ -970,7 +970,7 @@ def test_an_error_explains_why_a_source_cannot_be_read():
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)
-def test_an_error_about_an_invalid_record_suggests_a_remedy(name, tmp_path):
+def test_the_error_for_an_invalid_record_suggests_a_remedy(name, tmp_path):
     argument, use = BYTES_LIKE[name]
     with cordwood.open(tmp_path / "some.log", "w") as writer:
         for value, text in [
@@ -990,7 +990,7 @@ def test_an_error_about_an_invalid_record_suggests_a_remedy(name, tmp_path):
     ["text", "", b"bytes", b"", bytearray(b"bytes"), memoryview(b"bytes")],
     ids=lambda value: f"{type(value).__name__} {len(value)}",
 )
-def test_extend_rejects_a_single_record(value):
+def test_the_extend_method_rejects_a_single_record(value):
     with cordwood.Writer(io.BytesIO()) as writer:
         with pytest.raises(TypeError) as raised:
             writer.extend(value)

@@ -80,7 +80,7 @@ def test_sequence_numbers_of_deleted_and_overwritten_keys_are_reported(tmp_path)
     assert (keys.deleted_count, keys.overwritten_count, keys.faulty_batch_count) == (4, 1, 0)
 
 
-def test_keys_of_different_column_families_are_separate(tmp_path):
+def test_equal_keys_of_different_column_families_are_tracked_separately(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a"), put(b"a", column_family=1)], [delete(b"a", column_family=1)])
     keys = cordwood.evidence(path).logs[0].keys
@@ -149,7 +149,7 @@ def test_an_old_value_is_uncertain_after_an_interruption(between, change, tmp_pa
     assert ("not in this log" in found.html, "not found: it may be lost" in found.html) == (is_certain, not is_certain)
 
 
-def test_a_record_that_is_not_a_write_batch_makes_values_uncertain(tmp_path):
+def test_a_record_that_is_not_a_write_batch_makes_earlier_values_uncertain(tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(reference.encode([batch_of(1, put(b"k")), b"no batch", batch_of(2, delete(b"k"))]))
     assert [change.is_certain for change in cordwood.evidence(path).logs[0].keys.deleted] == [False]
@@ -205,7 +205,7 @@ def test_records_that_are_not_write_batches_are_counted_in_the_evidence(tmp_path
     assert "1 record could not be decoded as a write batch" in found.html
 
 
-def test_operations_that_precede_a_fault_in_a_batch_are_kept(tmp_path):
+def test_operations_that_precede_a_fault_in_a_batch_are_included(tmp_path):
     path = tmp_path / "000003.log"
     batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
     with cordwood.open(path, "w") as writer:
@@ -261,7 +261,7 @@ def test_a_log_that_changes_while_it_is_read_is_marked_in_the_evidence(tmp_path)
     assert "The file changed while it was read" in cordwood.Evidence((log,)).html
 
 
-def test_damaged_logs_are_listed_before_incomplete_logs_in_the_evidence(tmp_path):
+def test_the_evidence_lists_damaged_logs_before_incomplete_logs(tmp_path):
     data = reference.encode([b"one", b"two"])
     files = {"1": data, "2": data[:-1], "3": data[:17] + b"X" + data[18:], "4": b"a text of several lines\n" * 9}
     for name, content in files.items():
@@ -402,7 +402,7 @@ def test_the_number_of_tracked_keys_is_limited(tmp_path, monkeypatch):
     assert "There are too many keys" in found.html
 
 
-def test_details_are_limited_to_the_first_logs(tmp_path, monkeypatch):
+def test_details_are_included_only_for_the_first_logs(tmp_path, monkeypatch):
     monkeypatch.setattr(reading.limits, "DETAILED_MAX", 1)
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
@@ -435,14 +435,14 @@ def test_the_evidence_page_counts_the_files_that_are_not_logs(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["missing", "text"])
-def test_the_evidence_page_lists_the_failures_even_without_any_logs(name, tmp_path):
+def test_the_evidence_page_lists_failures_even_if_there_are_no_logs(name, tmp_path):
     (tmp_path / "text").write_bytes(b"a text of several lines\n" * 9)
     found = cordwood.evidence(tmp_path / name)
     assert (found.logs, len(found.failed)) == ((), 1)
     assert "Evidence: 0 logs" in found.html
 
 
-def test_the_report_of_a_log_that_is_removed_during_reading_is_kept(tmp_path, monkeypatch, capsys):
+def test_the_report_of_a_log_that_is_removed_while_it_is_read_is_preserved(tmp_path, monkeypatch, capsys):
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     reads = reading.reads

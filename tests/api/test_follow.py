@@ -189,7 +189,7 @@ def test_a_follower_raises_damage_at_once_if_a_valid_block_comes_next(live):
     assert [region.reason for region in follower.skipped] == ["checksum_mismatch"]
 
 
-def test_damage_at_the_end_raises_an_error_once_and_in_time(live):
+def test_damage_at_the_end_of_a_log_raises_exactly_one_error_in_time(live):
     write(live, [b"one", b"two"])
     data = bytearray(live.read_bytes())
     data[-1] ^= 1
@@ -329,9 +329,7 @@ def test_ctrl_c_interrupts_searching_a_replaced_file(live):
             next(follower)
 
 
-def test_a_reopened_follower_reads_the_new_file_from_its_start_with_the_same_options(
-    live, caplog, monkeypatch, tmp_path
-):
+def test_reopening_reads_the_new_file_from_its_start_with_the_same_options(live, caplog, monkeypatch, tmp_path):
     write(live, [b"one", b"two"])
     monkeypatch.chdir(live.parent)
     with cordwood.follow(live.name, timeout=0, start=10, on_corruption="skip", on_rotation="reopen") as follower:
@@ -372,7 +370,7 @@ def test_reopening_raises_an_error_if_a_directory_replaced_the_file(live):
 
 
 @pytest.mark.parametrize(("tail", "kind"), [(b"", "clean"), (b"torn", "torn_tail")])
-def test_iteration_ends_at_a_rotation_with_the_stop_option(live, tail, kind, caplog):
+def test_iteration_ends_at_a_rotation_if_the_option_is_set_to_stop(live, tail, kind, caplog):
     write(live, [b"one", b"two"])
     follower = cordwood.follow(live, on_rotation="stop", timeout=HANG)
     assert next(follower) == b"one"
@@ -395,7 +393,7 @@ def test_iteration_ends_at_a_rotation_with_the_stop_option(live, tail, kind, cap
 
 
 @pytest.mark.parametrize("on_rotation", ["reopen", "stop"])
-def test_truncation_raises_an_error_even_with_the_reopen_and_stop_options(live, on_rotation):
+def test_truncation_raises_an_error_even_if_rotation_reopens_or_stops(live, on_rotation):
     write(live, [b"one", b"two"])
     with cordwood.follow(live, timeout=0, on_rotation=on_rotation) as follower:
         assert list(follower) == [b"one", b"two"]
@@ -435,7 +433,7 @@ def test_reopening_after_rotation_waits_for_the_next_file(live):
     assert asyncio.run(collect()) == (b"4", b"last")
 
 
-def test_unknown_on_rotation_values_are_rejected(live):
+def test_an_unknown_rotation_policy_is_rejected(live):
     write(live, [b"one"])
     with pytest.raises(ValueError, match="on_rotation must be 'raise', 'reopen' or 'stop', not 'none'"):
         cordwood.follow(live, on_rotation="none")
@@ -655,7 +653,7 @@ def test_a_follower_accepts_an_infinite_timeout(live):
     assert (follower.timeout, follower.delay) == (float("inf"), float("inf"))
 
 
-def test_a_relative_path_refers_to_the_same_file_after_chdir(tmp_path, monkeypatch):
+def test_a_relative_path_refers_to_the_same_file_after_the_directory_changes(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     with cordwood.open("live.log", "w") as writer, cordwood.follow("live.log", timeout=0) as follower:

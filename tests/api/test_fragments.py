@@ -168,7 +168,7 @@ def test_fragments_of_other_dialects_are_listed():
     assert fragment.stored_crc == fragment.computed_crc == zlib.crc32(b"\x01foo")
 
 
-def test_the_reason_of_each_faulty_fragment_is_reported():
+def test_the_reason_why_each_fragment_is_faulty_is_reported():
     foo = reference.fragment(1, b"foo")
     cases = {
         b"": [],

@@ -73,7 +73,7 @@ def test_requesting_info_about_an_unreadable_file_raises_an_error(tmp_path):
         cordwood.info(tmp_path / "pipe")
 
 
-def test_info_about_a_directory_without_logs_counts_no_logs(tmp_path):
+def test_info_about_a_directory_without_logs_reports_zero_logs(tmp_path):
     assert cordwood.info(tmp_path)[:3] == (str(tmp_path), "a directory", 0)
 
 
@@ -126,7 +126,7 @@ def test_logs_that_disappear_from_a_listed_directory_are_ignored(directory, monk
 
 
 @pytest.mark.parametrize("engine", ["LevelDB", "RocksDB"])
-def test_the_info_command_explains_how_to_shorten_a_long_manifest(engine, tmp_path, monkeypatch, capsys):
+def test_the_info_command_explains_how_to_shorten_an_overlong_manifest(engine, tmp_path, monkeypatch, capsys):
     def opened():
         return plyvel.DB(str(tmp_path), create_if_missing=True) if engine == "LevelDB" else Rdict(str(tmp_path))
 

@@ -92,7 +92,7 @@ def test_invalid_options_raise_an_error_when_reading_many_logs(directory):
         cordwood.verify([LOG])
 
 
-def test_many_logs_can_be_summarized_and_mapped(directory):
+def test_statistics_and_maps_can_be_made_of_many_logs(directory):
     stats, pictures = cordwood.stat(directory), cordwood.map(directory)
     assert [stat.record_count for stat in stats.values()] == [3, 2]
     assert [picture.damaged_len > 0 for picture in pictures.values()] == [False, True]
@@ -118,7 +118,7 @@ def test_salvaging_copies_each_log_to_a_directory(directory):
         cordwood.salvage(directory, "data/new")
 
 
-def test_salvaging_a_split_is_rejected(directory):
+def test_salvaging_a_split_rather_than_a_whole_log_is_rejected(directory):
     splits = cordwood.plan_splits(directory / "000001.log", BLOCK_LEN)
     assert len(splits) == 2
     for source in (splits, iter(splits), ["data", splits[0]], splits[0]):
@@ -238,7 +238,7 @@ def test_scanning_and_verifying_leave_out_the_same_files(directory):
         pa.table(cordwood.scan(directory / "notes.log"))
 
 
-def test_small_splits_are_grouped():
+def test_small_splits_are_combined_into_groups():
     lens = [10, 10, 30, 5, 90, 10, 0]
     splits = [cordwood.Split(str(number), 0, length) for number, length in enumerate(lens)]
     groups = cordwood.group_splits(splits, 30)
@@ -316,7 +316,7 @@ def test_salvaging_with_the_command_and_the_library_writes_the_same_files(direct
     assert "DAMAGED" in capsys.readouterr().out
 
 
-def test_the_result_is_not_ok_if_all_records_have_another_log_number(tmp_path, capsys):
+def test_the_result_of_verifying_is_not_ok_if_all_records_have_another_log_number(tmp_path, capsys):
     """For the library as for the verbs."""
     with cordwood.open(tmp_path / "000006.log", "w", dialect="recyclable", log_number=6) as writer:
         writer.append(bytes(40_000))
@@ -340,7 +340,7 @@ def test_the_result_is_not_ok_if_all_records_have_another_log_number(tmp_path, c
     assert [cordwood.verify([part]).ok for part in parts] == [False, True]
 
 
-def test_a_directory_without_logs_is_not_ok(tmp_path):
+def test_the_result_of_verifying_a_directory_without_logs_is_not_ok(tmp_path):
     (tmp_path / "notes").write_text("This is a text. It is no log.")
     for source in tmp_path, []:
         found = cordwood.verify(source), cordwood.info(source), cordwood.evidence(source)
@@ -348,7 +348,7 @@ def test_a_directory_without_logs_is_not_ok(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError("full"), cordwood.CordwoodError("mine"), KeyError("key")])
-def test_an_exception_raised_by_the_progress_callback_is_raised(error, directory):
+def test_an_exception_in_the_progress_callback_propagates_to_the_caller(error, directory):
     def progress(_):
         raise error
 
@@ -367,7 +367,7 @@ def test_an_exception_raised_by_the_progress_callback_is_raised(error, directory
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100_000)])
-def test_the_dialect_option_is_used_for_a_split_without_a_dialect(content, tmp_path):
+def test_the_given_dialect_is_used_for_a_split_without_a_dialect(content, tmp_path):
     (tmp_path / "log").write_bytes(content or LOG)
     [split, *_] = cordwood.plan_splits(tmp_path / "log", BLOCK_LEN)
     split = split._replace(dialect=None)
@@ -394,7 +394,7 @@ class Removes:
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_removing_a_file_from_a_listed_directory_does_not_cause_an_error(function, threads, tmp_path):
+def test_removing_a_file_from_a_directory_after_it_is_listed_does_not_cause_an_error(function, threads, tmp_path):
     """As by a live database. The files that have come instead are read."""
     for name in ("1.log", "2.log", "below/3.log"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -404,7 +404,7 @@ def test_removing_a_file_from_a_listed_directory_does_not_cause_an_error(functio
     assert (results.ok, results.errors, results.others) == (True, {}, {})
 
 
-def test_removing_a_named_file_causes_an_error(tmp_path):
+def test_removing_a_file_that_was_given_by_name_causes_an_error(tmp_path):
     for name in ("1.log", "2.log"):
         (tmp_path / name).write_bytes(reference.encode([b"one"]))
     results = cordwood.verify([tmp_path / "1.log", tmp_path / "2.log"], progress=Removes(tmp_path))
@@ -467,7 +467,7 @@ def test_the_repr_of_several_reports_includes_the_damaged_logs(tmp_path):
     assert len(repr(evidence.logs[0])) < 500
 
 
-def test_an_error_about_a_pattern_given_instead_of_a_log_has_a_hint(tmp_path):
+def test_the_error_for_a_pattern_given_instead_of_a_log_includes_a_hint(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "*.log")
     assert caught.value.hint == cordwood.types.Hint.READ_DIRECTORY

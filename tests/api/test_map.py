@@ -24,7 +24,7 @@ def path(tmp_path):
     return path
 
 
-def test_a_map_includes_damage_counts_and_an_svg(path):
+def test_a_map_contains_the_damage_counts_and_an_svg_image(path):
     made = cordwood.map(path)
     assert made[:5] == (str(path), "leveldb", 36, 10, 4)
     root = ElementTree.fromstring(made.svg)  # noqa: S314 - our own file
@@ -68,7 +68,7 @@ def test_a_map_shows_a_log_in_an_object_store():
     assert cordwood.map(Stored()).svg.count("some.log") == 3
 
 
-def test_drawing_a_map_accepts_reader_options():
+def test_the_map_function_accepts_the_options_of_a_reader():
     with pytest.raises(cordwood.DialectError):
         cordwood.map(TEXT)
     assert cordwood.map(TEXT, dialect="leveldb").file_len == len(TEXT)

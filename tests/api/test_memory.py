@@ -227,7 +227,7 @@ print(json.dumps(peak_len() - before))
 """
 
 
-def test_append_mode_ignores_the_length_stated_in_a_frame(tmp_path):
+def test_opening_for_append_ignores_the_length_stated_in_a_compressed_frame(tmp_path):
     assert run(APPEND, tmp_path / "some.log") < 64 * MIB
 
 

@@ -162,7 +162,7 @@ def test_truncating_a_log_while_threads_read_it_raises_an_error(tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("start", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
-def test_reading_from_past_the_end_of_the_file_raises_log_truncated(tmp_path, threads, start):
+def test_reading_from_an_offset_past_the_end_of_the_file_raises_a_truncation_error(tmp_path, threads, start):
     path = tmp_path / "short.log"
     path.write_bytes(reference.encode([b"one"]))
     with cordwood.Reader(path, start=start) as reader:

@@ -109,7 +109,7 @@ def run(path, script, room, kind="plain"):
 
 @pytest.mark.parametrize("room", [SMALL, LARGE])
 @pytest.mark.parametrize("step", STEPS)
-def test_running_out_of_memory_for_a_long_record_raises_memory_error(log, step, room):
+def test_running_out_of_memory_for_a_long_record_raises_a_memory_error(log, step, room):
     if (step, room) == ("packs, 2 threads", LARGE):
         pytest.skip("with so much memory threads read it")
     run(log, READ.replace("{}", STEPS[step]), room)
@@ -117,13 +117,13 @@ def test_running_out_of_memory_for_a_long_record_raises_memory_error(log, step, 
 
 @pytest.mark.parametrize("room", [SMALL, LARGE])
 @pytest.mark.parametrize("step", STEPS)
-def test_running_out_of_memory_for_a_compressed_record_raises_memory_error(bomb, step, room):
+def test_running_out_of_memory_for_a_compressed_record_raises_a_memory_error(bomb, step, room):
     run(bomb, READ.replace("{}", STEPS[step]), room, "zstd")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("function", ["verify", "stat"])
-def test_running_verify_or_stat_on_a_compressed_record_raises_memory_error(bomb, function, threads):
+def test_verifying_or_summarizing_a_huge_compressed_record_raises_a_memory_error(bomb, function, threads):
     script = f"""
 refused(lambda: cordwood.{function}(path, threads={threads}))
 assert cordwood.{function}(path, threads={threads}).record_count == 3
@@ -141,7 +141,7 @@ HOLD_NOTHING = {
 
 
 @pytest.mark.parametrize("call", HOLD_NOTHING)
-def test_calls_that_return_no_records_do_not_keep_records_in_memory(log, call):
+def test_calls_that_return_no_records_do_not_retain_records_in_memory(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 
@@ -251,13 +251,13 @@ def test_copying_large_data_twice_runs_out_of_memory(call, tmp_path):
     run(tmp_path, MAKE.format(COPY_TWICE[call]), LARGE)
 
 
-def test_salvaging_keeps_only_one_copy_of_a_record_in_memory(log, tmp_path):
+def test_salvaging_never_has_more_than_one_copy_of_a_record_in_memory(log, tmp_path):
     script = f"limit(room)\nassert cordwood.salvage(path, {str(tmp_path / 'clean.log')!r}).record_count == 3"
     run(log, script, LARGE)
     assert (tmp_path / "clean.log").read_bytes() == log.read_bytes()
 
 
-def test_salvaging_a_large_compressed_record_raises_memory_error(bomb, tmp_path):
+def test_salvaging_a_compressed_record_too_large_for_memory_raises_a_memory_error(bomb, tmp_path):
     clean = str(tmp_path / "clean.log")
     script = f"""
 refused(lambda: cordwood.salvage(path, {clean!r}))
@@ -269,7 +269,7 @@ assert list(map(len, cordwood.open({clean!r}))) == [5, RECORD_LEN, 4]
 
 
 @pytest.mark.parametrize("room", [SMALL, LARGE])
-def test_a_follower_raises_memory_error_for_a_long_record(log, room):
+def test_a_follower_raises_a_memory_error_for_a_record_too_long_for_memory(log, room):
     script = """
 follower = cordwood.follow(path, timeout=0)
 assert next(follower) == b"first"
@@ -281,7 +281,7 @@ assert [len(record) for record in follower] == [RECORD_LEN, 4]
     run(log, script, room)
 
 
-def test_appending_a_large_compressed_record_raises_memory_error(tmp_path):
+def test_appending_a_large_compressed_record_raises_a_memory_error(tmp_path):
     script = """
 writer = cordwood.Writer(path, "w", dialect="rocksdb", compression="zstd", flush="close")
 writer.append(b"first")
@@ -314,7 +314,7 @@ def nested(path, counts):
     return path
 
 
-def test_a_record_with_too_many_cells_raises_memory_error(tmp_path):
+def test_a_record_with_too_many_cells_raises_a_memory_error(tmp_path):
     script = "refused(lambda: list(pyarrow.RecordBatchReader.from_stream(table)))"
     run(nested(tmp_path / "one.log", [400_000]), NESTED + script, LARGE)
 

@@ -58,7 +58,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("path", ALL)
-def test_packing_and_unpacking_real_logs_restores_them(path, compression, tmp_path):
+def test_packing_and_unpacking_a_real_log_restores_the_original_file(path, compression, tmp_path):
     refused = REFUSED.get("/".join(path.parts[-3:]))
     if refused:
         with pytest.raises(cordwood.CordwoodError, match=refused):
@@ -111,7 +111,7 @@ def test_packing_a_log_with_regions_that_may_have_been_records_is_rejected(file,
         assert (error.offset, error.length, error.reason, error.hint) == (*place, "salvage")
 
 
-def test_packing_leaves_out_padding(tmp_path):
+def test_packing_omits_the_padding_of_a_log(tmp_path):
     file = written([b"one"])
     report = cordwood.pack(file.ljust(BLOCK_LEN, b"\0"), tmp_path / "a", dialect="leveldb")
     assert (tmp_path / "a").read_bytes() == file

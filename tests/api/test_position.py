@@ -101,7 +101,7 @@ class Consumers:
 SERIAL = count()
 
 
-def test_the_table_covers_every_change_and_consumer():
+def test_the_table_of_outcomes_covers_every_change_and_consumer():
     cells = [param.values for param in table()]
     assert {name_of(change) for change, _, _ in cells} == {name for name in vars(Changes) if name[0] != "_"}
     assert {name_of(consumer) for _, consumer, _ in cells} == {name for name in vars(Consumers) if name[0] != "_"}

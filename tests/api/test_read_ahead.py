@@ -109,7 +109,7 @@ def everything(source, threads, **options):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_same_records_and_damage_are_found_for_any_number_of_threads(logs, dialect, seed):
+def test_the_same_records_and_damage_are_found_with_any_number_of_threads(logs, dialect, seed):
     file, offsets = logs[dialect]
     random_ = random.Random(f"{dialect} {seed}")
     options = {

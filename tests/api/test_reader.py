@@ -24,7 +24,7 @@ def wrong(part):
 # Iteration -------------------------------------------------------------------------------------
 
 
-def test_an_exhausted_reader_stays_exhausted():
+def test_an_exhausted_reader_returns_no_more_records():
     with cordwood.open(FILE) as reader:
         assert list(reader) == RECORDS
         assert list(reader) == []
@@ -46,7 +46,7 @@ def test_records_with_lengths_near_the_copy_size_are_read_unchanged():
     assert list(cordwood.open(reference.encode(records))) == records
 
 
-def test_all_ways_of_reading_share_one_position():
+def test_all_methods_of_reading_share_the_same_position():
     with cordwood.open(FILE) as reader:
         records, batches = reader.records(), reader.record_batches(target_len=0)
         assert next(reader) == RECORDS[0]
@@ -86,7 +86,7 @@ def test_calling_tell_returns_the_end_of_the_last_returned_record():
         assert reader.tell() == len(FILE)
 
 
-def test_calling_tell_after_an_error_returns_the_end_of_the_damage():
+def test_calling_tell_after_a_damage_error_returns_the_end_of_the_damage():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file) as reader:
         with pytest.raises(cordwood.CorruptionError):
@@ -153,7 +153,7 @@ def test_seeking_into_the_middle_of_a_record_reports_damage():
         pytest.param(lambda reader: next(reader.record_batches()), id="record_batches"),
     ],
 )
-def test_the_error_for_damage_at_a_seek_target_says_that_the_offset_may_be_wrong(step, tmp_path):
+def test_the_error_for_damage_at_a_seek_target_mentions_that_the_offset_may_be_wrong(step, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     text = "if no record starts at this offset, this is not damage"
@@ -319,7 +319,7 @@ def test_breaking_out_of_a_loop_does_not_close_the_reader(opened, tmp_path):
         iter(log)
 
 
-def test_a_torn_tail_is_not_an_error():
+def test_a_torn_tail_does_not_raise_an_error():
     with cordwood.open(SHORT[:-1]) as reader:
         assert list(reader) == [b"one"]
         assert (reader.outcome.kind, reader.outcome.offset) == ("torn_tail", 10)
@@ -377,7 +377,7 @@ def test_exiting_a_with_block_closes_the_reader(tmp_path):
     assert reader.path == str(path)
 
 
-def test_an_exception_in_a_with_block_closes_the_reader_and_is_raised():
+def test_an_exception_in_a_with_block_closes_the_reader_and_propagates():
     with pytest.raises(KeyError), cordwood.open(FILE) as reader:
         raise KeyError
     assert reader.closed
@@ -415,7 +415,7 @@ def test_the_repr_of_a_reader_contains_its_path(tmp_path):
     assert str(path) in repr(cordwood.open(path))
 
 
-def test_values_with_equal_fields_are_equal_and_share_a_hash():
+def test_values_with_equal_fields_are_equal_and_have_the_same_hash():
     for one, other in zip(values(), values(), strict=True):
         assert one is not other
         assert one == other
@@ -448,7 +448,7 @@ def test_a_region_has_a_length():
     assert region.length == 10
 
 
-def test_attributes_are_enum_members():
+def test_attributes_with_fixed_choices_are_enum_members():
     _, region, end = values()
     assert region.reason is cordwood.types.Reason.UNKNOWN_KIND
     assert region.severity is cordwood.types.Severity.CORRUPTION

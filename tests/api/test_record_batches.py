@@ -56,12 +56,12 @@ def test_a_log_without_records_has_no_batches():
 @pytest.mark.parametrize(
     ("len_max", "lengths"), [(0, [1] * 10), (1, [1] * 10), (100, [1] * 10), (101, [2] * 5), (1 << 40, [10])]
 )
-def test_a_batch_ends_with_the_record_that_reaches_the_target_length(len_max, lengths):
+def test_a_batch_ends_with_the_record_that_brings_it_to_the_target_length(len_max, lengths):
     with cordwood.open(reference.encode([bytes(100)] * 10)) as reader:
         assert [len(pack) for pack in reader.record_batches(target_len=len_max)] == lengths
 
 
-def test_record_batches_and_records_share_one_position():
+def test_reading_batches_and_single_records_shares_the_same_position():
     with cordwood.open(reference.encode([b"a", b"b", b"c", b"d", b"e"])) as reader:
         assert next(reader) == b"a"
         packs = reader.record_batches(target_len=1)
@@ -131,7 +131,7 @@ def test_views_outlive_their_batch_and_reader():
     assert array.array("q", offsets) == array.array("q", [0, 3, 3, 70_003, 70_006])
 
 
-def test_damage_is_raised_between_batches():
+def test_damage_between_batches_raises_an_error():
     bad = reference.fragment(reference.FULL, b"bad!!")
     block = reference.encode([b"one"]) + bytes([bad[0] ^ 1]) + bad[1:]
     file = block.ljust(BLOCK_LEN, b"x") + reference.encode([b"two"])
@@ -236,7 +236,7 @@ def test_an_interrupt_does_not_change_which_records_are_marked_as_salvaged(at, r
     assert list(reader.records()) == expected[count:]
 
 
-def test_the_position_is_after_regions_that_follow_the_last_record():
+def test_the_position_of_a_reader_is_after_the_regions_that_follow_the_last_record():
     """Half of the blocks are damaged at their start, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):

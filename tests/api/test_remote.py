@@ -280,7 +280,7 @@ def test_the_log_number_is_read_from_the_url():
 
 
 @pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
-def test_reading_a_remote_file_that_is_not_a_log_fails_as_for_a_local_file(file, tmp_path):
+def test_a_remote_file_that_is_not_a_log_causes_the_same_error_as_a_local_file(file, tmp_path):
     """Like a file object, it is identified from its start only."""
 
     def outcome(source):
@@ -355,7 +355,7 @@ def test_salvaging_a_store_preserves_paths_and_writes_only_to_the_new_directory(
         ("memory://**/*.log", ["x1/a.log", "x1/n/c.log", "x2/b.log"]),
     ],
 )
-def test_salvaged_logs_keep_their_paths_below_the_fixed_prefix_of_a_pattern(pattern, relatives, tmp_path):
+def test_salvaging_preserves_the_paths_of_logs_below_the_fixed_prefix_of_a_pattern(pattern, relatives, tmp_path):
     memory = fsspec.filesystem("memory")
     for name in ("x1/a.log", "x2/b.log", "x1/n/c.log"):
         memory.pipe_file(f"/{name}", reference.encode([name.encode()]))
@@ -399,7 +399,7 @@ def test_a_store_pattern_without_matches_is_reported_as_an_error(counted):
     assert not reports.ok
 
 
-def test_planning_splits_requests_each_length_once(counted):
+def test_planning_splits_requests_the_length_of_each_file_once(counted):
     urls = [f"counted://logs/{number}.log" for number in (1, 2)]
     splits = cordwood.plan_splits(urls, 1 << 20)
     assert sorted(CountingFileSystem.infos) == ["/logs/1.log", "/logs/2.log"]
@@ -419,7 +419,7 @@ def test_planning_splits_requests_each_length_once(counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.scan])
-def test_lengths_from_a_listing_are_not_requested_again(function, counted):
+def test_file_lengths_known_from_a_listing_are_not_requested_again(function, counted):
     function("counted://logs/")
     assert CountingFileSystem.infos == []
 
@@ -439,7 +439,7 @@ class Private(CountingFileSystem):
         return super()._strip_protocol(path.replace("private://", "memory://"))
 
 
-def test_store_options_can_come_from_the_fsspec_configuration(counted, monkeypatch):
+def test_storage_options_can_come_from_the_fsspec_configuration(counted, monkeypatch):
     fsspec.register_implementation("private", Private, clobber=True)
     calls = cordwood.verify, cordwood.stat, cordwood.info, lambda url: cordwood.plan_splits(url, MIB)
     assert all(not call("private://logs/").ok for call in calls[:1])
@@ -497,7 +497,7 @@ def test_storage_options_are_passed_to_the_file_system_of_each_url(function, sou
         assert not COUNTS[function](sources, storage_options={"user": "wrong"})
 
 
-def test_every_function_passes_on_the_storage_options_of_one_url(counted):
+def test_every_function_passes_on_the_storage_options_for_a_url(counted):
     fsspec.register_implementation("private", Private, clobber=True)
     url, options = "private://logs/1.log", {"user": "right"}
     records = list(cordwood.open(counted))
@@ -626,7 +626,7 @@ def test_a_list_can_mix_store_objects_and_urls(counted):
 
 
 @pytest.mark.parametrize("most", [0, 1, 5])
-def test_a_failure_to_start_threads_is_reported_for_the_source(most, monkeypatch):
+def test_a_failure_to_start_threads_is_reported_as_an_error_of_the_source(most, monkeypatch):
     file = reference.encode([b"one"])
     urls = [in_memory(file, f"{number}.log") for number in range(9)]
     start, started = threading.Thread.start, []
@@ -647,7 +647,7 @@ def test_a_failure_to_start_threads_is_reported_for_the_source(most, monkeypatch
     assert {type(error) for error in cordwood.verify(urls).errors.values()} == {BlockingIOError}
 
 
-def test_planning_splits_requests_several_lengths_at_once(counted, monkeypatch):
+def test_planning_splits_requests_the_lengths_of_several_files_concurrently(counted, monkeypatch):
     together = threading.Barrier(2)
 
     def info(self, path, **options):
@@ -668,7 +668,7 @@ def test_the_last_split_includes_the_block_of_its_last_record():
     assert len(source.requests) == 2
 
 
-def test_the_read_ahead_setting_limits_the_requested_ranges():
+def test_the_read_ahead_setting_limits_the_length_of_the_requested_ranges():
     file, _ = log_of("leveldb", 6, 3_000_000)
     cordwood.set_read_ahead(256 << 10)
     try:
@@ -756,7 +756,7 @@ def test_reading_a_split_of_64_mib_requires_at_most_eight_requests():
         assert len(CountingFileSystem.infos) == info_count
 
 
-def test_reading_the_first_record_requests_few_bytes(long_log):
+def test_reading_only_the_first_record_requests_few_bytes(long_log):
     file, _ = long_log
     source = Ranges(file)
     with cordwood.open(source) as reader:
@@ -767,7 +767,7 @@ def test_reading_the_first_record_requests_few_bytes(long_log):
     assert source.requested_len <= 96 * 1024
 
 
-def test_ranges_are_requested_ahead(monkeypatch):
+def test_ranges_are_requested_before_they_are_needed(monkeypatch):
     """At most four, in threads that work at the same time."""
     monkeypatch.setattr(_remote, "RANGE_LENS", (50_000,))
     file, _ = log_of("leveldb", 6, 3_000_000)
@@ -872,7 +872,7 @@ class StoreError(OSError):
     ],
     ids=repr,
 )
-def test_an_os_error_keeps_its_class_and_names_the_source(error, text, method):
+def test_an_operating_system_error_has_its_original_class_and_includes_the_source(error, text, method):
     source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
     setattr(source, method, lambda *_: fail(error))
     with pytest.raises(OSError, match=text) as caught:
@@ -891,7 +891,7 @@ def test_an_exception_raised_by_the_store_client_is_raised_unchanged(error, meth
     assert caught.value is error
 
 
-def test_a_file_object_that_ends_before_its_size_raises_an_error():
+def test_a_file_object_that_ends_before_its_stated_size_raises_an_error():
     """As obstore's file object does if a server sends an empty body."""
 
     class Cut(io.BytesIO):
@@ -909,7 +909,7 @@ def test_a_file_object_that_ends_before_its_size_raises_an_error():
 
 
 @pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "store and path"])
-def test_a_missing_object_in_a_store_raises_file_not_found(kind):
+def test_reading_a_missing_object_in_a_store_raises_a_file_not_found_error(kind):
     source = SOURCES[kind](b"")
     if kind == "store and path":
         source[0].delete(source[1])
@@ -975,7 +975,7 @@ def test_the_error_for_a_missing_library_is_one_sentence(monkeypatch):
 
 
 @pytest.mark.parametrize("url", ODD_URLS)
-def test_the_error_for_any_file_system_exception_names_the_url(url, tmp_path):
+def test_the_error_for_any_file_system_exception_includes_the_url(url, tmp_path):
     for name in "not-a-zip", "not-a-tar":
         (tmp_path / name).write_bytes(b"not an archive" * 100)
     url, expected = url.format(directory=tmp_path), ODD_URLS[url]
@@ -1246,7 +1246,7 @@ def test_each_member_of_an_archive_is_read_as_a_separate_log(tmp_path):
     assert {path.name: next(cordwood.open(path)) for path in (tmp_path / "new").iterdir()} == logs
 
 
-def test_a_cached_url_is_treated_as_the_same_file(tmp_path):
+def test_a_url_and_its_cached_form_are_treated_as_the_same_file(tmp_path):
     path = tmp_path / "1.log"
     path.write_bytes(reference.encode([b"one"]))
     names = [f"simplecache::file://{path}", str(path), f"file://{path}"]

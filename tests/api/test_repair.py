@@ -113,7 +113,7 @@ def test_salvaging_makes_the_same_repairs_as_the_reference(tmp_path_factory, fil
     assert report.repaired_count <= len(report.repaired)
 
 
-def test_records_are_repaired_only_on_request(tmp_path):
+def test_flipped_bits_in_records_are_repaired_only_on_request(tmp_path):
     data = flipped(written([b"one", b"two", b"three"]), 17, 5)
     report = cordwood.salvage(data, tmp_path / "new.log", dialect="leveldb")
     assert (report.record_count, report.repaired_count, report.repaired) == (2, 0, ())

@@ -57,7 +57,7 @@ def test_reading_adjacent_ranges_returns_the_whole_log(file, data):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_salvaging_returns_at_least_the_records_that_skipping_returns(file):
+def test_salvaging_returns_at_least_the_records_that_skipping_damage_returns(file):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         skipped = list(reader.records())
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -82,7 +82,7 @@ def test_salvaging_marks_records_after_damage_in_the_same_block():
         assert region.bit_flip is None, "only verify and salvage look for it"
 
 
-def test_the_salvaged_mark_is_part_of_repr_and_equality():
+def test_the_salvaged_flag_is_part_of_the_repr_and_of_equality():
     file = bytearray(written([b"one", b"two"]))
     with cordwood.open(file, dialect="leveldb") as reader:
         _, sound = reader.records()
@@ -132,7 +132,7 @@ def check_report(report, file, **options):
 
 
 @given(files_with_ranges(), options, st.integers(2, 5))
-def test_a_report_matches_a_reader_for_any_number_of_threads(file_with_range, options, threads):
+def test_a_report_matches_a_reader_with_any_number_of_threads(file_with_range, options, threads):
     file, file_range = file_with_range
     options |= file_range
     report = cordwood.verify(file, dialect="leveldb", **options)
@@ -142,7 +142,7 @@ def test_a_report_matches_a_reader_for_any_number_of_threads(file_with_range, op
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_verifying_counts_the_records_dropped_by_the_leveldb_rule(file):
+def test_verifying_counts_the_records_that_the_leveldb_rule_drops(file):
     """In one reading."""
     *by_rule, _ = reference.events(file)
     count = sum(isinstance(event, reference.Record) for event in by_rule)
@@ -188,7 +188,7 @@ def test_verifying_a_log_locates_a_flipped_bit(offset, part, bit):
     assert cordwood.verify(file, dialect="leveldb").skipped[0].bit_flip is None or offset == 20
 
 
-def test_verifying_accepts_an_intact_log_and_a_torn_tail():
+def test_verifying_accepts_an_intact_log_and_a_log_with_a_torn_tail():
     file = written([b"one", b"two"])
     report = cordwood.verify(file, dialect="leveldb")
     assert (report.ok, report.skipped, report.len_by_reason, report.len_by_severity) == (True, (), {}, {})
@@ -202,7 +202,7 @@ def test_verifying_accepts_an_intact_log_and_a_torn_tail():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_an_undetectable_dialect_is_reported_as_unknown_for_any_number_of_threads(threads, tmp_path):
+def test_an_undetectable_dialect_is_reported_as_unknown_with_any_number_of_threads(threads, tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(written([b"one"]))
     assert cordwood.verify(path, threads=threads).dialect_known
@@ -329,7 +329,7 @@ def test_salvaging_joins_a_first_fragment_after_damage_to_the_rest_of_its_record
         assert [type(event) for event in read_events(reader)] == [reference.Skipped] * 2
 
 
-def test_seeking_to_a_salvaged_record_keeps_its_mark():
+def test_seeking_to_a_salvaged_record_still_marks_it_as_salvaged():
     file = bytearray(reference.encode([b"record %d" % number for number in range(5)]))
     file[15 + 9] ^= 1
     with cordwood.open(bytes(file), dialect="leveldb", on_corruption="salvage") as reader:

@@ -111,7 +111,7 @@ def test_a_pattern_that_matches_segments_in_the_current_directory_selects_the_lo
     assert (name, report.record_count) == (".", len(records))
 
 
-def test_each_segmented_or_other_log_that_patterns_match_is_listed_once(orders, monkeypatch):
+def test_a_log_matched_by_several_patterns_is_listed_once_whether_or_not_it_is_segmented(orders, monkeypatch):
     directory, records = orders
     monkeypatch.chdir(directory.parent)
     with cordwood.open("a.log", "w") as writer:
@@ -120,7 +120,7 @@ def test_each_segmented_or_other_log_that_patterns_match_is_listed_once(orders, 
     assert {name: report.record_count for name, report in reports.items()} == {"a.log": 1, "orders": len(records)}
 
 
-def test_a_segment_is_read_as_one_file_if_its_path_is_given(orders):
+def test_a_segment_is_read_as_a_single_file_if_its_own_path_is_given(orders):
     directory, records = orders
     first = directory / names_in(directory)[0]
     assert cordwood.verify([first])[str(first)].record_count == cordwood.verify(first).record_count < len(records)
@@ -326,7 +326,7 @@ def test_writing_a_new_log_into_a_segment_directory_is_rejected(orders, tmp_path
     assert len(list(cordwood.open(directory))) == len(records)
 
 
-def test_an_invalid_segment_is_named_in_the_error(orders):
+def test_the_error_for_an_invalid_segment_includes_its_name(orders):
     directory, _ = orders
     name = names_in(directory)[0]
     (directory / name).write_text("no log\n" * 50)
@@ -336,7 +336,7 @@ def test_an_invalid_segment_is_named_in_the_error(orders):
 
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
-def test_an_invalid_segment_after_a_valid_segment_is_damage(orders, policy):
+def test_an_invalid_segment_after_a_valid_segment_is_reported_as_damage(orders, policy):
     directory, records = orders
     start, end = (int(name.removesuffix(".log")) for name in names_in(directory)[2:4])
     (directory / f"{start:020}.log").write_bytes(b"text\n" * 100)
@@ -429,7 +429,7 @@ def test_the_evidence_shows_the_first_bytes_of_every_region_at_the_same_offset(o
     assert found == {"grown_segment": b"", "checksum_mismatch": bytes(damaged[:15])}
 
 
-def test_the_sha256_does_not_cover_segments_added_later(orders):
+def test_the_sha256_hash_does_not_cover_segments_added_later(orders):
     directory, _ = orders
     end = cordwood.verify(directory).file_len
     whole = b"".join((directory / name).read_bytes() for name in names_in(directory))

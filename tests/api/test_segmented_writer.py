@@ -139,7 +139,7 @@ def test_invalid_option_values_are_rejected_before_a_file_is_created(directory, 
     assert not (database / "LOCK").exists()
 
 
-def test_errors_state_offsets_within_the_whole_log(directory):
+def test_errors_report_offsets_within_the_whole_log(directory):
     with opened(directory) as writer:
         writer.extend(NUMBERS[:13])
     last = directory / f"{100:020}.log"
@@ -270,7 +270,7 @@ def test_a_segmented_writer_cannot_be_pickled(directory):
     opened(directory).close()
 
 
-def test_opening_reads_at_most_the_last_segment(directory):
+def test_opening_a_segmented_log_reads_at_most_its_last_segment(directory):
     segment_len = 1 << 20
     directory.mkdir()
     for index in range(256):
@@ -285,7 +285,7 @@ def test_opening_reads_at_most_the_last_segment(directory):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on Linux, x86-64")
-def test_opening_syncs_a_directory_that_another_process_may_have_created(directory):
+def test_opening_a_segmented_log_syncs_a_directory_that_may_be_from_another_process(directory):
     directory.mkdir()
     with failing("fsync"), pytest.raises(OSError, match=os.strerror(errno.ENOTTY)) as caught:
         opened(directory)

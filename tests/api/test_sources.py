@@ -258,7 +258,7 @@ def test_reading_a_range_of_a_seekable_object_reads_little_more_than_the_range(t
             assert reader.outcome.kind == "clean"
 
 
-def test_the_bytes_before_a_range_of_an_unseekable_source_are_read():
+def test_an_unseekable_source_is_also_read_up_to_the_start_of_a_range():
     with cordwood.open(OnlyRead(FILE, 1000), start=OFFSETS[6]) as reader:
         assert list(reader) == [b"three"]
 
@@ -411,7 +411,7 @@ def test_the_bytes_stored_by_a_sink_never_change(kept, some):
     assert b"".join(data[:700_000] for data in expected) == reference.encode(records)
 
 
-def test_a_sink_can_store_its_argument_and_raise_an_error():
+def test_a_sink_can_store_the_bytes_it_is_given_and_then_raise_an_error():
     kept = []
 
     class Raises:
@@ -429,7 +429,7 @@ def test_a_sink_can_store_its_argument_and_raise_an_error():
     assert kept == [reference.encode([b"one"])]
 
 
-def test_a_view_does_not_keep_its_writer_alive():
+def test_the_data_passed_to_a_sink_does_not_keep_the_writer_alive():
     class Keeps:
         def write(self, data):
             self.data = data
@@ -462,7 +462,7 @@ def test_a_writer_writes_to_a_gzip_file(tmp_path):
 
 
 @pytest.mark.parametrize("make", [bytes, bytearray, memoryview, lambda data: array.array("B", data)])
-def test_append_accepts_any_buffer_as_a_record(make):
+def test_any_buffer_can_be_appended_as_a_record(make):
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         for record in RECORDS:
@@ -514,12 +514,12 @@ def test_scanning_a_file_given_under_several_names_reads_it_once(names):
     assert decoded.to_pydict()["a"] == [1, 2]
 
 
-def test_splitting_plans_each_file_exactly_once(names):
+def test_planning_splits_includes_each_file_exactly_once(names):
     splits = cordwood.plan_splits(names, 1)
     assert [(split.path, split.start) for split in splits] == [(str(names[0]), 0), (str(names[-1]), 0)]
 
 
-def test_a_scan_reads_other_sources_each_time_they_are_given(names):
+def test_a_scan_reads_a_source_that_is_not_a_path_each_time_it_is_given(names):
     content = reference.encode([b"one"])
     log = names[-1]
     with log.open("rb") as file:

@@ -99,7 +99,7 @@ def test_threads_that_share_a_writer_write_complete_records(tmp_path, frequent_s
     assert sorted(found.values()) == sorted(expected)
 
 
-def test_damage_is_raised_in_one_thread_and_other_threads_continue(frequent_switches):
+def test_damage_raises_an_error_in_one_thread_and_other_threads_continue(frequent_switches):
     records = numbered(3_000)
     file = b"".join(
         # One damaged fragment per block.
@@ -183,7 +183,7 @@ def test_an_exception_raised_by_the_sink_ends_all_threads(frequent_switches):
     assert sink.calls == 3
 
 
-def test_closing_a_reader_in_another_thread_raises_closed_errors(frequent_switches):
+def test_closing_a_reader_in_another_thread_raises_an_error_in_threads_that_use_it(frequent_switches):
     def read_on():
         while True:
             next(reader, None)
@@ -230,7 +230,7 @@ def test_other_threads_run_while_records_are_decoded(take, no_switches):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-def test_other_threads_run_while_a_log_is_checked(function, no_switches):
+def test_other_threads_run_while_a_log_is_verified(function, no_switches):
     file = reference.encode([PAYLOAD[:300_000]] * 20)
     thread, start, done = wait_for_a_turn()
     start.set()

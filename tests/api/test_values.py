@@ -235,7 +235,7 @@ HANDLES = {
 INDICES = {"RecordIndex"}
 
 
-def test_the_list_of_values_covers_each_public_class():
+def test_the_tested_values_include_each_public_class():
     enums = {name for name, item in CLASSES.items() if issubclass(item, enum.Enum)}
     assert len(enums) >= 8
     assert CLASSES.keys() == VALUES.keys() | ERRORS.keys() | enums | HANDLES.keys() | INDICES
@@ -291,7 +291,7 @@ def test_values_cannot_be_changed_after_creation(name):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_the_repr_is_one_short_line(name):
+def test_the_repr_of_each_value_is_one_short_line(name):
     text = repr(VALUES[name])
     # The name of a dialect is shown as a name.
     assert type(VALUES[name]).__name__ in text or name == "DetectedDialect"
@@ -476,7 +476,7 @@ def test_pickles_contain_each_attribute_name_once():
     assert names == ["end_offset"]
 
 
-def test_reports_compare_equal_regardless_of_path(tmp_path):
+def test_reports_are_equal_regardless_of_their_paths(tmp_path):
     path = tmp_path / "some.log"
     path.write_bytes(DAMAGED)
     for verb in (cordwood.verify, cordwood.stat):
@@ -514,7 +514,7 @@ class Table(HTMLParser):
 TAGS = {"table", "caption", "tr", "td", "th", "p"}
 
 
-def test_a_notebook_shows_a_table(tmp_path):
+def test_a_value_is_shown_as_a_table_in_a_notebook(tmp_path):
     path = tmp_path / "<b>&'\"<script>.log"
     path.write_bytes(DAMAGED)
     report = Table(cordwood.verify(path)._repr_html_())
@@ -532,7 +532,7 @@ def test_a_notebook_shows_a_table(tmp_path):
     assert saved.texts[0] == str(path)
 
 
-def test_a_notebook_shows_a_table_of_a_log_without_a_path():
+def test_a_value_of_a_log_without_a_path_is_shown_as_a_table_in_a_notebook():
     assert Table(cordwood.verify(FILE)._repr_html_()).texts[0] == "Report"
     strange = cordwood.Stat(
         dialect=LEVELDB, record_count=0, payload_len=0, file_len=0, outcome=CLEAN, path=os.fsdecode(b"\xff.log")
@@ -560,7 +560,7 @@ def test_a_notebook_shows_a_table_of_a_log_without_a_path():
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_copied_error_keeps_all_attributes(name):
+def test_a_copy_of_an_error_has_all_its_attributes(name):
     error = ERRORS[name]
     error.__notes__ = ["a note"]
     for other in copies(error):
@@ -589,7 +589,7 @@ def test_copying_or_pickling_an_enum_member_returns_the_same_member(name):
         (cordwood.follow, 'Follower of "some.log"'),
     ],
 )
-def test_the_repr_of_a_closed_object_says_closed(opened, shown, tmp_path, monkeypatch):
+def test_the_repr_of_a_closed_object_says_that_it_is_closed(opened, shown, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = Path("some.log")
     path.write_bytes(FILE)

@@ -93,7 +93,7 @@ def test_records_are_buffered_and_written_in_256_kib_pieces():
     assert b"".join(sink) == reference.encode([PAYLOAD[:1000]] * 4000)
 
 
-def test_by_default_added_records_are_written_before_the_call_returns(path):
+def test_by_default_appended_records_are_written_before_the_call_returns(path):
     with cordwood.open(path, "w") as writer:
         writer.append(b"one")
         assert path.read_bytes() == ONE
@@ -141,7 +141,7 @@ def test_syncing_through_a_file_object_makes_records_durable(path):
 # Closing ---------------------------------------------------------------------------------------
 
 
-def test_closing_a_writer_writes_the_records_and_can_be_repeated(path):
+def test_closing_a_writer_writes_its_records_and_closing_it_again_has_no_effect(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")
     writer.close()
@@ -235,7 +235,7 @@ def test_the_default_mode_creates_a_new_file(path):
     assert path.read_bytes() == ONE
 
 
-def test_write_mode_replaces_an_existing_file(path):
+def test_opening_in_write_mode_replaces_an_existing_file(path):
     path.write_bytes(b"something longer than a record")
     with cordwood.open(path, "w") as writer:
         writer.append(b"one")
@@ -243,7 +243,7 @@ def test_write_mode_replaces_an_existing_file(path):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_append_mode_starts_a_log_in_an_empty_or_missing_file(path, exists):
+def test_opening_an_empty_or_missing_file_for_append_starts_a_log(path, exists):
     if exists:
         path.touch()
     with cordwood.open(path, "a") as writer:
@@ -252,7 +252,7 @@ def test_append_mode_starts_a_log_in_an_empty_or_missing_file(path, exists):
     assert path.read_bytes() == ONE
 
 
-def test_append_mode_can_be_used_repeatedly(path):
+def test_a_log_can_be_opened_for_append_repeatedly(path):
     records = [PAYLOAD[:length] for length in (3, 40_000, 0, 25_000, 32_761, 5)]
     for record in records:
         with cordwood.open(path, "a") as writer:
@@ -261,7 +261,7 @@ def test_append_mode_can_be_used_repeatedly(path):
 
 
 @pytest.mark.parametrize("distance", range(20))
-def test_append_mode_works_at_every_distance_from_a_block_end(path, distance):
+def test_a_log_can_be_opened_for_append_at_every_distance_from_a_block_end(path, distance):
     first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - distance]
     path.write_bytes(reference.encode([first]))
     with cordwood.open(path, "a") as writer:
@@ -291,7 +291,7 @@ TORN = {
 
 
 @pytest.mark.parametrize("name", TORN)
-def test_append_mode_rejects_a_torn_tail_and_gives_advice(path, name):
+def test_opening_a_log_with_a_torn_tail_for_append_raises_an_error_with_advice(path, name):
     file, offset, length, reason = TORN[name]
     path.write_bytes(file)
     with pytest.raises(cordwood.TornTailError) as caught:
@@ -326,7 +326,7 @@ def test_padding_a_torn_tail_does_not_change_existing_bytes(path, name):
         assert list(reader) == [*([b"one"] if offset else []), b"two"]
 
 
-def test_append_mode_rejects_damage_anywhere(path):
+def test_opening_for_append_rejects_damage_anywhere_in_the_log(path):
     for file in [
         bytes([ONE[0] ^ 1]) + ONE[1:],
         bytes([ONE[0] ^ 1]) + ONE[1:] + bytes(BLOCK_LEN - 10) + ONE,
@@ -348,7 +348,7 @@ def test_append_mode_rejects_damage_anywhere(path):
             assert list(reader)[-1] == b"behind"
 
 
-def test_append_mode_accepts_zeros_between_records(path):
+def test_opening_for_append_accepts_zeros_between_records(path):
     path.write_bytes(ONE + bytes(BLOCK_LEN - 10) + ONE)
     with cordwood.open(path, "a") as writer:
         assert writer.append(b"two") == BLOCK_LEN + 10
@@ -387,7 +387,7 @@ def test_a_writer_rejects_a_record_that_readers_would_reject(tmp_path, flush):
     assert list(cordwood.Reader(log, record_len_max=5)) == [b"12345", b"three", b""]
 
 
-def test_writers_and_readers_reject_the_same_values():
+def test_writers_and_readers_have_the_same_default_limit_on_record_length():
     defaults = {
         inspect.signature(function).parameters["record_len_max"].default
         for function in (cordwood.Reader, cordwood.Writer, cordwood.follow, cordwood.verify, cordwood.stat)

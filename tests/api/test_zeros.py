@@ -72,7 +72,7 @@ def test_trailing_zeros_can_span_parts_read_by_several_threads():
 
 # The two records of a packed log share a container.
 @pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {"packed"}))
-def test_a_log_without_trailing_zeros_has_no_zeros_offset(dialect):
+def test_no_zeros_offset_is_reported_for_a_log_without_trailing_zeros(dialect):
     log = log_in(dialect, [b"one", bytes(50)])
     record = log_in(dialect, [b"one", b"two"])[len(log_in(dialect, [b"one"])) :]
     block = 2 * BLOCK_LEN + (7 if dialect == "wandb_old" else 0)
@@ -100,7 +100,7 @@ def test_the_offset_of_trailing_zeros_after_damage_is_reported():
     assert (report.ok, report.outcome.zeros_offset) == (False, len(file))
 
 
-def test_a_range_that_ends_early_has_no_zeros_offset():
+def test_no_zeros_offset_is_reported_for_a_range_that_ends_early():
     file = reference.encode([b"one"]) + bytes(3 * BLOCK_LEN - 10)
     assert cordwood.verify(file, end=BLOCK_LEN).outcome.zeros_offset is None
     assert cordwood.verify(file, start=BLOCK_LEN).outcome.zeros_offset == BLOCK_LEN

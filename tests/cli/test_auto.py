@@ -30,7 +30,7 @@ def test_the_file_name_determines_the_payload_type_if_the_first_record_is_ambigu
     assert err == f"cordwood: {path}: read {how}\n"
 
 
-def test_an_empty_log_is_converted_in_the_format_of_the_other_logs(tmp_path, capfd):
+def test_an_empty_log_is_converted_as_the_same_payload_type_as_the_other_logs(tmp_path, capfd):
     """Here one log's only record is torn, and another's is damaged."""
     for name in "a.log", "b.log", "c.log", "d.log":
         with cordwood.open(tmp_path / name, "x") as writer:
@@ -48,7 +48,7 @@ def test_an_empty_log_is_converted_in_the_format_of_the_other_logs(tmp_path, cap
     assert [row["key"] for row in rows] == [{"base64": "YWJj"}] * 2
 
 
-def test_converting_leaves_out_json_nested_more_than_100_levels_deep(tmp_path, capfd):
+def test_json_nested_more_than_100_levels_deep_is_omitted_from_the_table(tmp_path, capfd):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         writer.extend([b"[" * depth + b"]" * depth for depth in (100, 101, 100_000)])

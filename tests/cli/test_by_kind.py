@@ -37,7 +37,7 @@ def directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_by_kind_option_writes_one_table_for_each_kind(directory):
+def test_writing_tables_by_kind_creates_one_table_for_each_kind(directory):
     assert main(["convert", "--as", "entity", "--by-kind", "tables", "export"]) == 0
     books, orders = pq.read_table("tables/books.parquet"), pq.read_table("tables/Über%2FOrders.parquet")
     assert sorted(path.name for path in (directory / "tables").iterdir()) == ["books.parquet", "Über%2FOrders.parquet"]
@@ -55,7 +55,7 @@ def test_the_by_kind_option_writes_one_table_for_each_kind(directory):
         assert table.to_pylist() == wanted
 
 
-def test_the_by_kind_option_writes_ndjson_and_csv_files(directory):
+def test_tables_by_kind_can_be_ndjson_or_csv_files(directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", "--to", "ndjson", "export/output-0"]) == 0
     rows = [json.loads(line) for line in (directory / "t/books.ndjson").read_text().splitlines()]
     assert [row["title"] for row in rows] == ["t00", "t01", "t02"]
@@ -74,7 +74,7 @@ def test_path_characters_in_a_kind_are_escaped(kind, name, directory):
     assert [path.name for path in (directory / "t").iterdir()] == [f"{name}.parquet"]
 
 
-def test_the_by_kind_option_never_replaces_a_file_or_leaves_one_after_an_error(directory, capsys):
+def test_writing_tables_by_kind_never_replaces_a_file_or_leaves_one_after_an_error(directory, capsys):
     command = ["convert", "--as", "entity", "--by-kind", "t", "export"]
     (directory / "t").mkdir()
     (directory / "t/Über%2FOrders.parquet").write_bytes(b"mine")
@@ -85,7 +85,7 @@ def test_the_by_kind_option_never_replaces_a_file_or_leaves_one_after_an_error(d
     assert len(pq.read_table("t/Über%2FOrders.parquet")) == 6
 
 
-def test_the_by_kind_option_creates_no_directory_if_there_are_no_entities(directory, capsys):
+def test_writing_tables_by_kind_creates_no_directory_if_there_are_no_entities(directory, capsys):
     for name in "output-0", "output-1":
         (directory / "export" / name).write_bytes(b"")
     (directory / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
@@ -96,7 +96,7 @@ def test_the_by_kind_option_creates_no_directory_if_there_are_no_entities(direct
     assert not (directory / "t").exists()
 
 
-def test_the_by_kind_option_reports_damage_that_destroys_one_record(directory, capsys):
+def test_writing_tables_by_kind_reports_damage_that_destroys_one_record(directory, capsys):
     path = directory / "export/output-1"
     data = bytearray(path.read_bytes())
     data[20] ^= 1
@@ -119,7 +119,7 @@ def log_of(directory):
     return log_of
 
 
-def test_the_by_kind_option_never_overwrites_a_log(log_of, directory, capsys):
+def test_writing_tables_by_kind_never_overwrites_a_log(log_of, directory, capsys):
     (directory / "d").mkdir()
     logs = [directory / log_of(name, "Task") for name in ("d/first", "d/Task.ndjson", "d/other", "some")]
     logs[2].rename(directory / "d/Note.ndjson")
@@ -149,7 +149,9 @@ def test_entities_without_a_key_get_their_own_table(log_of, directory):
         (["/" * 83], "is too long for the name of a file"),
     ],
 )
-def test_the_by_kind_option_rejects_kinds_that_would_share_a_file_name(kinds, message, log_of, directory, capsys):
+def test_writing_tables_by_kind_fails_if_two_kinds_would_have_the_same_file_name(
+    kinds, message, log_of, directory, capsys
+):
     log = log_of("some", *kinds)
     assert main(["convert", "--as", "entity", "--by-kind", "t", log]) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -158,12 +160,12 @@ def test_the_by_kind_option_rejects_kinds_that_would_share_a_file_name(kinds, me
     assert not (directory / "t").exists()
 
 
-def test_the_by_kind_option_accepts_a_kind_of_247_characters(log_of, directory):
+def test_a_table_can_be_written_for_a_kind_of_247_characters(log_of, directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", log_of("some", "a" * 247)]) == 0
     assert [path.name for path in (directory / "t").iterdir()] == ["a" * 247 + ".parquet"]
 
 
-def test_the_by_kind_option_fails_without_enough_file_descriptors_for_all_kinds(log_of, directory):
+def test_writing_tables_by_kind_fails_if_there_are_too_few_file_descriptors(log_of, directory):
     resource = pytest.importorskip("resource")
     log = log_of("some", *(f"k{number}" for number in range(240)))
 
@@ -185,7 +187,7 @@ def test_the_by_kind_option_fails_without_enough_file_descriptors_for_all_kinds(
     assert (done.returncode, done.stderr, len(list((directory / "t").iterdir()))) == (0, "", 240)
 
 
-def test_the_by_kind_option_rejects_a_kind_that_is_added_during_conversion(log_of, directory, monkeypatch, capsys):
+def test_writing_tables_by_kind_fails_if_a_kind_is_added_during_conversion(log_of, directory, monkeypatch, capsys):
     log_of("some", "A", "A")
 
     def make_directory(path, source):
@@ -210,13 +212,13 @@ main(sys.argv[1:])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM ends a process of Windows at once")
-def test_a_signal_leaves_no_unfinished_table(directory):
+def test_no_unfinished_table_is_left_after_a_signal(directory):
     command = [sys.executable, "-c", END_AT_ROWS, "convert", "--as", "entity", "--by-kind", "t", "export"]
     done = subprocess.run(command, timeout=120, check=False)
     assert (done.returncode, list((directory / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
-def test_the_by_kind_option_rejects_a_table_name_as_its_destination(directory, capsys):
+def test_writing_tables_by_kind_rejects_a_table_name_as_the_destination(directory, capsys):
     assert main(["convert", "--as", "entity", "--by-kind", "out.csv", "export"]) == 2
     advice = "name a directory, and the form of the tables with --to csv"
     assert f"cordwood: out.csv has the name of a table, and --by-kind makes a directory of them: {advice}" in (
@@ -234,7 +236,7 @@ def test_the_by_kind_option_rejects_a_table_name_as_its_destination(directory, c
         (["--as", "entity", "-"], "can be read only once, and --by-kind reads all files twice"),
     ],
 )
-def test_the_by_kind_option_rejects_conflicting_options(arguments, message, capsys):
+def test_writing_tables_by_kind_rejects_conflicting_options(arguments, message, capsys):
     assert main(["convert", "--by-kind", "t", "export", *arguments]) == 2
     assert message in capsys.readouterr().err
 

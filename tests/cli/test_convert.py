@@ -99,7 +99,7 @@ def test_records_with_arbitrary_bytes_are_converted_to_base64_objects(log):
 
 
 @pytest.mark.parametrize("rows", [csv_rows, json_rows])
-def test_the_encoding_option_writes_records_as_base64_or_hex_text(rows, log):
+def test_records_can_be_written_as_base64_or_hex_text(rows, log):
     assert [base64.b64decode(row[2], validate=True) for row in rows("--encoding", "base64", log)] == RECORDS
     assert [bytes.fromhex(row[2]) for row in rows("--encoding", "hex", log)] == RECORDS
 
@@ -113,7 +113,7 @@ def left_out(*arguments):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv"])
-def test_converting_leaves_out_a_row_with_bytes_that_are_not_utf8(form, log):
+def test_a_row_with_bytes_that_are_not_utf8_is_omitted_from_the_table(form, log):
     text, [fault] = left_out("--as", "raw", "--to", form, log)
     where = f"{log}: a row of the record at offset 17 is left out"
     assert fault == f"cordwood: {where}: bytes in the column data are not UTF-8 (1 byte at offset 0 of the payload)"
@@ -138,7 +138,7 @@ def test_omitted_rows_do_not_count_toward_the_limit(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv"])
-def test_a_fault_late_in_a_long_record_is_reported(form, tmp_path):
+def test_a_fault_near_the_end_of_a_long_record_is_reported(form, tmp_path):
     """The rows of the record are more text than the output takes at once. Its count is wrong, too."""
     keys = [b"\xfe", *(b"%06d" % number for number in range(120_000)), b"\xff"]
     operations = b"".join(b"\1" + bytes([len(key)]) + key + b"\1v" for key in keys)
@@ -166,7 +166,7 @@ def test_omitted_rows_do_not_add_columns_to_the_table(reading_count, tmp_path):
     assert [row.rpartition(",")[2] for row in rows] == ["text", "more"]
 
 
-def test_converting_leaves_out_a_live_file_whose_key_is_not_utf8(tmp_path):
+def test_a_live_file_whose_key_is_not_utf8_is_omitted_from_the_table(tmp_path):
     def added(number, smallest):
         keys = bytes([len(smallest) + 8]) + smallest + b"\1" + bytes(7) + b"\11z\1" + bytes(7)
         return b"\7\0" + bytes([number]) + b"\52" + keys
@@ -180,7 +180,7 @@ def test_converting_leaves_out_a_live_file_whose_key_is_not_utf8(tmp_path):
     assert lines[0].startswith(f"cordwood: {where} ")
 
 
-def test_the_escape_formulas_option_escapes_spreadsheet_formulas(tmp_path):
+def test_spreadsheet_formulas_are_escaped_on_request(tmp_path):
     path = tmp_path / "log"
     records = [b"=1+1", b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"\r=1", b"\n=1"]
     records += [sign.encode() + b"1" for sign in "\uff1d\uff0b\uff0d\uff20"]
@@ -237,7 +237,7 @@ def test_the_convert_command_recognizes_a_wandb_run_and_gives_advice(verb, paylo
     assert re.search(re.escape(start) + "(left out: it is )?" + re.escape(advice), capsys.readouterr().err)
 
 
-def test_an_export_is_not_mistaken_for_a_run_without_steps(tmp_path):
+def test_an_entity_export_is_not_mistaken_for_a_run_without_steps(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode([entity(b"c"), entity(b"d")]))
     for form in ("ndjson", "csv"):
@@ -252,7 +252,7 @@ def test_an_export_is_not_mistaken_for_a_run_without_steps(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "count"), [("t.ndjson", 3), ("t.arrow", 3), ("t.parquet", 0), ("t.csv", 0)])
-def test_a_table_without_columns_keeps_its_row_count(name, count, tmp_path, capfd):
+def test_a_table_without_columns_preserves_its_row_count(name, count, tmp_path, capfd):
     """Arrow has a number of rows without columns. The forms that cannot say it are named."""
     path, table = str(tmp_path / "log"), tmp_path / name
     with cordwood.open(path, "x") as writer:
@@ -270,7 +270,7 @@ def test_a_table_without_columns_keeps_its_row_count(name, count, tmp_path, capf
     assert said.endswith(left_out) if form else not said
 
 
-def test_operations_have_the_same_columns_in_every_log(tmp_path):
+def test_the_table_of_operations_has_the_same_columns_for_every_log(tmp_path):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         writer.append(bytes.fromhex("ffffffffffffff00 01000000 01036b65790576616c7565"))
@@ -288,7 +288,7 @@ def test_operations_have_the_same_columns_in_every_log(tmp_path):
     assert [str(table.schema.field(name).type) for name in ("sequence", "xid")] == ["uint64", "binary"]
 
 
-def test_columns_have_the_type_of_their_values():
+def test_each_column_has_the_type_of_its_values():
     cases = {
         "none": ([None], "text"),
         "bool": ([True, None], "bool"),
@@ -332,7 +332,7 @@ def test_a_table_is_removed_if_writing_fails(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
-def test_the_error_for_a_short_table_names_its_file(form, tmp_path):
+def test_the_error_for_a_short_table_includes_the_name_of_its_file(form, tmp_path):
     """A short table is written only when the file is closed."""
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
@@ -500,7 +500,7 @@ def test_converting_fails_if_a_file_changes_between_passes(what, tmp_path, monke
 
 
 @pytest.mark.parametrize("what", ["cut", "rewritten"])
-def test_the_conversion_error_names_the_file_that_changed_between_passes(what, tmp_path, monkeypatch, capfdbinary):
+def test_the_conversion_error_includes_the_name_of_the_file_that_changed(what, tmp_path, monkeypatch, capfdbinary):
     first, second = tmp_path / "output-0", tmp_path / "output-1"
     for path in first, second:
         path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
@@ -614,7 +614,7 @@ HISTORY_NAMES = [
 
 
 @pytest.mark.parametrize(("value", "found"), HISTORY_NAMES, ids=repr)
-def test_history_records_with_colliding_names_are_left_out(value, found, tmp_path, capfd):
+def test_history_records_with_colliding_column_names_are_omitted(value, found, tmp_path, capfd):
     item = b"\x12\x05value" + b"\x82\x01" + bytes([len(value)]) + value
     history = b"\x0a" + bytes([len(item)]) + item
     path, table = tmp_path / "run", tmp_path / "table.arrow"
@@ -702,7 +702,7 @@ def test_converting_summaries_writes_one_row_per_run(tmp_path, capfd):
     assert "a value of the record at offset 7 is left out: the value of 'loss' is not JSON" in err
 
 
-def test_converting_output_assigns_each_line_to_its_stream(tmp_path):
+def test_each_line_of_converted_run_output_is_assigned_to_its_stream(tmp_path):
     """Each line belongs to one stream, even if the other prints meanwhile; the last lines end with the run."""
     path, table = tmp_path / "run-a.wandb", tmp_path / "t.parquet"
     pieces = [(1, b"on"), (0, b"\r1%"), (1, b"e\n\ntw"), (0, b""), (0, b"\r\n2%"), (1, b"\xc3\xb6"), (1, b"\x0b")]

@@ -120,7 +120,7 @@ def test_a_log_in_a_directory_is_still_recognized_with_a_flipped_bit(name, tmp_p
 
 
 @pytest.mark.parametrize("text", [b"", b"old", b"run_id\n", b"a,b,c\td\n1,2,3\n"])
-def test_the_overwrite_option_replaces_a_table(text, tmp_path):
+def test_a_table_is_replaced_if_overwriting_is_requested(text, tmp_path):
     """Even a short one, which could be the start of a record whose rest was never written."""
     log, table = tmp_path / "1.log", tmp_path / "t.csv"
     log.write_bytes(reference.encode([b"one"]))
@@ -147,7 +147,7 @@ FLIPPED[12] ^= 4
     ],
 )
 @pytest.mark.parametrize("command", [["convert", "--as", "raw", "--to", "csv"], ["map", "--svg"]])
-def test_the_overwrite_option_never_replaces_a_damaged_log(command, name, log, tmp_path):
+def test_a_damaged_log_is_never_replaced_even_if_overwriting_is_requested(command, name, log, tmp_path):
     """Not even one that does not start with a valid record."""
     good, bad = tmp_path / "1.log", tmp_path / name
     good.write_bytes(reference.encode([b"one"]))

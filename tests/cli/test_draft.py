@@ -81,7 +81,7 @@ LAST = {
 
 
 @pytest.mark.parametrize("last", LAST.values(), ids=LAST)
-def test_a_log_is_read_again_if_its_last_record_has_new_columns(tmp_path, readings, last):
+def test_a_log_is_reread_if_its_last_record_has_new_columns(tmp_path, readings, last):
     log = write(tmp_path / "log", [*ROWS, last])
     status, draft, twice = tables(tmp_path, log)
     assert (status, draft.num_rows) == (0, 101)
@@ -122,7 +122,7 @@ def test_leading_rows_without_columns_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("last", [ROWS[0], LAST["a new column"]], ids=["one reading", "two readings"])
-def test_damage_in_the_middle_is_reported_once(tmp_path, capfd, last):
+def test_damage_in_the_middle_of_a_log_is_reported_once(tmp_path, capfd, last):
     path = tmp_path / "log"
     write(path, [*ROWS[:50], b"no JSON", *ROWS[50:], last])
     data = bytearray(path.read_bytes())
@@ -163,7 +163,7 @@ def test_logs_with_the_same_columns_are_read_once(tmp_path, readings):
     assert draft.equals(twice)
 
 
-def test_a_log_that_fails_midway_does_not_add_rows(tmp_path, capfd):
+def test_a_log_that_cannot_be_read_to_its_end_does_not_add_rows(tmp_path, capfd):
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
     sources = Table.sources
 

@@ -138,7 +138,7 @@ def test_a_directory_with_only_metadata_is_an_empty_export(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat --as entity", "convert --as entity", "salvage"])
-def test_a_file_missing_from_an_export_is_a_failure(verb, export, tmp_path, capfd):
+def test_a_file_missing_from_an_export_is_reported_as_a_failure(verb, export, tmp_path, capfd):
     missing = export / "all_namespaces/kind_User/output-1"
     missing.unlink()
     to = {"convert --as entity": [tmp_path / "t.ndjson"], "salvage": [tmp_path / "salvaged"]}.get(verb, [])
@@ -156,7 +156,7 @@ NAMES = ["", "..", "a/../../b", "/etc/passwd", "a\0b"]
 @pytest.mark.parametrize(
     "data", ["cut", b"", b"<html>", bytes(2 << 20), *(list_of_files([name]) for name in NAMES)], ids=range(9)
 )
-def test_an_unreadable_file_list_is_a_failure(data, export, capfd):
+def test_an_unreadable_file_list_is_reported_as_a_failure(data, export, capfd):
     """Otherwise missing files would not be noticed."""
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
     path.write_bytes(path.read_bytes()[:-1] if data == "cut" else data)
@@ -167,7 +167,7 @@ def test_an_unreadable_file_list_is_a_failure(data, export, capfd):
 
 
 @pytest.mark.parametrize("change", ["every cut", "damage", "junk", "not a message"])
-def test_unreadable_overall_metadata_is_a_failure(change, export, capfd):
+def test_unreadable_overall_metadata_is_reported_as_a_failure(change, export, capfd):
     """Otherwise missing entities would not be noticed. A cut between the two records leaves a log without damage."""
     path = next(export.glob("*.overall_export_metadata"))
     data = path.read_bytes()
@@ -213,7 +213,7 @@ def test_an_export_directory_without_files_is_accepted(export, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_directory_missing_from_an_export_is_a_failure(export, capfd):
+def test_a_directory_missing_from_an_export_is_reported_as_a_failure(export, capfd):
     shutil.rmtree(export / "all_namespaces/kind_User")
     assert main(["verify", str(export)]) == 1
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
@@ -435,7 +435,7 @@ def test_scanning_an_incomplete_export_logs_a_warning(decode, export, caplog):
     assert message.endswith("; output-0 and 5 more listed files are empty")
 
 
-def test_scanning_or_indexing_a_directory_without_logs_logs_a_warning(tmp_path, caplog):
+def test_a_warning_is_logged_when_scanning_or_indexing_a_directory_without_logs(tmp_path, caplog):
     (tmp_path / "output-0").write_bytes(b"")
     for sources, name in (tmp_path, str(tmp_path)), ([tmp_path], f"[{tmp_path!r}]"), ([], "[]"):
         for read in cordwood.scan, cordwood.index:
@@ -531,7 +531,7 @@ def test_the_info_command_lists_incomplete_exports_and_counts_other_logs(export,
     assert cordwood.info(alone / "output-0").unlisted_logs == ()
 
 
-def test_a_file_is_not_treated_as_export_metadata_because_of_its_name_alone(export, capfd):
+def test_the_name_alone_does_not_make_a_file_export_metadata(export, capfd):
     path = next(export.glob("*.overall_export_metadata"))
     path.write_bytes(reference.encode([b"3", b"\xff"]))
     assert main(["info", "--json", str(path)]) == 0

@@ -164,7 +164,7 @@ def test_json_output_reports_sources_that_cannot_be_read(verb, log, tmp_path):
         assert ("not a log, but text" if name == text else "No such file or directory") in values[0]["error"]
 
 
-def test_json_output_reports_sources_that_salvage_rejects(tmp_path):
+def test_json_output_reports_sources_that_cannot_be_salvaged(tmp_path):
     """A file that belongs to another log, and a second file with the same destination."""
     (tmp_path / "old").mkdir()
     with writer_of(tmp_path / "000012.log", "x", dialect="recyclable", log_number=12) as writer:
@@ -184,7 +184,7 @@ def test_json_output_reports_sources_that_salvage_rejects(tmp_path):
     assert (totals["totals"]["failed_count"], status) == (2, 1)
 
 
-def test_each_verb_with_json_output_is_documented_and_tested():
+def test_each_command_with_json_output_is_documented_and_tested():
     tests = Path(__file__).read_text(encoding="utf-8")
     for verb in VERBS:
         takes_json = "[--json]" in subprocess.run(

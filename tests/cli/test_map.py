@@ -109,7 +109,7 @@ def test_adjacent_regions_are_merged_and_the_list_is_bounded():
     assert any("and 3,980 regions more" in line for line in text(cells))
 
 
-def test_colours_do_not_change_the_text():
+def test_colors_do_not_change_the_text_of_a_map():
     cells = Cells.of(runs_of((900, WHOLE), (900, PART), (40, DAMAGE), (700, ZEROS)), cell_len=64, count_max=64)
     colored = text(cells, color=True, unicode=True)
     assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in colored] == text(cells, unicode=True)
@@ -125,7 +125,7 @@ def test_the_terminal_width_determines_the_number_of_cells_per_row(width, column
     assert terminal.cells_per_row(width) == columns
 
 
-def test_a_name_cannot_inject_terminal_codes_or_markup():
+def test_a_file_name_cannot_inject_terminal_codes_or_markup():
     name = 'a\x1b[2J<b>&"\n.log'
     cells = Cells.of(runs_of((10, WHOLE)), cell_len=16, count_max=64)
     lines = terminal.draw(cells, title=name, columns=64, color=False, unicode=True)

@@ -36,7 +36,7 @@ def table_of(source, *options, form="entity", status=0):
     return pq.read_table(to)
 
 
-def test_a_record_whose_field_names_collide_is_left_out(tmp_path, capfd):
+def test_a_record_with_colliding_field_names_is_omitted_from_the_table(tmp_path, capfd):
     """A lone surrogate is escaped in a table, and no field takes the place of another: the record is left out."""
     path = tmp_path / "log"
     for record in rb'{"s":{"\ud800":1,"\\ud800":2}}', rb'{"\ud800":1,"\\ud800":2}':
@@ -52,7 +52,7 @@ def test_a_record_whose_field_names_collide_is_left_out(tmp_path, capfd):
         assert capfd.readouterr().out == ""
 
 
-def test_a_summary_value_whose_field_names_collide_is_left_out(tmp_path, capfd):
+def test_a_summary_value_with_colliding_field_names_is_omitted_from_the_table(tmp_path, capfd):
     """Only the value is left out: the run has a row."""
     item = entities.field(2, b"s") + entities.field(16, rb'{"\ud800":1,"\\ud800":2}')
     path = tmp_path / "run-a.wandb"
@@ -86,7 +86,7 @@ def test_names_with_a_lone_surrogate_are_escaped_in_csv(tmp_path, capfd):
     assert capfd.readouterr().out == f"__file__,\\ud800,a\n{path},1,5\n{path},2,6\n"
 
 
-def test_writing_csv_rejects_a_value_without_a_column():
+def test_writing_a_csv_table_fails_for_a_value_without_a_column():
     table = Table(PAYLOADS["json"], "csv", {"a": "int"})
     with pytest.raises(MisfitError, match="the column 'b' was not there"):
         table_pairs.fill(table, written([b'{"a":1,"b":2}']))
@@ -131,7 +131,7 @@ def test_the_parts_of_entity_keys_are_converted_to_columns(tmp_path):
     assert [second[name] for name in ("__kind__", "__id__", "__name__", "__path__")] == ["Task", 8, None, "Task/8"]
 
 
-def test_nested_values_become_typed_columns(tmp_path, capfd):
+def test_nested_values_are_stored_in_typed_columns(tmp_path, capfd):
     """The types cover all rows: a field that only some maps have is null in the others."""
     path = tmp_path / "output-0"
     exported(
@@ -233,14 +233,14 @@ def test_a_map_with_too_many_fields_is_stored_as_json(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_an_entity_whose_property_has_a_key_column_name_is_left_out(tmp_path, capfd):
+def test_an_entity_with_a_property_named_like_a_key_column_is_omitted_from_the_table(tmp_path, capfd):
     path = tmp_path / "output-0"
     exported(path, entities.entity([("T", 1)], {"__path__": "x"}), entities.entity([("T", 2)], {"n": 1}))
     assert table_of(path, status=3).num_rows == 1
     assert "the record at offset 0 is left out: a property has the name __path__" in capfd.readouterr().err
 
 
-def test_nested_values_of_a_run_become_nested_columns(tmp_path, capfd):
+def test_nested_values_of_a_run_are_stored_in_nested_columns(tmp_path, capfd):
     def field(number, value):
         return entities.field(number, value)
 
@@ -291,7 +291,7 @@ def json_log(rows):
     return written(json.dumps(row).encode() for row in rows)
 
 
-def test_key_columns_always_exist(tmp_path, capfd):
+def test_a_table_of_entities_always_has_key_columns(tmp_path, capfd):
     """Even if no key has such a part."""
     path = tmp_path / "output-0"
     exported(path, entities.entity([("Task", "write")], {"n": 1}))
@@ -303,7 +303,7 @@ def test_key_columns_always_exist(tmp_path, capfd):
     assert capfd.readouterr().out == '{"n":1,"__name__":"write"}\nn,__id__,__name__\n1,,write\n'
 
 
-def test_the_columns_option_selects_fields_inside_maps(tmp_path):
+def test_fields_inside_maps_can_be_selected_as_columns(tmp_path):
     path = tmp_path / "output-0"
     maps = [{"city": "Bern", "geo": {"x": 1}}, {"city": "Biel"}, {"city": "Bern", "geo": {"x": 2}}, None]
     exported(path, *(entities.entity([("Task", n + 1)], {"m": value, "n": n}) for n, value in enumerate(maps)))
@@ -315,7 +315,7 @@ def test_the_columns_option_selects_fields_inside_maps(tmp_path):
     }
 
 
-def test_parts_of_geo_points_and_keys_can_be_columns(tmp_path, capfd):
+def test_parts_of_geo_points_and_keys_can_be_stored_in_their_own_columns(tmp_path, capfd):
     path = tmp_path / "output-0"
     bern, null = entities.Place((46.9, 7.4)), entities.Place((0.0, 0.0))
     link = entities.Key([("User", "eva")])
@@ -394,7 +394,7 @@ def test_messages_mention_integers_of_more_than_64_bits(tmp_path, capfd):
 
 @pytest.mark.parametrize("last", [{}, {"other": 1}], ids=["one reading", "two readings"])
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_names_that_collide_in_arrow_do_not_cause_a_usage_error(form, last, tmp_path, capfd):
+def test_column_names_that_collide_in_arrow_do_not_cause_a_usage_error(form, last, tmp_path, capfd):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         writer.extend(json.dumps(value).encode() for value in ({"a\0": 1, r"a\x00": 2}, last))

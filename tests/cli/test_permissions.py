@@ -58,7 +58,7 @@ NEW_FILES = [
     ],
 )
 @pytest.mark.parametrize("command", NEW_FILES)
-def test_a_new_file_has_the_mode_of_its_source(command, mode, umask, expected, directory):
+def test_a_new_file_has_the_same_permissions_as_its_source(command, mode, umask, expected, directory):
     if "parquet" in command:
         pytest.importorskip("pyarrow")
     log(directory / "a.log", mode)
@@ -69,7 +69,7 @@ def test_a_new_file_has_the_mode_of_its_source(command, mode, umask, expected, d
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640])
-def test_a_file_of_skipped_bytes_has_the_mode_of_its_source(mode, directory):
+def test_a_file_of_skipped_bytes_has_the_same_permissions_as_its_source(mode, directory):
     log(directory / "a.log", mode).write_bytes(LOG[:-1])
     assert main(["fragments", "--bytes", "lost", "a.log"]) == 0
     [new] = (directory / "lost").iterdir()
@@ -84,7 +84,7 @@ def test_a_merged_file_has_only_the_permissions_shared_by_all_sources(directory)
 
 
 @pytest.mark.parametrize("name", ["new.ndjson", "new.log"])
-def test_a_file_created_from_stdin_has_the_default_mode(name, directory, monkeypatch):
+def test_a_file_created_from_standard_input_has_the_default_permissions(name, directory, monkeypatch):
     verb = "salvage" if name.endswith(".log") else "convert"
     with log(directory / "a.log", 0o600).open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -108,7 +108,7 @@ def test_new_directories_are_as_private_as_the_source_directories(directory):
     [("salvage --overwrite a.log old.log", "old.log"), ("convert --overwrite --as json a.log old.csv", "old.csv")],
 )
 @pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o664, 0o664), (0o4755, 0o755), (0o2755, 0o755)])
-def test_an_overwritten_file_keeps_its_mode_without_setuid(command, old, mode, expected, directory):
+def test_an_overwritten_file_keeps_its_permissions_except_for_setuid(command, old, mode, expected, directory):
     log(directory / "a.log", 0o644)
     log(directory / old, 0o644).write_bytes(LOG if old.endswith(".log") else b"")
     (directory / old).chmod(mode)
@@ -135,7 +135,7 @@ def test_an_unfinished_file_is_private(command, directory, monkeypatch):
     assert seen == [0o700]
 
 
-def test_a_new_log_written_by_the_library_has_the_mode_of_its_source(directory):
+def test_a_new_log_written_by_the_library_has_the_same_permissions_as_its_source(directory):
     path = log(directory / "a.log", 0o640)
     cordwood.salvage(path, directory / "new.log")
     assert mode_of(directory / "new.log") == 0o640

@@ -151,7 +151,7 @@ def test_the_quiet_option_hides_the_progress(arguments, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "arguments", [("verify", "-"), ("convert", "--as", "raw", "-", "a.csv"), ("salvage", "-", "a.log")]
 )
-def test_progress_is_shown_with_stdout_on_the_same_terminal(arguments, tmp_path, monkeypatch):
+def test_progress_is_shown_even_if_stdout_is_the_same_terminal(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     assert "B/s" in stderr_of(*arguments, is_terminal=True, stdout=None)

@@ -41,7 +41,7 @@ def directory(tmp_path):
 
 
 @pytest.mark.parametrize("verb", [["verify"], ["verify", "--json"], ["stat"], ["stat", "--json"]])
-def test_the_number_of_threads_does_not_change_the_output(verb, directory, capsys):
+def test_the_output_does_not_depend_on_the_number_of_threads(verb, directory, capsys):
     sources = [
         str(directory),
         str(directory / "000005.log"),
@@ -69,7 +69,7 @@ def _two_threads(monkeypatch):
 
 
 @pytest.mark.usefixtures("_two_threads")
-def test_the_info_command_reads_the_next_files_ahead(directory, capsys, monkeypatch):
+def test_the_info_command_reads_the_next_files_in_advance(directory, capsys, monkeypatch):
     others = set()
 
     def verify(path, **options):
@@ -186,7 +186,7 @@ def test_progress_shows_the_current_file():
     assert all(done_len % 7 == 0 for done_len in first)
 
 
-def test_stopping_early_waits_only_for_files_already_started():
+def test_stopping_early_waits_only_for_files_that_are_already_being_read():
     started = []
 
     def read(file, _threads, progress):

@@ -48,7 +48,7 @@ def test_the_limit_counts_the_rows_of_all_logs(tables, capfd):
     assert "there is no column los, only run_id, _step, loss, acc; did you mean loss?" in capfd.readouterr().err
 
 
-def test_reading_does_not_stop_at_the_limit_inside_a_counted_run(tables, capfd):
+def test_reading_does_not_stop_inside_a_run_that_counts_toward_the_limit(tables, capfd):
     """A row is complete only after the run's last record, so only other runs are left unread."""
     to = tables.parent / "t.csv"
     assert main(["convert", "--as", "wandb-summary", "--limit", "1", str(tables), str(to)]) == 0

@@ -52,7 +52,7 @@ def arguments(command, log):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_full_disk_is_reported(command, env, log, tmp_path):
+def test_a_full_disk_is_reported_when_writing_to_stdout(command, env, log, tmp_path):
     """The limit of a file's length acts as a disk does: it ends a write in the middle, and only the next one fails."""
     script = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({WRITTEN_MAX}, {WRITTEN_MAX})); "
     script += "os.execv(sys.argv[1], sys.argv[1:])"

@@ -245,7 +245,7 @@ def test_converting_reports_each_fault_once(what, tmp_path, capfd):
     assert main(["convert", "--strict", "--overwrite", "--as", "entity", str(tmp_path / "export"), str(to)]) == 3
 
 
-def test_converting_reports_a_file_whose_records_belong_to_another_log(tmp_path, capfd):
+def test_a_file_whose_records_belong_to_another_log_is_reported_during_conversion(tmp_path, capfd):
     """None of it is in the table: its name says 9, but its records are from log 6."""
     export_of(tmp_path / "export", seed=9, file_count=2)
     with cordwood.open(tmp_path / "log", "x", dialect="rocksdb", log_number=6) as writer:
@@ -256,7 +256,7 @@ def test_converting_reports_a_file_whose_records_belong_to_another_log(tmp_path,
     assert expected in capfd.readouterr().err
 
 
-def test_stdin_is_not_mistaken_for_a_file_named_dash(tmp_path, monkeypatch):
+def test_standard_input_is_not_mistaken_for_a_file_whose_name_is_a_dash(tmp_path, monkeypatch):
     """Exports of several files are read twice, which stdin cannot be."""
     export_of(tmp_path / "export", seed=9, file_count=2)
     monkeypatch.chdir(tmp_path / "export")
@@ -267,7 +267,7 @@ def test_stdin_is_not_mistaken_for_a_file_named_dash(tmp_path, monkeypatch):
     assert not (tmp_path / "t.parquet").exists()
 
 
-def test_a_single_row_does_not_disable_dictionaries(tmp_path):
+def test_a_single_unusual_row_does_not_disable_dictionary_encoding(tmp_path):
     """The first batch decides for all, but one row is too few to decide by."""
     (tmp_path / "export").mkdir()
     for number, count in enumerate([1, 3_000]):

@@ -49,13 +49,13 @@ def test_file_names_cannot_break_lines_of_output(command, is_there, directory):
         assert errors.startswith(f"cordwood: no{ESCAPED}: No such file or directory"), errors
 
 
-def test_names_in_json_are_exact(directory):
+def test_file_names_in_json_output_are_exact(directory):
     for command in (["verify"], ["stat"], ["fragments"], ["cat"], ["split"]):
         _, out, _ = run(*command, "--json", NAME, cwd=directory)
         assert {json.loads(line)["source"] for line in out.splitlines()} == {NAME}, command
 
 
-def test_the_split_command_omits_names_that_would_break_its_columns(directory):
+def test_the_split_command_omits_file_names_that_would_break_its_columns(directory):
     """A name that cannot be in a column is not printed."""
     plain = "two words\\ä.log"
     (directory / plain).write_bytes(reference.encode([b"one"]))

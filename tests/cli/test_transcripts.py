@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="the sessions are those 
 
 
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_each_session_produces_its_recorded_output(path, tmp_path):
+def test_each_recorded_session_still_produces_the_same_output(path, tmp_path):
     assert transcript.replayed(path, tmp_path) == path.read_text(encoding="utf-8")
 
 
@@ -39,7 +39,7 @@ def test_only_the_fields_shown_in_a_recorded_session_are_compared(shown, is_righ
     assert (transcript.replayed(session, tmp_path / "directory") == session.read_text()) is is_right
 
 
-def test_each_verb_has_a_session_and_examples():
+def test_each_command_has_a_recorded_session_and_examples():
     from cordwood.cli import VERBS
 
     for verb in VERBS:

@@ -48,7 +48,7 @@ def started(arguments, directory, prepare=None):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["a.ndjson", "a.csv", "a.parquet", "a.log"])
-def test_a_killed_process_leaves_no_file_with_the_final_name(name, tmp_path):
+def test_no_file_with_the_final_name_is_left_after_a_process_is_killed(name, tmp_path):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
     verb = ["salvage"] if name.endswith(".log") else ["convert", "--as", "raw"]
@@ -114,7 +114,7 @@ signals = pytest.mark.skipif(sys.platform == "win32", reason="there are no such 
     ],
     ids=" ".join,
 )
-def test_a_signal_leaves_no_unfinished_file(arguments, number, tmp_path):
+def test_no_unfinished_file_is_left_after_a_signal(arguments, number, tmp_path):
     if "a.parquet" in arguments:
         pytest.importorskip("pyarrow")
     old = tmp_path / ("old.csv" if "convert" in arguments else "old.log")
@@ -130,7 +130,7 @@ def test_a_signal_leaves_no_unfinished_file(arguments, number, tmp_path):
 
 @signals
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_is_ignored_stays_ignored(number, tmp_path):
+def test_a_signal_that_the_program_ignores_is_still_ignored(number, tmp_path):
     """As after `nohup`."""
     arguments = ["convert", "--as", "raw", "-", "a.ndjson"]
     with started(arguments, tmp_path, lambda: signal.signal(number, signal.SIG_IGN)) as process:
@@ -152,7 +152,7 @@ def handlers():
 
 
 @signals
-def test_a_program_keeps_its_signal_handlers(handlers, tmp_path):
+def test_the_signal_handlers_of_a_program_are_restored(handlers, tmp_path):
     with new_file(str(tmp_path / "a.csv"), []):
         assert signal.getsignal(signal.SIGTERM) != handlers[signal.SIGTERM]
         assert signal.getsignal(signal.SIGHUP) == handlers[signal.SIGHUP]

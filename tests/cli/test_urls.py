@@ -116,7 +116,7 @@ def test_a_local_file_named_like_a_url_takes_precedence_over_the_url(name, tmp_p
     ]
 
 
-def test_a_client_error_names_its_source_and_other_sources_are_read(monkeypatch, capfd):
+def test_a_client_error_includes_the_name_of_its_source_and_other_sources_are_still_read(monkeypatch, capfd):
     """Clients have classes of errors of their own, without a file name."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
 
@@ -137,7 +137,7 @@ def test_a_client_error_names_its_source_and_other_sources_are_read(monkeypatch,
     assert "2 failed" in out
 
 
-def test_the_file_that_a_url_refers_to_is_not_overwritten(path, tmp_path):
+def test_a_source_file_given_as_a_url_is_not_overwritten(path, tmp_path):
     before = path.read_bytes()
     other = tmp_path / "other" / "second.log"
     other.parent.mkdir()
@@ -183,7 +183,7 @@ def test_an_unknown_protocol_affects_only_its_source(arguments, path):
     assert run(*arguments, "unheard-of://a")[0] == 1
 
 
-def test_the_conversion_error_states_a_url_with_an_unknown_protocol(path):
+def test_the_conversion_error_includes_a_url_with_an_unknown_protocol(path):
     for options in [], ["--as", "auto"], ["--to", "csv"]:
         status, out, err = run("convert", "--as", "raw", *options, str(path), "unheard-of://a", "-")
         assert (status, len(out) > 20) == (1, True), err
@@ -191,7 +191,7 @@ def test_the_conversion_error_states_a_url_with_an_unknown_protocol(path):
         assert run("convert", "--as", "raw", *options, "unheard-of://a")[0] == 1
 
 
-def test_json_output_states_a_url_with_an_unknown_protocol(path):
+def test_json_output_includes_a_url_with_an_unknown_protocol(path):
     _, out, _ = run("verify", "--json", "unheard-of://a", str(path))
     assert out.startswith('{"source":"unheard-of://a","error":"Protocol not known: unheard-of"}\n')
     assert '"failed_count":1' in out

@@ -74,7 +74,7 @@ sys.exit(main(sys.argv[1:]))
     ],
     ids=["cat", "convert several", "convert"],
 )
-def test_a_log_too_large_for_memory_is_reported_and_other_logs_are_read(arguments, out, err, tmp_path):
+def test_a_log_too_large_for_memory_is_reported_and_other_logs_are_still_read(arguments, out, err, tmp_path):
     for name, record in ("large.log", bytes(96 << 20)), ("small.log", b"small"):
         with cordwood.open(tmp_path / name, "x") as writer:
             writer.append(record)

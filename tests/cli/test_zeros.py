@@ -66,7 +66,9 @@ def test_trailing_zeros_are_reported_with_offset_and_length(verb, run, tmp_path)
         "a file header and zeros": (b":W&B\xe1\xbe\0" + bytes(BLOCK_LEN - 7), 3),
     }.values(),
 )
-def test_trailing_zeros_that_are_not_padding_are_a_failure_in_strict_mode(verb, content, status, run, tmp_path):
+def test_trailing_zeros_that_are_not_padding_are_reported_as_a_failure_in_strict_mode(
+    verb, content, status, run, tmp_path
+):
     path = write(tmp_path / "log", content)
     assert run(*verb.split(), "--strict", path)[0] == status
     assert run(*verb.split(), path)[0] == 0
@@ -95,7 +97,7 @@ def test_the_verify_command_reports_that_a_file_contains_only_zeros(run, tmp_pat
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
-def test_an_export_that_is_half_zeros_is_incomplete(form, run, tmp_path):
+def test_an_export_of_which_half_is_zeros_is_reported_as_incomplete(form, run, tmp_path):
     """A copy that ends in zeros, as an interrupted download may leave it."""
     if form == "parquet":
         pytest.importorskip("pyarrow.parquet")
@@ -176,7 +178,7 @@ def test_an_empty_run_is_reported_by_verify_info_and_evidence(suffix, run, tmp_p
     assert "2 logs, 0 damaged, 1 incomplete" in cordwood.evidence(directory).html
 
 
-def test_a_run_that_is_damaged_at_its_first_byte_is_not_empty(run, tmp_path):
+def test_a_run_that_is_damaged_at_its_first_byte_is_not_reported_as_empty(run, tmp_path):
     path = tmp_path / "run-1.wandb"
     with cordwood.open(path, "w", dialect="wandb") as writer:
         writer.extend([b"\x12\x00"] * 40)

@@ -45,7 +45,7 @@ def test_the_table_of_deviations_lists_only_existing_logs():
 
 @pairs
 @pytest.mark.parametrize("name", lengths(LEVELDB))
-def test_drop_ins_read_undamaged_logs_like_the_originals(pair, name, tmp_path):
+def test_drop_in_modules_read_undamaged_logs_like_the_originals(pair, name, tmp_path):
     path = tmp_path / "000005.log"
     path.write_bytes(pair.log_of_lengths(name).file)
     compare(pair, name, path)
@@ -54,7 +54,7 @@ def test_drop_ins_read_undamaged_logs_like_the_originals(pair, name, tmp_path):
 @pairs
 @damages
 @pytest.mark.parametrize("seed", SEEDS)
-def test_drop_ins_read_damaged_logs_like_the_originals(pair, damage, seed, tmp_path):
+def test_drop_in_modules_read_damaged_logs_like_the_originals(pair, damage, seed, tmp_path):
     rng = random.Random(seed)
     log = Log.of(pair.flavour, pair.records(rng))
     DAMAGE[damage](log, rng)
@@ -80,7 +80,7 @@ REAL_FILES = [(WANDB, param) for param in RUNS] + [
         if flavour is pair.flavour and (param.id.endswith(".log") or not pair.in_batches)
     ],
 )
-def test_drop_ins_read_real_files_like_the_originals(pair, path):
+def test_drop_in_modules_read_real_files_like_the_originals(pair, path):
     theirs, ours = pair.outcomes(path)
     assert ours == theirs
     assert ours[-1] == "ended"
@@ -111,7 +111,7 @@ READERS = [
 @damages
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader[1])
-def test_drop_ins_return_every_readable_record(reader, damage, seed, tmp_path):
+def test_drop_in_modules_return_every_readable_record(reader, damage, seed, tmp_path):
     calls, drop_in, flavour, salvage = reader
     rng = random.Random(seed)
     log = Log.of(flavour, compat_logs.plain_records(rng))
@@ -125,7 +125,7 @@ def test_drop_ins_return_every_readable_record(reader, damage, seed, tmp_path):
 @damages
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair.calls in ("ccl_records", "dfindexeddb_keys")])
-def test_drop_ins_return_every_readable_batch(pair, damage, seed, tmp_path):
+def test_drop_in_modules_return_every_readable_batch(pair, damage, seed, tmp_path):
     rng = random.Random(seed)
     log = Log.of(LEVELDB, compat_logs.batch_records(rng))
     DAMAGE[damage](log, rng)

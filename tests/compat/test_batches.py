@@ -33,7 +33,7 @@ def test_ccl_not_a_batch_records_are_skipped_and_reported(tmp_path, caplog):
     assert [record.name for record in caplog.records] == ["cordwood"] * 4
 
 
-def test_drop_ins_ignore_no_ops_and_log_data_of_transaction_batches(tmp_path, caplog):
+def test_drop_in_modules_ignore_no_ops_and_log_data_in_transaction_batches(tmp_path, caplog):
     """RocksDB starts each with a no-op and may put log data in it: neither is counted or has a key."""
     parts = [b"\x0d", b"\x01\x01a\x01b", b"\x03\x04blob", b"\x00\x01c"]
     batch = bytes.fromhex("0700000000000000 02000000") + b"".join(parts)

@@ -49,7 +49,7 @@ def test_each_deviation_is_tested():
             assert (drop_in, name) in shown or is_named, (title, name)
 
 
-def test_importing_a_drop_in_does_not_load_the_original():
+def test_importing_a_drop_in_module_does_not_load_the_original():
     names = ", ".join(module.__name__.rpartition(".")[2] for module in MODULES.values() if module is not compat)
     script = f"import sys; from cordwood.compat import {names};"
     script += "print({'wandb', 'google', 'asyncio', 'typing_extensions'} & {*sys.modules})"

@@ -122,7 +122,7 @@ SPECIAL = {"__enter__", "__iter__", "__next__"}  # The parameters of `__exit__` 
 
 
 @pytest.mark.parametrize(("theirs", "ours", "missing"), MODULES, ids=lambda item: item if type(item) is str else "")
-def test_drop_ins_define_the_public_names_of_the_originals(theirs, ours, missing):
+def test_drop_in_modules_define_the_public_names_of_the_originals(theirs, ours, missing):
     theirs = original(theirs)
     names = {*public_names(theirs)}
     assert names >= missing
@@ -158,7 +158,7 @@ def compare(name, theirs, ours, module):
 
 
 @pytest.mark.parametrize("module", BY_HAND, ids=lambda module: module.__name__)
-def test_drop_ins_define_the_names_of_originals_that_cannot_be_installed(module):
+def test_drop_in_modules_define_the_names_of_originals_that_cannot_be_installed(module):
     for name, expected in BY_HAND[module].items():
         ours = getattr(module, name)
         if not isinstance(expected, dict):
@@ -203,12 +203,12 @@ def test_leveldb_export_names_omit_private_helpers():
 
 
 @pytest.mark.parametrize("name", ["appengine", "leveldb_export", "wandb", "ccl", "dfindexeddb"])
-def test_every_listed_name_exists(name):
+def test_every_name_listed_for_a_module_exists(name):
     module = importlib.import_module(f"cordwood.compat.{name}")
     assert all(hasattr(module, each) for each in module.__all__)
 
 
-def test_scripts_can_create_table_records(tmp_path):
+def test_a_script_can_create_table_records(tmp_path):
     """Scripts also create `Record` objects."""
     key = b"key" + (7 << 8 | 1).to_bytes(8, "little")
     record = ccl.Record.ldb_record(key, b"value", tmp_path, 12, True)

@@ -160,7 +160,7 @@ def test_appengine_only_read_is_required_as_a_method_of_a_source():
 
 
 @pytest.mark.parametrize("start", [0, 2, 3])
-def test_an_unseekable_object_is_read_from_its_position(start):
+def test_an_unseekable_object_is_read_from_its_current_position(start):
     """The source has `tell`, which the original cannot do without."""
     offsets = [*reference.record_offsets(RECORDS)]
     for module in (original("leveldb_export.records"), leveldb_export, appengine):
@@ -194,7 +194,7 @@ def test_a_records_reader_rejects_objects_that_are_not_files(source):
             reader.read()
 
 
-def test_seek_raises_the_exceptions_of_the_original(tmp_path):
+def test_the_seek_method_raises_the_same_exceptions_as_the_original(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode(RECORDS))
     with path.open("rb") as file:

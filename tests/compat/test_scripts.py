@@ -107,7 +107,7 @@ def test_a_script_reads_an_unfinished_run(is_running, tmp_path):
     assert run_both(script, DATA_STORE_MODULE, path) == "empty\n"
 
 
-def test_a_script_seeks_to_the_next_block_after_an_error(tmp_path):
+def test_a_script_can_seek_to_the_next_block_after_an_error(tmp_path):
     """After an error, the script itself seeks to the next block. It must get no less from the drop-in."""
     script = """
         store = datastore.DataStore()
@@ -193,7 +193,7 @@ def test_a_script_reads_an_export(tmp_path, imports):
 
 
 @RECORDS
-def test_a_script_reads_the_version_and_then_the_other_records(tmp_path, imports):
+def test_a_script_reads_the_version_record_and_then_the_other_records(tmp_path, imports):
     script = """
         import io
 
@@ -213,7 +213,7 @@ def test_a_script_reads_the_version_and_then_the_other_records(tmp_path, imports
 
 
 @RECORDS
-def test_a_script_continues_an_export_where_it_stopped(tmp_path, imports):
+def test_a_script_resumes_an_export_where_it_stopped(tmp_path, imports):
     """Continues where an earlier run stopped, appending to a file that exists."""
     script = """
         with open(path, "rb") as raw:

@@ -324,7 +324,7 @@ def test_wandb_continues_after_a_wrong_file_header(header, tmp_path):
     assert found[0] == found[1]
 
 
-def test_calls_before_opening_a_file_raise_the_errors_of_the_original(tmp_path):
+def test_calls_before_opening_a_file_raise_the_same_errors_as_the_original(tmp_path):
     stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
     theirs, ours = (dict(calls_of(store)) for store in stores)
     assert ours == theirs
@@ -374,7 +374,7 @@ def test_opening_another_file_releases_the_first_file(tmp_path):
 
 
 @lets_go_of_files
-def test_written_records_can_be_scanned(tmp_path):
+def test_records_written_by_a_data_store_can_be_scanned(tmp_path):
     for name, store in (("theirs", original(WANDB_MODULE).DataStore()), ("ours", wandb.DataStore())):
         path = str(tmp_path / name)
         store.open_for_write(path)
@@ -385,7 +385,7 @@ def test_written_records_can_be_scanned(tmp_path):
         store.close()
 
 
-def test_wandb_stores_keep_reading_the_opened_file(tmp_path, monkeypatch):
+def test_wandb_stores_continue_to_read_the_file_that_was_opened(tmp_path, monkeypatch):
     """Even if its name has another meaning by then: it was relative, or the file was moved or removed."""
     path = written(tmp_path, WANDB, RECORDS)
     elsewhere = tmp_path / "elsewhere"
@@ -443,7 +443,7 @@ def test_wandb_write_mode_rejects_descriptors_and_seeks(tmp_path):
     store.close()
 
 
-def test_scan_data_and_scan_record_share_one_position(tmp_path):
+def test_the_methods_scan_data_and_scan_record_share_the_same_position(tmp_path):
     """They share a file, which one of them reads ahead."""
     records = [b"%d" % index * 100 for index in range(200)]
     path = written(tmp_path, WANDB, records)

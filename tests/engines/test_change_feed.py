@@ -83,7 +83,7 @@ def check(found, count):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_a_feed_polled_after_each_new_log_misses_no_change(changes, engine, seed, tmp_path):
+def test_a_change_feed_polled_after_each_new_log_misses_no_change(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0
@@ -100,7 +100,7 @@ def test_a_feed_polled_after_each_new_log_misses_no_change(changes, engine, seed
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_a_feed_that_is_too_slow_reports_the_missed_sequence_numbers(changes, engine, seed, tmp_path):
+def test_a_change_feed_that_is_too_slow_reports_the_missed_sequence_numbers(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0
@@ -118,7 +118,7 @@ def test_a_feed_that_is_too_slow_reports_the_missed_sequence_numbers(changes, en
     assert 0 < check(found, count) < count
 
 
-def test_a_feed_reads_the_logs_archived_by_rocksdb(changes, tmp_path):
+def test_a_change_feed_reads_the_logs_archived_by_rocksdb(changes, tmp_path):
     database = RocksDB(tmp_path / "db", archives=True)
     for number in range(1, 101):
         database.put(key_of(number), b"value")
@@ -130,7 +130,7 @@ def test_a_feed_reads_the_logs_archived_by_rocksdb(changes, tmp_path):
     assert check(found, 100) == 0
 
 
-def test_a_feed_reports_an_unlogged_write_as_a_gap(changes, tmp_path):
+def test_a_change_feed_reports_an_unlogged_write_as_a_gap(changes, tmp_path):
     database = RocksDB(tmp_path / "db")
     database.put(key_of(1), b"value")
     database.put_without_log(key_of(2), b"value")
@@ -139,7 +139,7 @@ def test_a_feed_reports_an_unlogged_write_as_a_gap(changes, tmp_path):
     database.close()
 
 
-def test_a_feed_resumes_at_the_sequence_number_after_the_last_batch(changes, tmp_path):
+def test_a_change_feed_resumes_at_the_sequence_number_after_the_last_batch(changes, tmp_path):
     database = LevelDB(tmp_path / "db")
     for number in range(1, 6):
         database.put(key_of(number), b"value")
@@ -169,7 +169,7 @@ database.close()
 
 
 @pytest.mark.parametrize("engine", ["RocksDB", "LevelDB"])
-def test_a_feed_reads_a_database_written_by_another_process(changes, engine, tmp_path):
+def test_a_change_feed_reads_a_database_written_by_another_process(changes, engine, tmp_path):
     count = 20_000
     command = [sys.executable, "-c", WRITER, engine, tmp_path / "db", str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as writer:

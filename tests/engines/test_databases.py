@@ -109,7 +109,7 @@ CURRENT = {
 
 
 @pytest.mark.parametrize("kind", CURRENT)
-def test_a_wrong_current_file_can_be_repaired_with_the_newest_manifest(kind, database, capsys):
+def test_a_wrong_pointer_to_the_manifest_can_be_repaired_with_the_newest_manifest(kind, database, capsys):
     [manifest] = database.glob("MANIFEST-*")
     text, words = CURRENT[kind]
     (database / "CURRENT").write_bytes(text.replace(b"{}", manifest.name.encode()))
@@ -123,7 +123,7 @@ def test_a_wrong_current_file_can_be_repaired_with_the_newest_manifest(kind, dat
     assert main(["info", str(database)]) == 0
 
 
-def test_a_missing_current_file_is_a_fault(database):
+def test_a_missing_file_named_current_is_reported_as_a_fault(database):
     """LevelDB makes a new database, and removes every table of the old one."""
     (database / "CURRENT").unlink()
     assert kinds(database) == [("current_missing", "CURRENT")]
@@ -160,12 +160,12 @@ def test_the_info_command_checks_a_database_without_logs(database, capsys):
     assert printed.out.startswith(f"{database}: a database of LevelDB\n  logs     0\n")
 
 
-def test_an_overlong_name_in_the_current_file_is_reported_as_invalid(database):
+def test_an_overlong_name_in_the_file_named_current_is_reported_as_invalid(database):
     (database / "CURRENT").write_text("MANIFEST-" + "9" * 5_000 + "\n")
     assert kinds(database) == [("current_invalid", "CURRENT")]
 
 
-def test_the_suggested_current_file_names_the_newest_intact_manifest(database):
+def test_the_suggested_repair_points_to_the_newest_intact_manifest(database):
     [manifest] = database.glob("MANIFEST-*")
     damaged = bytearray(manifest.read_bytes())
     damaged[40] ^= 1
@@ -187,7 +187,7 @@ def test_the_suggested_current_file_names_the_newest_intact_manifest(database):
     ],
     ids=["no byte", "zeros", "comparator", "no sequence"],
 )
-def test_a_manifest_without_a_usable_edit_is_a_fault(content, kind, database):
+def test_a_manifest_without_a_usable_edit_is_reported_as_a_fault(content, kind, database):
     [manifest] = database.glob("MANIFEST-*")
     manifest.write_bytes(content)
     assert refuses(database, is_rocksdb=False)
@@ -195,7 +195,7 @@ def test_a_manifest_without_a_usable_edit_is_a_fault(content, kind, database):
     assert main(["verify", str(database)]) == 3
 
 
-def test_a_damaged_manifest_is_a_fault(database):
+def test_a_damaged_manifest_is_reported_as_a_fault(database):
     """Its list is not whole: there is no line about tables."""
     [manifest] = database.glob("MANIFEST-*")
     content = bytearray(manifest.read_bytes())
@@ -231,7 +231,7 @@ def test_the_verify_command_reports_the_missing_log_that_leveldb_needs(database,
     assert f"{name} is missing, which LevelDB does not report" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_damaged_log_that_the_engine_ignores_is_not_needed(tmp_path, capsys):
+def test_a_damaged_log_is_not_needed_if_the_engine_ignores_it(tmp_path, capsys):
     directory = tmp_path / "db"
     with plyvel.DB(str(directory), create_if_missing=True) as database:
         database.put(b"key", b"value")
@@ -303,7 +303,7 @@ def test_a_table_newer_than_the_manifest_indicates_a_missing_log(newer, expected
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_an_empty_log_is_mentioned_but_is_not_a_fault(is_rocksdb, tmp_path, capsys):
+def test_an_empty_log_is_mentioned_but_not_reported_as_a_fault(is_rocksdb, tmp_path, capsys):
     """The engine opens the database without the writes. A new database looks the same."""
     directory = tmp_path / "db"
     database = rocksdb(directory) if is_rocksdb else plyvel.DB(str(directory), create_if_missing=True)
@@ -349,7 +349,7 @@ def crashed(tmp_path_factory):
 
 
 @pytest.mark.parametrize("part", [0, 0.5, 0.999], ids=["empty", "half", "torn"])
-def test_a_needed_log_that_lacks_its_last_writes_is_reported_as_a_fault(part, crashed, tmp_path, capsys):
+def test_a_needed_log_without_its_last_writes_is_reported_as_a_fault(part, crashed, tmp_path, capsys):
     """LevelDB opens the database without an error, and without these writes."""
     directory, count = shutil.copytree(crashed[0], tmp_path / "db"), crashed[1]
     assert database_in(str(directory)).ok
@@ -395,7 +395,9 @@ def made_in_leveldb(directory, sequences, *, last_sequence=0):
         ([[1], [2], []], 1, "", [("log_empty", "000005.log")]),
     ],
 )
-def test_a_gap_between_leveldb_log_sequence_numbers_is_a_fault(sequences, last_sequence, info, expected, tmp_path):
+def test_a_gap_between_the_sequence_numbers_of_leveldb_logs_is_reported_as_a_fault(
+    sequences, last_sequence, info, expected, tmp_path
+):
     made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
     (tmp_path / "LOG").write_text(info)
     assert kinds(tmp_path) == expected
@@ -445,7 +447,7 @@ for number in range(10**9):
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.003"])
-def test_a_leveldb_database_has_no_fault_after_repeated_kills(seconds, tmp_path):
+def test_no_fault_is_reported_for_a_leveldb_database_after_repeated_kills(seconds, tmp_path):
     """Its logs may be several, torn at the end, and empty where a flush found no write."""
     chance = random.Random(0)
     for _ in range(200 if FULL else 10):
@@ -519,7 +521,9 @@ def opened_rocksdb(directory):
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
 @pytest.mark.parametrize("bits", ["one bit", "many bits"])
-def test_a_damaged_needed_log_is_a_fault_with_a_repair(is_rocksdb, bits, tmp_path, capsys, monkeypatch):
+def test_a_damaged_log_that_the_database_needs_is_reported_with_a_repair(
+    is_rocksdb, bits, tmp_path, capsys, monkeypatch
+):
     directory = (opened_rocksdb if is_rocksdb else opened_leveldb)(tmp_path)
     keys = keys_in_rocksdb if is_rocksdb else keys_in_leveldb
     [log] = directory.glob("*.log")
@@ -542,7 +546,7 @@ def test_a_damaged_needed_log_is_a_fault_with_a_repair(is_rocksdb, bits, tmp_pat
     assert keys(directory) == (1_000 if bits == "one bit" else 999)
 
 
-def test_damage_in_logs_that_the_engine_ignores_is_not_a_fault(tmp_path, capsys):
+def test_damage_in_a_log_that_the_engine_ignores_is_not_reported_as_a_fault(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     plyvel.DB(str(directory)).close()
     old = directory / "000001.log"
@@ -558,7 +562,7 @@ def test_damage_in_logs_that_the_engine_ignores_is_not_a_fault(tmp_path, capsys)
 
 
 @pytest.mark.parametrize("content", [b"This is a text, and no log.\n", b"SQLite format 3\0" + bytes(100)])
-def test_a_needed_log_with_foreign_content_is_a_fault(content, tmp_path, capsys):
+def test_a_needed_log_whose_content_is_not_a_log_is_reported_as_a_fault(content, tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     log.write_bytes(content)
@@ -609,7 +613,7 @@ def recycled(tmp_path):
     return directory, max(directory.glob("*.log"))
 
 
-def test_a_recycled_newest_log_without_records_is_not_a_fault(recycled, capsys):
+def test_a_recycled_newest_log_without_records_is_not_reported_as_a_fault(recycled, capsys):
     directory, log = recycled
     results = cordwood.verify(directory)
     assert (results.ok, results[str(log)].record_count, results[str(log)].other_log_number) == (True, 0, None)
@@ -627,7 +631,7 @@ def test_a_recycled_newest_log_without_records_is_not_a_fault(recycled, capsys):
     assert len(list(Rdict(str(directory), recycling()).keys())) == 50
 
 
-def test_an_older_or_renamed_log_without_records_of_its_own_is_a_fault(recycled, tmp_path, capsys):
+def test_an_older_or_renamed_log_without_records_of_its_own_is_reported_as_a_fault(recycled, tmp_path, capsys):
     directory, log = recycled
     alone = tmp_path / log.name
     shutil.copy(log, alone)
@@ -716,7 +720,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_lost_edits_of_a_rocksdb_manifest_are_detected_from_sequence_numbers(tmp_path, capsys):
+def test_edits_lost_from_a_rocksdb_manifest_are_detected_from_sequence_numbers(tmp_path, capsys):
     """RocksDB opens the database without an error, and removes the tables that are not listed."""
     subprocess.run([sys.executable, "-c", FLUSHED, str(tmp_path / "db")], check=False)
     assert verdict(tmp_path / "db").ok
@@ -754,7 +758,7 @@ def test_missing_later_edits_of_a_rocksdb_manifest_are_detected_from_unlisted_ta
     assert kinds(directory) == [("table_unlisted", f"{number:06}.sst") for number in unlisted]
 
 
-def test_a_sequence_gap_from_unlogged_writes_is_not_a_fault(tmp_path):
+def test_a_sequence_gap_caused_by_unlogged_writes_is_not_reported_as_a_fault(tmp_path):
     directory = tmp_path / "db"
     database = rocksdb(directory)
     without = WriteOptions()
@@ -779,7 +783,7 @@ def test_a_sequence_gap_from_unlogged_writes_is_not_a_fault(tmp_path):
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_repairing_preserves_the_other_data_if_a_table_is_truncated(is_rocksdb, tmp_path, capsys):
+def test_repairing_a_database_with_a_truncated_table_preserves_the_other_data(is_rocksdb, tmp_path, capsys):
     (filled_rocksdb if is_rocksdb else filled_leveldb)(tmp_path / "db")
     keys = keys_in_rocksdb if is_rocksdb else keys_in_leveldb
     table = tables(tmp_path / "db")[0] if is_rocksdb else listed_tables(tmp_path / "db")[0]
@@ -835,7 +839,7 @@ ANNEX = b"/annex/objects/SHA256E-s12345--" + b"0" * 64 + b".ldb\n"
 @pytest.mark.parametrize(
     ("content", "command"), [(POINTER, "lfs pull"), (ANNEX, "annex get .")], ids=["Git LFS", "git-annex"]
 )
-def test_the_info_command_suggests_fetching_unfetched_files_instead_of_a_repair(
+def test_the_info_command_suggests_fetching_git_pointer_files_rather_than_a_repair(
     names, content, command, database, capsys
 ):
     """The engine's repair would make an empty database."""
@@ -856,7 +860,7 @@ def test_the_info_command_suggests_fetching_unfetched_files_instead_of_a_repair(
 
 
 @pytest.mark.parametrize(("name", "is_right"), [("CURRENT.bak", True), ("CURRENT.7", True), ("CURRENT.x", False)])
-def test_a_backup_of_the_current_file_that_goleveldb_reads_is_mentioned(name, is_right, database, capsys):
+def test_a_backup_of_the_file_named_current_is_mentioned_if_goleveldb_reads_it(name, is_right, database, capsys):
     """By `GetMeta` of its `file_storage.go`."""
     [manifest] = database.glob("MANIFEST-*")
     (database / name).write_text(f"{manifest.name}\n")
@@ -869,7 +873,7 @@ def test_a_backup_of_the_current_file_that_goleveldb_reads_is_mentioned(name, is
     assert (line in " ".join(capsys.readouterr().out.split())) == is_right
 
 
-def test_each_repair_line_names_its_database(database, tmp_path, capsys):
+def test_each_line_that_suggests_a_repair_includes_the_path_of_its_database(database, tmp_path, capsys):
     for name in ("a", "b"):
         directory = shutil.copytree(database, tmp_path / "all" / name)
         next(directory.glob("MANIFEST-*")).unlink()
@@ -931,7 +935,7 @@ def test_the_titan_directory_is_not_checked(database):
     assert database_in(str(database.rename(database.with_name("titandb")))) is None
 
 
-def test_a_database_repaired_by_leveldb_has_no_fault(database):
+def test_no_fault_is_reported_for_a_database_repaired_by_leveldb(database):
     """It needs no log: all writes are in tables. Before, its MANIFEST was missing."""
     next(database.glob("MANIFEST-*")).unlink()
     plyvel.repair_db(str(database))
@@ -1031,7 +1035,7 @@ def test_tables_and_logs_in_other_directories_are_not_reported_as_missing(tmp_pa
             database.close()
 
 
-def test_missing_tables_of_a_rocksdb_backup_are_not_a_fault(tmp_path):
+def test_tables_missing_from_a_rocksdb_backup_are_not_reported_as_a_fault(tmp_path):
     database = rocksdb(tmp_path / "db")
     filled(database)
     database.close()
@@ -1125,7 +1129,7 @@ def test_the_info_command_mentions_a_torn_rocksdb_log_before_a_newer_log(tmp_pat
 
 
 @pytest.mark.parametrize("left", ["all but one", "none"])
-def test_a_torn_log_that_makes_rocksdb_lose_newer_logs_is_a_fault(left, tmp_path, capsys):
+def test_a_torn_log_that_makes_rocksdb_lose_newer_logs_is_reported_as_a_fault(left, tmp_path, capsys):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     os.truncate(logs[0], logs[0].stat().st_size - 200 if left == "all but one" else 20)
@@ -1158,7 +1162,7 @@ def test_a_log_that_grows_while_it_is_read_is_not_reported_as_torn(tmp_path, mon
 
 
 @pytest.mark.parametrize("mode", ["kSkipAnyCorruptedRecords", "kTolerateCorruptedTailRecords"])
-def test_a_torn_log_that_rocksdb_skips_is_not_a_fault(mode, tmp_path):
+def test_a_torn_log_that_rocksdb_skips_is_not_reported_as_a_fault(mode, tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory, mode)
     os.truncate(logs[0], logs[0].stat().st_size - 200)
@@ -1179,7 +1183,7 @@ def test_an_older_rocksdb_log_without_a_record_is_mentioned(content, tmp_path):
     assert keys_in_rocksdb(directory) < 298
 
 
-def test_a_newer_log_that_does_not_continue_a_torn_log_is_a_fault(tmp_path):
+def test_a_newer_log_that_does_not_continue_a_torn_log_is_reported_as_a_fault(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     shutil.copy(logs[1], logs[0])
@@ -1187,7 +1191,7 @@ def test_a_newer_log_that_does_not_continue_a_torn_log_is_a_fault(tmp_path):
     assert keys_in_rocksdb(directory) < 200
 
 
-def test_every_torn_log_is_rejected_in_absolute_consistency_mode(tmp_path):
+def test_every_torn_log_is_reported_in_the_absolute_consistency_mode(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     options = max(directory.glob("OPTIONS-*"))
@@ -1216,7 +1220,7 @@ for number in itertools.count():
 """
 
 
-def test_a_torn_log_that_makes_rocksdb_reject_the_database_is_a_fault(tmp_path, capsys):
+def test_a_torn_log_that_makes_rocksdb_reject_the_database_is_reported_as_a_fault(tmp_path, capsys):
     directory = tmp_path / "db"
     subprocess.run([sys.executable, "-c", FAMILIES, str(directory), "0", "3000"], check=False)
     logs = sorted(directory.glob("*.log"))
@@ -1234,7 +1238,7 @@ def test_a_torn_log_that_makes_rocksdb_reject_the_database_is_a_fault(tmp_path, 
     assert refuses(directory, is_rocksdb=True) is None
 
 
-def test_missing_logs_that_a_column_family_needs_are_mentioned(tmp_path):
+def test_a_missing_log_that_a_column_family_needs_is_mentioned(tmp_path):
     """RocksDB opens the database without a report. The default family may never have been flushed."""
     directory = tmp_path / "db"
     subprocess.run([sys.executable, "-c", FAMILIES, str(directory), "0", "3000"], check=False)
@@ -1249,7 +1253,7 @@ def test_missing_logs_that_a_column_family_needs_are_mentioned(tmp_path):
 @pytest.mark.parametrize(
     ("here", "expected"), [([4, 12], []), ([4], [12]), ([12], [4]), ([4, 12, 20], []), ([20], [4, 12])]
 )
-def test_rocksdb_column_families_need_their_logs(here, expected, tmp_path):
+def test_a_missing_log_that_any_rocksdb_column_family_needs_is_reported(here, expected, tmp_path):
     """By the MANIFEST, the default family needs each log, one family those from 4 on, another those from 12 on."""
     edits = [bytes([2, number]) + varint(200) + bytes([family]) for family, number in ((1, 4), (2, 12))]
     directory = edited(tmp_path, *edits)
@@ -1259,7 +1263,7 @@ def test_rocksdb_column_families_need_their_logs(here, expected, tmp_path):
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/old/db", [("log_absent", "000006.log")]), ("/old/logs", [])])
-def test_the_rocksdb_options_can_name_the_database_as_the_log_directory(path, expected, tmp_path):
+def test_the_log_directory_in_the_rocksdb_options_can_be_the_database_itself(path, expected, tmp_path):
     """So do those of RocksDB before 7, also once the directory has been moved."""
     directory = edited(tmp_path, bytes([2, 6]))
     (directory / "OPTIONS-000004").write_text(f"[DBOptions]\n  wal_dir={path}\n")
@@ -1267,7 +1271,7 @@ def test_the_rocksdb_options_can_name_the_database_as_the_log_directory(path, ex
     assert kinds(directory) == expected
 
 
-def test_a_rocksdb_database_has_no_fault_after_repeated_kills(tmp_path):
+def test_no_fault_is_reported_for_a_rocksdb_database_after_repeated_kills(tmp_path):
     chance = random.Random(0)
     for seed in range(100 if FULL else 6):
         writer = subprocess.Popen([sys.executable, "-c", FAMILIES, str(tmp_path / "db"), str(seed), ""])
@@ -1361,7 +1365,7 @@ def test_a_log_number_applies_to_the_column_family_of_its_edit(tmp_path):
     assert kinds(directory) == []
 
 
-def test_a_pebble_marker_file_replaces_the_current_file(tmp_path):
+def test_a_pebble_marker_file_is_used_instead_of_a_file_named_current(tmp_path):
     directory = edited(tmp_path)
     (directory / "CURRENT").unlink()
     (directory / "marker.manifest.000001.MANIFEST-000001").write_bytes(b"")
@@ -1373,7 +1377,7 @@ def test_a_pebble_marker_file_replaces_the_current_file(tmp_path):
     assert database_in(str(directory)).right_current is None
 
 
-def test_an_unknown_manifest_edit_is_mentioned_but_is_not_a_fault(tmp_path):
+def test_an_unknown_manifest_edit_is_mentioned_but_not_reported_as_a_fault(tmp_path):
     """Pebble's tag 105 makes a table that several virtual ones share."""
     directory = edited(tmp_path, b"\x69\x05\x05")
     assert kinds(directory) == [("manifest_unknown", "MANIFEST-000005")]
@@ -1454,7 +1458,7 @@ def keys_in_rocksdb(directory):
         (filled_rocksdb, keys_in_rocksdb, {"ldb repair": lambda path: Rdict.repair(path, Options(raw_mode=True))}),
     ],
 )
-def test_a_manifest_without_its_last_edits_is_a_fault(fill, keys, repairs, tmp_path, capsys):
+def test_a_manifest_without_its_last_edits_is_reported_as_a_fault(fill, keys, repairs, tmp_path, capsys):
     """The engine opens the database without an error and removes the newer tables; its repair keeps every key."""
     fill(tmp_path / "db")
     [(tool, repair)] = repairs.items()
@@ -1570,7 +1574,7 @@ def test_healthy_databases_are_never_reported_as_faulty(states, seed, tmp_path):
         )
 
 
-def test_a_directory_that_changes_while_it_is_read_is_read_again(database, monkeypatch):
+def test_a_directory_that_changes_while_it_is_read_is_reread(database, monkeypatch):
     """A table is removed after the MANIFEST was read that lists it: LevelDB had listed others instead."""
     [manifest] = database.glob("MANIFEST-*")
     table = listed_tables(database)[0]

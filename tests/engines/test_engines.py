@@ -208,7 +208,7 @@ def test_leveldb_and_cordwood_return_the_same_records_of_a_damaged_log(tmp_path,
 
 
 @pytest.mark.parametrize("options", [{"on_torn_tail": "truncate"}, {"on_torn_tail": "pad"}], ids=["truncate", "pad"])
-def test_leveldb_reads_a_torn_log_that_cordwood_appended_to(tmp_path, options):
+def test_leveldb_reads_a_torn_log_after_cordwood_appended_to_it(tmp_path, options):
     """LevelDB's own reuse of such a log loses the appended records."""
     directory = tmp_path / "database"
     database = open_database(directory)

@@ -92,7 +92,7 @@ def test_an_unknown_type_with_a_valid_checksum_does_not_lose_other_records(kind)
 
 
 @pytest.mark.parametrize("left", range(15))
-def test_a_header_in_the_last_bytes_of_a_block_is_read(left):
+def test_a_fragment_header_in_the_last_bytes_of_a_block_is_read(left):
     """dfindexeddb misses a header in the last seven bytes of a block; dain/leveldb wrote them wrong (issue 20)."""
     records = [bytes(BLOCK_LEN - HEADER_LEN - left), b"behind", b""]
     file = reference.encode(records)
@@ -105,7 +105,7 @@ def test_a_header_in_the_last_bytes_of_a_block_is_read(left):
 # Losses are reported -------------------------------------------------------------------------------
 
 
-def test_damage_loses_only_one_block_and_its_range_is_reported():
+def test_damage_loses_at_most_one_block_and_the_lost_range_is_reported():
     """W&B's readers raise AssertionError, or stop for good at the first damage; no reader reports the range."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file) == ([b"two"], [(0, BLOCK_LEN, "checksum_mismatch")])
@@ -128,7 +128,7 @@ def test_a_flipped_bit_is_located(offset, bit):
 # Live logs -------------------------------------------------------------------------------------
 
 
-def test_a_live_log_continues_after_damage(tmp_path):
+def test_following_a_live_log_continues_after_damage(tmp_path):
     """W&B's live reader says "no more data" forever at the first damaged byte."""
     path = tmp_path / "live.log"
     path.write_bytes((ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x"))

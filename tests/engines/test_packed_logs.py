@@ -82,14 +82,14 @@ def rocksdb_with(directory, file):
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("mode", ["tolerate_corrupted_tail_records", "absolute_consistency"])
-def test_rocksdb_strict_modes_reject_a_packed_log(tmp_path, file, mode):
+def test_the_strict_modes_of_rocksdb_reject_a_packed_log(tmp_path, file, mode):
     rocksdb_with(tmp_path, file)
     with pytest.raises(Exception, match="unknown record type"):
         Rdict(str(tmp_path), rocksdb_options(getattr(DBRecoveryMode, mode)()))
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_other_rocksdb_modes_stop_at_or_skip_a_packed_log(tmp_path, file):
+def test_other_rocksdb_modes_either_stop_at_a_packed_log_or_skip_it(tmp_path, file):
     has_mark = file[6] == 0x48
     for mode, expected in [
         (DBRecoveryMode.point_in_time(), set() if has_mark else {KEYS[0]}),

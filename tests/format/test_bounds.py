@@ -38,7 +38,7 @@ def test_a_batch_of_short_records_is_filled_to_the_target_length():
 
 
 @pytest.mark.parametrize("threads", [0, 257, 1 << 16, 1 << 40, 1 << 60, (1 << 63) - 1])
-def test_thread_counts_outside_1_to_256_are_rejected(threads):
+def test_a_thread_count_outside_the_range_1_to_256_is_rejected(threads):
     reader = cordwood.Reader(EMPTY)
     for call in (
         lambda: reader.record_batches(threads=threads),
@@ -50,7 +50,7 @@ def test_thread_counts_outside_1_to_256_are_rejected(threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 255, 256])
-def test_the_thread_count_does_not_change_the_records(threads):
+def test_the_returned_records_do_not_depend_on_the_thread_count(threads):
     assert cordwood.verify(EMPTY, threads=threads).record_count == COUNT
     assert sum(len(pack) for pack in cordwood.Reader(EMPTY).record_batches(threads=threads)) == COUNT
 
@@ -66,7 +66,7 @@ def messages(caplog):
 MIDDLES = fragment(MIDDLE, b"") * 3000
 
 
-def test_the_logger_receives_ten_regions_and_a_summary(caplog):
+def test_the_first_ten_regions_and_a_summary_are_logged(caplog):
     caplog.set_level(logging.WARNING, logger="cordwood")
     with cordwood.Reader(MIDDLES, on_corruption="skip") as reader:
         assert list(reader) == []
@@ -136,7 +136,7 @@ def refused(call):
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "stop", "salvage"])
-def test_decompression_stops_at_256_mib_and_200_times_the_file_length(policy):
+def test_decompression_is_limited_to_256_mib_and_200_times_the_file_length(policy):
     assert len(BOMBS) < BLOCK_LEN
     for step in (next, lambda reader: next(reader.records())):
         reader = cordwood.Reader(BOMBS, on_corruption=policy)

@@ -137,7 +137,7 @@ def test_a_detected_format_gives_the_same_records_as_a_named_format(tmp_path):
         assert list(cordwood.open(split)) == [b"foo"] * 2
 
 
-def test_reading_with_an_explicit_dialect_is_strict(tmp_path):
+def test_reading_with_an_explicit_dialect_does_not_accept_other_records(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(LOG)
     for options in ({"dialect": "leveldb"}, {"dialect": str(cordwood.detect(path).dialect)}):
@@ -150,7 +150,7 @@ def test_reading_with_an_explicit_dialect_is_strict(tmp_path):
 
 
 @pytest.mark.parametrize("place", [0, 1, 40, 90])
-def test_ranges_splits_and_batches_follow_the_detected_metadata_rules(place, tmp_path, no_log):
+def test_ranges_splits_and_batches_are_read_by_the_detected_metadata_rules(place, tmp_path, no_log):
     # Several MiB, so that threads share it.
     blocks = [padded(b"", BLOCK_LEN - 20).ljust(BLOCK_LEN, b"\0")] * 160
     late = padded(RECORD + SIZES + RECORD, BLOCK_LEN - 50).ljust(BLOCK_LEN, b"\0")
@@ -172,7 +172,7 @@ def test_ranges_splits_and_batches_follow_the_detected_metadata_rules(place, tmp
     assert found == one.record_count
 
 
-def test_a_range_that_starts_later_is_read_by_the_same_rules():
+def test_a_range_that_starts_later_in_the_log_is_read_by_the_same_rules():
     file = padded(b"", BLOCK_LEN).ljust(BLOCK_LEN, b"\0") + LOG
     with cordwood.open(file, start=BLOCK_LEN) as reader:
         assert list(reader) == [b"foo"] * 2
@@ -256,7 +256,7 @@ def test_swapping_blocks_does_not_turn_a_frame_into_a_record(log_number, tmp_pat
             assert set(found) <= set(records)
 
 
-def test_frames_that_were_written_as_records_are_returned():
+def test_compressed_frames_that_were_written_as_records_are_returned():
     frame = bytes.fromhex("28b52ffd2003190000666f6f")
     log = reference.encode([frame] * 9_000)
     assert len(log) > 3 * BLOCK_LEN
@@ -355,7 +355,7 @@ COMPARATOR = b"\1\1c"
 
 
 @pytest.mark.parametrize("lost", NUMBERS)
-def test_salvaging_reports_the_loss_of_a_required_edit(lost, tmp_path):
+def test_salvaging_reports_the_loss_of_an_edit_that_the_database_requires(lost, tmp_path):
     edits = [COMPARATOR, *NUMBERS.values(), NUMBERS[lost]]
     log = bytearray(reference.encode(edits))
     place = [*NUMBERS].index(lost) + 1

@@ -176,7 +176,7 @@ def test_a_reader_reads_a_file_written_by_wandb(tmp_path):
     assert scan_wandb(tmp_path / "copy.wandb") == RECORDS
 
 
-def test_append_mode_continues_a_run_file_that_wandb_would_truncate(tmp_path):
+def test_appending_continues_a_run_file_that_wandb_would_truncate(tmp_path):
     path = tmp_path / "run.wandb"
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.append(b"one")
@@ -278,7 +278,7 @@ def test_a_wrong_swanlab_version_is_detected_from_the_first_record(version, stat
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_a_follower_reads_a_live_run_of_each_swanlab_version(version, tmp_path):
+def test_a_follower_reads_a_live_run_written_by_each_swanlab_version(version, tmp_path):
     path, run = tmp_path / "run.swanlab", swanlab_run(version)
     records = list(cordwood.open(run))
     path.write_bytes(b"")
@@ -395,7 +395,7 @@ def test_the_error_names_the_format_of_a_file_that_is_not_a_log(tmp_path, name):
     assert list(cordwood.open(path, dialect="leveldb", on_corruption="skip")) == []
 
 
-def test_bytes_are_treated_as_content_and_not_as_a_path():
+def test_a_bytes_argument_is_treated_as_content_rather_than_as_a_path():
     with pytest.raises(cordwood.DialectError, match="bytes are the content of a log, not its path") as caught:
         list(cordwood.open(b"name.log"))
     assert (caught.value.format, caught.value.path) == ("text", None)
@@ -449,7 +449,7 @@ def test_an_undetectable_file_is_read_as_leveldb(file):
 
 
 @pytest.mark.parametrize("dialect", ["leveldb", "wandb", "wandb_old", "swanlab"])
-def test_ranges_and_threads_work_in_each_dialect(tmp_path, dialect):
+def test_logs_of_each_dialect_can_be_read_in_ranges_and_with_threads(tmp_path, dialect):
     path = tmp_path / "log"
     with cordwood.open(path, "x", dialect=dialect) as writer:
         writer.extend(RECORDS)

@@ -42,7 +42,7 @@ def identity(thing: Any) -> tuple[Any, ...]:
     return thing.dialect, thing.log_number, thing.compression
 
 
-def test_every_reader_reports_the_log_format(log: Any, tmp_path: Path) -> None:
+def test_every_kind_of_reader_reports_the_log_format(log: Any, tmp_path: Path) -> None:
     path, options, found = log
     assert cordwood.detect(path) == found
     # Detected and, where there are options, named.
@@ -89,7 +89,7 @@ def test_log_formats_can_be_compared_and_pickled_as_values() -> None:
         value.log_number = 8  # type: ignore[misc]  # On purpose.
 
 
-def test_format_names_match_the_core() -> None:
+def test_format_names_are_the_same_as_in_the_rust_core() -> None:
     with pytest.raises(ValueError, match="dialect must be ") as caught:
         cordwood.Reader(b"", dialect="gzip")  # type: ignore[arg-type]  # On purpose.
     *names, _ = re.findall("'([a-z_]+)'", str(caught.value))
@@ -140,7 +140,7 @@ def test_options_that_the_dialect_does_not_support_are_rejected(dialect: Any, tm
         assert not sink.exists()
 
 
-def test_a_dialect_without_numbers_rejects_a_log_number(tmp_path: Path) -> None:
+def test_a_log_number_is_rejected_for_a_dialect_without_log_numbers(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"one"]))
     for call in [
@@ -177,7 +177,7 @@ def read(split: cordwood.Split) -> list[bytes]:
         return list(reader)
 
 
-def test_splits_preserve_their_format_in_other_processes(log: Any) -> None:
+def test_the_format_of_a_split_is_preserved_in_other_processes(log: Any) -> None:
     path, options, found = log
     named = (options["dialect"], options.get("log_number"), options.get("compression")) if options else found
     with ProcessPoolExecutor(2) as pool:

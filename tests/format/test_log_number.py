@@ -52,7 +52,7 @@ def console(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("zstd", [False, True])
-def test_the_log_number_is_found_after_damage(zstd: bool) -> None:
+def test_the_log_number_is_found_even_if_the_log_starts_with_damage(zstd: bool) -> None:
     """If the first record is damaged, the next block may be left from an older log, and is not returned."""
 
     def log(number: int, records: list[bytes]) -> bytes:
@@ -100,7 +100,7 @@ def test_a_fragment_of_unknown_type_proves_that_the_log_continues(kind: int, rea
     assert regions == [(0, BLOCK_LEN, "zero_header"), (BLOCK_LEN, BLOCK_LEN + 11 + 18, reason)]
 
 
-def test_every_reader_follows_the_log_number_rule(renamed: Path, tmp_path: Path) -> None:
+def test_every_way_of_reading_follows_the_rule_for_log_numbers(renamed: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.log"
     copy.write_bytes(renamed.read_bytes())
     for path, number, found, other in (renamed, 9, [], 6), (copy, 6, [b"one", b"two"], None):

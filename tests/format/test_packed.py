@@ -130,7 +130,7 @@ def test_reading_ranges_split_at_any_offset_returns_the_whole_log():
         assert after == [record for record in whole if record[0] >= at]
 
 
-def test_a_reader_and_a_follower_resume_at_every_record(tmp_path):
+def test_readers_and_followers_can_resume_at_every_record(tmp_path):
     file = a_log()
     whole = by_reference(file)
     path = tmp_path / "a.log"
@@ -211,7 +211,7 @@ def test_a_damaged_container_is_reported_in_exactly_one_of_the_adjacent_ranges()
             assert [(region.reason, region.offset) for region in regions] == [(reason, start)], at
 
 
-def test_two_logs_joined_at_a_block_boundary_keep_both_marks():
+def test_joining_two_packed_logs_at_a_block_boundary_preserves_both_marks():
     first, second = a_log(), packed_reference.encode([([b"second", b"log"], 0)], 0)
     file = first.ljust(3 * BLOCK_LEN, b"\0") + second
     with cordwood.open(file) as reader:
@@ -222,7 +222,7 @@ def test_two_logs_joined_at_a_block_boundary_keep_both_marks():
 
 
 @pytest.mark.parametrize("damage", [b"\0" * 17, b"\xff" * 17, bytes(range(100, 117))])
-def test_ordinary_records_after_a_destroyed_mark_do_not_hide_containers(damage):
+def test_ordinary_records_after_a_damaged_mark_do_not_hide_containers(damage):
     log = packed_reference.encode([([b"one", b"two"], None), ([b"three", b"four"], 1), ([b"five", b"six"], 0)], 1)
     file = damage + log[17:]
     with cordwood.open(file, on_corruption="salvage") as reader:
@@ -256,7 +256,7 @@ VERSION_2 = bytes.fromhex("4f3d7d610a0048636f7264776f6f640200f69fcfef0200016f6b"
 @pytest.mark.parametrize(
     ("file", "message"), [(CODEC_2, "codec is 2"), (VERSION_2, "version 2")], ids=["codec", "version"]
 )
-def test_every_policy_rejects_unknown_features(file, message, policy):
+def test_unknown_features_are_rejected_under_every_policy(file, message, policy):
     with pytest.raises(cordwood.CordwoodError, match=message):
         list(cordwood.open(file, on_corruption=policy))
     with pytest.raises(cordwood.CordwoodError, match=message):
@@ -296,7 +296,7 @@ REFUSED = pytest.mark.parametrize(
 @REFUSED
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("call", CALLS)
-def test_every_source_rejects_a_later_version(tmp_path, file, message, source, call):
+def test_a_newer_format_version_is_rejected_in_every_source(tmp_path, file, message, source, call):
     path = tmp_path / "a.log"
     path.write_bytes(file)
     opened = SOURCES[source](path)
@@ -309,7 +309,7 @@ def test_every_source_rejects_a_later_version(tmp_path, file, message, source, c
 
 @REFUSED
 @pytest.mark.parametrize("call", OF_A_PATH)
-def test_functions_that_need_a_path_reject_a_later_version(tmp_path, file, message, call):
+def test_functions_that_require_a_path_reject_a_newer_format_version(tmp_path, file, message, call):
     path = tmp_path / "a.log"
     path.write_bytes(file)
     with pytest.raises(cordwood.DialectError, match=message):
@@ -320,7 +320,7 @@ def test_functions_that_need_a_path_reject_a_later_version(tmp_path, file, messa
 
 @REFUSED
 @pytest.mark.parametrize("verb", [["cat"], ["verify"], ["stat"], ["salvage", "new.log"]])
-def test_the_command_rejects_a_later_version(tmp_path, file, message, verb):
+def test_the_command_line_tool_rejects_a_newer_format_version(tmp_path, file, message, verb):
     (tmp_path / "a.log").write_bytes(file)
     command = [sys.executable, "-m", "cordwood", verb[0], "a.log", *verb[1:]]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
@@ -328,7 +328,7 @@ def test_the_command_rejects_a_later_version(tmp_path, file, message, verb):
     assert message in done.stderr
 
 
-def test_reading_as_leveldb_reports_containers_as_an_unknown_type():
+def test_reading_a_packed_log_as_leveldb_reports_containers_as_an_unknown_type():
     file = packed_reference.encode([([b"a", b"b"], 0)], 0) + reference.encode([b"ok"])
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         assert list(reader) == [b"ok"]

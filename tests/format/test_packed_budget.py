@@ -119,7 +119,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("write", "records"), CASES)
-def test_k16_a_log_that_compresses_well_is_read_by_default(tmp_path, write, records):
+def test_k16_a_highly_compressible_log_is_read_by_default(tmp_path, write, records):
     path = tmp_path / "packed.log"
     write(path, records(1))
     lens = [len(record) for record in records(1)]

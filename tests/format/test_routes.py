@@ -325,7 +325,7 @@ def test_a_follower_of_a_growing_log_returns_each_record_once(kind, tmp_path):
 
 @pytest.mark.cell("one-file segmented packed numbered compressed", "follow-flips")
 @every_local_kind
-def test_a_follower_handles_flipped_bits_like_a_reader(kind, tmp_path):
+def test_a_follower_handles_flipped_bits_in_the_same_way_as_a_reader(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "flips")
         assert followed(made, tmp_path / f"{seed}.log", [made.data]) == (made.records(), made.regions())
@@ -333,7 +333,7 @@ def test_a_follower_handles_flipped_bits_like_a_reader(kind, tmp_path):
 
 @pytest.mark.cell("one-file segmented packed numbered compressed", "follow-zeros")
 @follows
-def test_a_follower_continues_after_zeros_within_a_log(kind, tmp_path):
+def test_a_follower_can_continue_after_zeros_inside_a_log(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "zeros")
         assert followed(made, tmp_path / f"{seed}.log", [made.data]) == (made.records(), made.regions())
@@ -363,7 +363,7 @@ def after(data: bytes, made: Log, end: bytes) -> Log:
 
 @pytest.mark.cell("one-file segmented packed", "follow-pad")
 @appends
-def test_a_follower_continues_after_a_padded_torn_record(kind, tmp_path):
+def test_a_follower_can_continue_after_a_torn_record_that_was_padded(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed)
         start = torn(made, seed)

@@ -92,14 +92,14 @@ def test_appending_to_a_preallocated_file_is_rejected(path, zeros, tmp_path):
 
 
 @pytest.mark.parametrize("path", files([name for name in RECORDS if name not in PREALLOCATED]))
-def test_rewriting_the_records_reproduces_the_file(path, tmp_path):
+def test_rewriting_the_records_of_a_vector_reproduces_its_file(path, tmp_path):
     with cordwood.open(path) as reader, cordwood.open(tmp_path / "copy", "x") as writer:
         writer.extend(reader)
     assert (tmp_path / "copy").read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_events_match_the_reference_in_every_dialect(path):
+def test_reading_each_vector_file_matches_the_reference(path):
     file = path.read_bytes()
     *expected, end = reference.events(file)
     with cordwood.open(path, dialect="leveldb", on_corruption="skip") as reader:

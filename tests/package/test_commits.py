@@ -45,7 +45,7 @@ def repository(tmp_path):
     return repository
 
 
-def test_commits_older_than_the_check_are_ignored(repository):
+def test_the_commit_check_ignores_commits_older_than_itself(repository):
     assert check(repository.directory) == (0, "no fault in 1 commits\n")
 
 
@@ -59,7 +59,7 @@ def test_commits_older_than_the_check_are_ignored(repository):
         ("reader: keep the end", "no body says why"),
     ],
 )
-def test_the_check_reports_the_fault_in_a_commit_message(repository, message, fault):
+def test_the_commit_check_reports_a_fault_in_a_commit_message(repository, message, fault):
     repository.commit(message)
     repository.commit("scan, evidence: keep " + "x" * 51 + "\n\nWhy.")
     status, printed = check(repository.directory)
@@ -69,7 +69,7 @@ def test_the_check_reports_the_fault_in_a_commit_message(repository, message, fa
     assert total == "1 faults in 3 commits"
 
 
-def test_the_check_ignores_merge_commits(repository):
+def test_the_commit_check_ignores_merge_commits(repository):
     repository.git("checkout", "--quiet", "-b", "other")
     repository.commit("reader: keep the end\n\nWhy.")
     repository.git("checkout", "--quiet", "main")
@@ -77,7 +77,7 @@ def test_the_check_ignores_merge_commits(repository):
     assert check(repository.directory) == (0, "no fault in 2 commits\n")
 
 
-def test_the_check_covers_the_available_commits_of_a_shallow_clone(repository, tmp_path_factory):
+def test_the_commit_check_covers_the_available_commits_of_a_shallow_clone(repository, tmp_path_factory):
     repository.commit("Out of reach.")
     repository.commit("Within reach.")
     clone = tmp_path_factory.mktemp("clone")

@@ -101,7 +101,7 @@ def test_each_documented_example_runs(name, text, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/rust.md"])
-def test_the_rust_example_is_a_doc_test_of_the_crate(page):
+def test_the_documented_rust_example_is_also_a_doc_test_of_the_crate(page):
     """The examples of the crate's own README are doc tests."""
     (example,) = re.findall(r"```rust\n.*?```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     assert example in (ROOT / "rust/cordwood/README.md").read_text(encoding="utf-8")
@@ -180,7 +180,7 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_to_existing_files_and_headings(page):
+def test_every_link_leads_to_an_existing_file_or_heading(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if not re.match(r"https?:", target):
             name, _, anchor = target.partition("#")
@@ -198,7 +198,7 @@ def test_document_paths_mentioned_in_the_sources_exist():
                     assert (ROOT / name).is_file(), f"{path}: {name}"
 
 
-def test_code_lines_fit_in_a_window_1200_pixels_wide():
+def test_every_line_of_code_on_a_page_fits_in_a_window_1200_pixels_wide():
     """A longer one scrolls, and its end is not seen. The lines of a record in hexadecimal digits are one each."""
     for page in (ROOT / "docs").rglob("*.md"):
         for code in re.findall(r"(?ms)^```(?:python|rust|sh|sql)\n(.*?)^```", page.read_text(encoding="utf-8")):
@@ -206,7 +206,7 @@ def test_code_lines_fit_in_a_window_1200_pixels_wide():
             assert long == [], page
 
 
-def test_the_index_lists_every_page():
+def test_the_index_lists_every_documentation_page():
     docs = ROOT / "docs"
     listed = set(re.findall(r"\]\(([\w/.-]+\.md)\)", (docs / "index.md").read_text(encoding="utf-8")))
     listed |= {f"cli/{name}" for name in re.findall(r"\]\(([\w-]+\.md)\)", (docs / "cli/index.md").read_text("utf-8"))}

@@ -30,7 +30,7 @@ def test_the_manual_page_is_installed_with_the_package():
 
 
 @pytest.mark.skipif(not shutil.which("man"), reason="there is no man")
-def test_the_man_command_shows_all_verbs_and_options():
+def test_the_manual_page_opened_with_man_shows_all_commands_and_options():
     command = ["man", "--warnings", "-E", "UTF-8", "-l", PAGE]
     done = subprocess.run(command, capture_output=True, check=True, env={"MANWIDTH": "80"}, encoding="utf-8")
     assert done.stderr == ""

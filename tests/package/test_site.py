@@ -100,7 +100,7 @@ def test_the_site_check_reports_broken_links_and_external_files(body, problem, t
     )
 
 
-def test_the_site_check_reports_a_private_name_in_the_reference(tmp_path):
+def test_the_site_check_reports_a_private_name_in_the_api_reference(tmp_path):
     from site_check import problems
 
     for directory in ("api", "guides"):
@@ -112,7 +112,7 @@ def test_the_site_check_reports_a_private_name_in_the_reference(tmp_path):
     assert problems(tmp_path) == [f"{text}_Object", f"{text}cordwood._native.Reader"]
 
 
-def test_the_site_check_reports_a_style_sheet_that_loads_from_another_host(tmp_path):
+def test_the_site_check_reports_a_style_sheet_that_loads_files_from_another_host(tmp_path):
     from site_check import problems
 
     (tmp_path / "page.html").write_text("")

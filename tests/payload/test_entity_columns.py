@@ -165,7 +165,7 @@ def test_entity_tables_match_those_of_the_naive_decoder(records):
     table_pairs.check_converted("entity", records)
 
 
-def test_names_of_every_length_are_distinguished():
+def test_property_names_of_every_length_are_distinguished():
     """Even from names that differ in one letter, in the position that another record has them in."""
     for length in range(1, 40):
         alike = ["n" * at + "m" + "n" * (length - at - 1) for at in range(length)]
@@ -189,7 +189,7 @@ def test_batches_of_wide_tables_have_few_rows():
     assert max(batch.num_rows for batch in made) > 1
 
 
-def test_thousands_of_omitted_records_are_all_reported():
+def test_every_omitted_record_is_reported_even_if_there_are_thousands():
     """They are reported in groups."""
     log = written([b"junk", entities.entity([("T", 1)], {"n": 1}), *[b""] * 5_000])
     learned, faults = table_pairs.learned_of("entity", log)

@@ -257,7 +257,7 @@ def test_the_error_says_why_an_entity_value_does_not_fit_its_column(value, kind,
     assert message in str(raised.value)
 
 
-def test_an_undecodable_record_is_reported_before_a_later_value_that_does_not_fit(tmp_path):
+def test_an_undecodable_record_is_reported_before_a_later_value_of_the_wrong_type(tmp_path):
     records = [b"junk", b'{"a":0.5}', b"junk"]
     with pytest.raises(pa.ArrowInvalid, match="the record at offset 0: not JSON"):
         pa.table(scan_of(records, pa.int8(), "json", tmp_path))

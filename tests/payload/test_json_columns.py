@@ -79,7 +79,7 @@ def check_learned(payload, records):
         table_pairs.check_same(pa.Table.from_batches(made, table.schema), rows, columns)
 
 
-def test_a_record_that_is_not_utf_8_is_left_out():
+def test_a_record_that_is_not_utf_8_is_omitted_from_the_table():
     table_pairs.check_converted("json", [b'"\xff"', b'{"a":1}', b'{"a":"\xed\xa0\x80"}'])
 
 
@@ -126,7 +126,7 @@ def made_meanwhile(records, piece_len):
 
 @pytest.mark.parametrize("at", [1, 2, 2_000, 2_001, 2_002, 4_000])
 @pytest.mark.parametrize("odd", ODD)
-def test_the_batch_size_does_not_change_the_table(odd, at):
+def test_the_table_does_not_depend_on_the_batch_size(odd, at):
     lines = [b'{"n": %d}' % number for number in range(4_001)]
     lines[at] = ODD[odd]
     lines[4_000 - at // 2] = b'{"n": tru'

@@ -30,7 +30,7 @@ def scalar(**fields):
 
 
 @pytest.mark.parametrize("name", ["run-0.6.4.swanlab", "run-0.7.10.swanlab"])
-def test_a_swanlab_run_stored_as_json_has_its_history_rows(name):
+def test_the_history_of_a_swanlab_run_stored_as_json_is_decoded(name):
     rows = [row for row in map(swanlab.history_row, cordwood.open(VECTORS / "releases" / name)) if row]
     assert rows == [
         {"key": "loss", "step": step, "epoch": step + 1, "value": 1 / (step + 1), "time": None} for step in range(4)
@@ -91,7 +91,7 @@ def test_decoding_a_record_that_swanlab_does_not_write_raises_an_error(record):
         swanlab.history_row(record)
 
 
-def test_swanlab_records_of_other_kinds_have_no_history_row():
+def test_swanlab_records_of_other_kinds_produce_no_history_row():
     for record in b"", b"{}", b'{"model_type": "Header", "data": {}}':
         assert swanlab.history_row(record) is None
     assert swanlab.history_row(Record(num=1, media=MediaRecord(key="a")).SerializeToString()) is None
@@ -127,7 +127,7 @@ WHEN = st.builds(
         },
     )
 )
-def test_scalars_in_json_match_those_of_the_naive_decoder(data):
+def test_scalars_decoded_from_json_match_those_of_the_naive_decoder(data):
     record = json.dumps({"model_type": "Scalar", "data": data}).encode()
     naive, found = (value_or_reason(module.history_row, record) for module in (naive_swanlab, swanlab))
     # As text, NaN equals itself.

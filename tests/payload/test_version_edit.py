@@ -88,7 +88,7 @@ def deleted(level, number):
         ([b"\xac\x02\x02" + new(0, 5), new(0, 6), b"\xac\x02\x00" + new(0, 7)], [(0, 0, 6), (0, 0, 7)]),
     ],
 )
-def test_live_files_are_those_added_but_never_deleted_by_the_edits(edits, expected, tmp_path):
+def test_the_live_files_are_those_added_but_never_deleted_by_the_edits(edits, expected, tmp_path):
     found = version_edit.live_files(edits)
     assert [(live.column_family, live.file.level, live.file.file_number) for live in found] == expected
     with cordwood.open(tmp_path / "MANIFEST-000001", "x") as writer:
@@ -97,7 +97,7 @@ def test_live_files_are_those_added_but_never_deleted_by_the_edits(edits, expect
     assert [(row["column_family"], row["level"], row["file_number"]) for row in rows] == expected
 
 
-def test_a_record_that_is_not_an_edit_is_left_out(tmp_path):
+def test_a_record_that_is_not_an_edit_is_omitted_from_the_table(tmp_path):
     with cordwood.open(tmp_path / "MANIFEST-000001", "x") as writer:
         writer.extend([new(0, 5), b"junk", new(0, 6)])
     assert [row["file_number"] for row in converted(tmp_path / "MANIFEST-000001", status=3)] == [5, 6]
@@ -152,7 +152,7 @@ def test_an_edit_iterates_over_its_fields_in_order():
     assert list(VersionEdit(b"")) == []
 
 
-def test_a_leveldb_manifest_lists_the_files_that_exist(tmp_path):
+def test_the_files_listed_in_a_leveldb_manifest_are_those_that_exist(tmp_path):
     random.seed(3)
     directory = tmp_path / "db"
     database = plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=1 << 20, max_file_size=1 << 20)
@@ -218,7 +218,7 @@ def options(**settings):
     return made
 
 
-def test_a_rocksdb_manifest_lists_the_files_that_exist(tmp_path):
+def test_the_files_listed_in_a_rocksdb_manifest_are_those_that_exist(tmp_path):
     directory = tmp_path / "db"
     database = Rdict(str(directory), options(disable_auto_compactions=True))
     users = database.create_column_family("users", options(disable_auto_compactions=True))
@@ -316,7 +316,7 @@ def test_edits_about_rocksdb_blob_files_are_decoded(tmp_path):
         handle.close()
 
 
-def test_edits_of_a_rocksdb_atomic_flush_count_down_to_zero(tmp_path):
+def test_each_edit_of_a_rocksdb_atomic_flush_states_how_many_more_follow(tmp_path):
     """Each edit of a group says how many more follow, down to 0."""
     directory = tmp_path / "db"
     settings = {"atomic_flush": True, "write_buffer_size": 64 << 10}
@@ -432,7 +432,7 @@ def test_the_repr_lists_the_first_eight_fields():
     assert repr(VersionEdit(b"\x02\x04" * 9)) == f"<cordwood.payload.VersionEdit: {names}, ...>"
 
 
-def test_the_error_for_an_invalid_edit_states_its_offset_and_the_reason():
+def test_the_error_for_an_invalid_edit_includes_its_offset_and_the_reason():
     with pytest.raises(PayloadError, match="tag 8 is unknown") as caught:
         VersionEdit(varint(2) + varint(0) + varint(8))
     assert (caught.value.offset, caught.value.length, caught.value.reason) == (2, 1, "unknown_tag")

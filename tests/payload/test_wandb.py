@@ -196,12 +196,12 @@ def test_environment_records_are_merged_and_the_last_run_record_is_used():
     assert (found["id"], found["notes"], found["tags"]) == ("r", None, [])
 
 
-def test_the_command_of_a_run_started_as_a_module_uses_python_m():
+def test_the_command_of_a_run_started_as_a_module_contains_python_m():
     record = message_of(environment={"program": "-m pkg.train", "args": ["a b"]})
     assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
 
 
-def test_the_output_of_a_run_is_its_printed_text(run):
+def test_the_output_of_a_run_is_the_text_that_it_printed(run):
     assert wandb.output(run) == "one 1\n\r50%tw\u00f6\n"
 
 
@@ -222,7 +222,7 @@ def test_system_metrics_match_those_recorded_by_wandb(run):
 
 
 @pytest.mark.parametrize("path", [pytest.param(None, id="made here"), *RUNS])
-def test_each_record_is_read_by_wandb(path, request):
+def test_every_record_decodes_to_the_same_values_as_in_wandb(path, request):
     path = path or request.getfixturevalue("run")
     messages = list(messages_in(path))
     with cordwood.open(path) as reader:
@@ -235,7 +235,7 @@ def test_each_record_is_read_by_wandb(path, request):
 
 
 @pytest.mark.parametrize("path", corpus("wandb/offline-run/run-g9dvvkua.wandb"))
-def test_a_run_without_history_still_has_config_and_metrics(path):
+def test_a_run_without_a_history_still_has_its_config_and_metrics(path):
     assert list(wandb.history(cordwood.open(path))) == []
     assert wandb.summary(cordwood.open(path)) == {}
     assert wandb.config(cordwood.open(path)) == {"_wandb": {"code_path": "code/standalone_tests/code-toad.py"}}
@@ -246,7 +246,7 @@ def test_a_run_without_history_still_has_config_and_metrics(path):
     assert (row["system.cpu"], row["system.network.sent"]) == (24.3, 260096)
 
 
-def test_history_steps_of_older_wandb_versions_are_read():
+def test_history_steps_written_by_older_wandb_versions_are_read():
     # Old releases had keys of one part, and the step next to the values.
     history = HistoryRecord()
     item(history.item, "loss", 0.5)
@@ -256,7 +256,7 @@ def test_history_steps_of_older_wandb_versions_are_read():
     assert wandb.history_row(message_of()) is None
 
 
-def test_later_changes_replace_and_remove_summary_values():
+def test_later_changes_to_a_summary_replace_and_remove_values():
     first, second, config = SummaryRecord(), SummaryRecord(), ConfigRecord()
     for path, value in [("a", 1), (["b", "c"], 2), (["b", "d"], 3), ("e", 4)]:
         item(first.update, path, value)
@@ -272,7 +272,7 @@ def test_later_changes_replace_and_remove_summary_values():
     assert wandb.config(records) == {"lr": 0.1}
 
 
-def test_bytes_unknown_to_wandb_are_counted():
+def test_bytes_of_fields_unknown_to_wandb_are_counted():
     known = message_of(num=5)
     assert wandb.to_dict(known) == {"num": "5"}
     assert wandb.to_dict(known + b"\xfa\x3f\x03abc") == {"num": "5", "unknown_len": 6}
@@ -329,7 +329,7 @@ def test_an_invalid_record_is_reported_and_the_records_around_it_are_kept(form, 
     assert "the record at offset" in done.stderr
 
 
-def test_functions_accept_the_path_of_a_run(tmp_path):
+def test_the_functions_for_runs_accept_the_path_of_a_run(tmp_path):
     path = tmp_path / "run.wandb"
     history, summary, config = HistoryRecord(), SummaryRecord(), ConfigRecord()
     item(history.item, "loss", 0.5)
@@ -349,7 +349,7 @@ def test_functions_accept_the_path_of_a_run(tmp_path):
 
 @pytest.mark.parametrize("decode", ["wandb-run", "wandb-summary", "wandb-config"])
 @pytest.mark.parametrize("after", [b"", b"\x01\x02\x03"])
-def test_a_run_killed_before_its_first_record_has_a_row(after, decode, tmp_path):
+def test_a_run_killed_before_its_first_record_is_still_converted_to_a_row(after, decode, tmp_path):
     pa = pytest.importorskip("pyarrow")
     with cordwood.open(tmp_path / "run-whole.wandb", "x", dialect="wandb") as writer:
         writer.append(message_of(run=RunRecord(run_id="whole")))
@@ -386,7 +386,7 @@ def test_a_directory_of_runs_is_rejected_with_a_hint(tmp_path):
         assert raised.value.hint == cordwood.types.Hint.READ_DIRECTORY
 
 
-def test_a_step_with_one_invalid_value_is_not_dropped(tmp_path):
+def test_a_history_step_with_one_invalid_value_is_not_dropped(tmp_path):
     path = tmp_path / "run.wandb"
     history = HistoryRecord()
     for name, value in [("loss", "0.5"), ("bad", ""), ("loss", "1"), ("deep", "[" * 900 + "]" * 900), ("_step", "3")]:
@@ -546,7 +546,7 @@ BROKEN = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=2), JSON | BROKEN), max_size=6), st.booleans())
-def test_unreadable_values_are_left_out_of_steps_and_changes(values, is_last):
+def test_unreadable_values_are_omitted_from_steps_and_changes(values, is_last):
     message = Record()
     for path, text in values:
         item(message.history.item, path, text)
@@ -584,7 +584,7 @@ def test_a_decoder_rejects_objects_other_than_a_buffer_and_a_payload_name():
     assert RecordDecoder("wandb-run").value(record) is None
 
 
-def test_a_lone_surrogate_is_escaped_and_equal_names_raise_an_error():
+def test_a_lone_surrogate_in_a_name_is_escaped_and_equal_names_raise_an_error():
     history = HistoryRecord()
     item(history.item, "a", r'{"\ud83d": ["\udcff\ud83d\ude00"]}')
     assert wandb.history_row(message_of(history=history)) == {"a": {r"\ud83d": ["\\udcff\U0001f600"]}}
@@ -606,7 +606,7 @@ def each_decoded(record):
 
 
 @given(st.binary(max_size=64))
-def test_decoding_any_bytes_raises_only_documented_errors(record):
+def test_decoding_arbitrary_bytes_raises_only_documented_errors(record):
     for _ in each_decoded(record):
         pass
 

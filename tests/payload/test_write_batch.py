@@ -40,7 +40,7 @@ def test_batches_of_a_real_log_round_trip(path):
 
 
 @pytest.mark.parametrize("path", LOGS)
-def test_operations_of_a_real_log_match_the_oracle(path):
+def test_operations_decoded_from_a_real_log_match_the_oracle(path):
     for record in records_of(path):
         batch = WriteBatch(record)
         found = [
@@ -435,7 +435,7 @@ def test_another_thread_can_use_an_iterator_while_an_error_is_created():
     assert steps == ["over"]
 
 
-def test_sequence_numbers_have_56_bits():
+def test_a_sequence_number_has_at_most_56_bits():
     """An internal key has room for no more, and the next one is not 0."""
     operations, last = b"\x00\x01a\x00\x01b", (1 << 56) - 1
 
@@ -520,7 +520,7 @@ def gaps_of(batches):
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_gaps_do_not_depend_on_the_order_of_the_batches(seed):
+def test_sequence_gaps_do_not_depend_on_the_order_of_the_batches(seed):
     choice = random.Random(seed)
     batches, number = [], choice.randrange(1, 100)
     for _ in range(choice.randrange(1, 30)):
@@ -546,7 +546,7 @@ def test_sequence_numbers_shared_by_batches_are_reported():
     assert write_batch.sequence_numbers([batch_of(7, 3), batch_of(8, 3)]).has_shared
 
 
-def test_log_data_has_no_sequence_number():
+def test_a_log_data_operation_has_no_sequence_number():
     data = Operation(OperationKind.LOG_DATA, value=b"x")
     first = WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"a", value=b""), data])
     assert gaps_of([first, WriteBatch.build(9, [data]), batch_of(4, 1)]) == [(2, 4, b"a")]
@@ -585,7 +585,7 @@ def test_finding_sequence_gaps_decodes_one_operation_at_a_time():
     assert peak < 500_000
 
 
-def test_two_removed_leveldb_records_leave_gaps(tmp_path):
+def test_removing_two_records_from_a_leveldb_log_leaves_sequence_gaps(tmp_path):
     database = plyvel.DB(str(tmp_path / "db"), create_if_missing=True)
     for number in range(100):
         with database.write_batch() as batch:

@@ -160,7 +160,7 @@ def elements_of(transform, tmp_path, *, of=None):
     return [eval(line) for line in path.read_text().splitlines()]  # noqa: S307 - written here
 
 
-def test_beam_elements_are_records_or_lists_with_an_optional_path(tmp_path):
+def test_each_beam_element_is_a_record_or_a_list_with_or_without_a_path(tmp_path):
     path = write(tmp_path / "a.log", [b"one", b"two"])
     results = {}
     for with_filename in (False, True):
@@ -176,7 +176,7 @@ def test_beam_elements_are_records_or_lists_with_an_optional_path(tmp_path):
     }
 
 
-def test_setting_as_batches_to_arrow_returns_arrow_batches(directory, tmp_path):
+def test_a_pipeline_can_return_arrow_batches(directory, tmp_path):
     path = str(directory / "whole.log")
     read = ReadFromLog(path, as_batches="arrow", desired_bundle_size=1 << 20)
     rows = [row for rows in elements_of(read | beam.Map(pa.RecordBatch.to_pylist), tmp_path) for row in rows]
@@ -236,7 +236,7 @@ def test_a_log_whose_rows_depend_on_earlier_records_is_read_as_a_whole(tmp_path)
 
 
 @pytest.mark.parametrize("fault", ["JSON", "mismatch"])
-def test_a_decoding_error_names_the_file(fault, tmp_path):
+def test_the_error_for_a_record_that_cannot_be_decoded_includes_the_file_name(fault, tmp_path):
     path = write(tmp_path / "a.log", [b"not JSON"])
     if fault == "mismatch":
         with (tmp_path / "a.log").open("r+b") as file:
@@ -265,14 +265,14 @@ def test_a_file_whose_name_looks_like_a_pattern_is_read(tmp_path):
     assert elements_of(MatchFiles(str(tmp_path / "a*.log")) | ReadAllFromLog(), by_metadata) == [b"one"]
 
 
-def test_a_pattern_in_the_current_directory_is_relative(tmp_path, monkeypatch):
+def test_a_relative_pattern_matches_files_in_the_current_directory(tmp_path, monkeypatch):
     write(tmp_path / "a.log", [b"one"])
     monkeypatch.chdir(tmp_path)
     assert elements_of(ReadFromLog("*.log"), tmp_path) == [b"one"]
 
 
 @pytest.mark.parametrize("name", ["000012.log", "zeros.log.gz"])
-def test_an_unsplittable_log_has_only_one_restriction(directory, name):
+def test_an_unsplittable_log_has_exactly_one_restriction(directory, name):
     path = str(directory / name)
     (log,) = found_logs(path)
     read = _Read(_list, bundle_len=1, bundle_len_min=0, with_filename=False, on_corruption="raise")
@@ -305,13 +305,13 @@ def test_a_missing_file_raises_an_error_at_construction_or_at_run_time(tmp_path)
         _ = pipeline | ReadFromLog(str(tmp_path))
 
 
-def test_an_error_names_the_file_and_the_step(tmp_path):
+def test_an_error_in_a_pipeline_includes_the_file_name_and_the_step_name(tmp_path):
     (tmp_path / "a.txt").write_text("not a log\n")
     with pytest.raises(cordwood.DialectError, match=r"a\.txt: not a log, but text \[while.*Detect"):
         elements_of(ReadFromLog(str(tmp_path / "a.txt")), tmp_path)
 
 
-def test_damage_fails_the_pipeline_with_an_error_that_names_the_file(directory):
+def test_damage_fails_the_pipeline_with_an_error_that_includes_the_file_name(directory):
     path = str(directory / "damaged.log")
     with pytest.raises(cordwood.CorruptionError, match=r"damaged\.log: ") as caught, beam.Pipeline() as pipeline:
         _ = pipeline | ReadFromLog(path)
@@ -323,7 +323,7 @@ def test_damage_fails_the_pipeline_with_an_error_that_names_the_file(directory):
     [partial(_Read, _list), partial(_Decode, {"decode": "raw", "columns": None, "schema": None})],
     ids=["records", "decoded"],
 )
-def test_a_warning_names_the_file(reading, directory, tmp_path, monkeypatch, caplog):
+def test_a_warning_about_damage_includes_the_file_name(reading, directory, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(logging.getLogger("cordwood"), "disabled", False)
     data = (directory / "damaged.log").read_bytes()
     for name, content in ("a.log", data), ("a.log.gz", gzip.compress(data)):
@@ -358,7 +358,7 @@ def test_a_segmented_log_is_rejected(pattern, tmp_path):
         assert_that(pipeline | beam.Create(names) | ReadAllFromLog(), equal_to(records))
 
 
-def test_the_stop_policy_is_rejected():
+def test_the_option_to_stop_at_damage_is_rejected():
     with pytest.raises(ValueError, match="on_corruption must be 'raise', 'skip' or 'salvage', not 'stop'"):
         ReadAllFromLog(on_corruption="stop")
 
@@ -458,7 +458,7 @@ def test_batches_of_an_unknown_kind_are_rejected():
         ReadAllFromLog(as_batches="Arrow")
 
 
-def test_a_log_number_comes_from_the_file_name(tmp_path):
+def test_the_log_number_is_read_from_the_file_name(tmp_path):
     """All of the file is left over from another log."""
     path = write(tmp_path / "old", random_records(5, 10), dialect="rocksdb", log_number=7)
     (tmp_path / "000012.log").write_bytes((tmp_path / "old").read_bytes())
@@ -481,7 +481,7 @@ def records_in(directory):
     [{}, {"dialect": "packed", "compression": "zstd"}, {"dialect": "wandb"}],
     ids=["leveldb", "packed", "wandb"],
 )
-def test_each_shard_is_a_log(options, tmp_path):
+def test_each_shard_is_written_as_a_log(options, tmp_path):
     records = random_records(300, 1_000)
     with beam.Pipeline() as pipeline:
         paths = pipeline | beam.Create(records) | WriteToLog(f"{tmp_path}/out/a", ".log", num_shards=3, **options)
@@ -493,14 +493,14 @@ def test_each_shard_is_a_log(options, tmp_path):
     assert {cordwood.open(path).dialect for path in (tmp_path / "out").iterdir()} == {options.get("dialect", "leveldb")}
 
 
-def test_an_empty_pcollection_is_written_as_an_empty_log(tmp_path):
+def test_an_empty_collection_is_written_as_an_empty_log(tmp_path):
     with beam.Pipeline() as pipeline:
         _ = pipeline | beam.Create([]) | WriteToLog(str(tmp_path / "a"), ".log")
     assert [path.name for path in tmp_path.iterdir()] == ["a-00000-of-00001.log"]
     assert records_in(tmp_path) == []
 
 
-def test_the_error_for_a_text_record_names_the_step(tmp_path):
+def test_the_error_for_a_record_that_is_text_includes_the_name_of_the_step(tmp_path):
     message = "must be bytes-like, not str.*while running 'WriteToLog"
     with pytest.raises(Exception, match=message), beam.Pipeline() as pipeline:
         _ = pipeline | beam.Create(["one"]) | WriteToLog(str(tmp_path / "a"))
@@ -724,7 +724,7 @@ def test_reading_a_range_reads_its_bytes_and_at_most_two_additional_blocks(in_me
     assert sum(size for size in in_memory.calls if size != "open") < len(file.getvalue()) + 4 * range_count * BLOCK_LEN
 
 
-def test_log_numbers_come_from_file_names_on_any_file_system(in_memory):
+def test_log_numbers_are_read_from_file_names_on_any_file_system(in_memory):
     with cordwood.Writer(file := io.BytesIO(), dialect="rocksdb", log_number=7) as writer:
         writer.append(b"left over from another log")
     in_memory.files["memory://bucket/000012.log"] = file.getvalue()
@@ -733,7 +733,7 @@ def test_log_numbers_come_from_file_names_on_any_file_system(in_memory):
         assert_that(pipeline | ReadFromLog("memory://bucket/*.log") | beam.Map(len), equal_to([26]))
 
 
-def test_an_error_names_a_file_on_any_file_system(in_memory):
+def test_an_error_includes_the_file_name_on_any_file_system(in_memory):
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.append(b"one")
     in_memory.files["memory://bucket/a"] = file.getvalue()[:-1] + b"X"
@@ -956,7 +956,7 @@ def test_each_window_of_a_stream_gets_a_unique_name(template, tmp_path):
 
 
 @pytest.mark.parametrize("is_in_order", [True, False])
-def test_three_windows_receive_their_records_in_any_order(is_in_order, tmp_path):
+def test_the_records_of_three_windows_can_arrive_in_any_order(is_in_order, tmp_path):
     times = [5, 30, 65, 90, 125, 150]
     # Until the watermark has passed the first window, records of the others may come before its own.
     marks = [at - 1 for at in times] if is_in_order else range(1, 7)
@@ -970,7 +970,7 @@ def test_three_windows_receive_their_records_in_any_order(is_in_order, tmp_path)
     }
 
 
-def test_a_window_has_one_log_per_shard(tmp_path):
+def test_each_window_is_written_as_one_log_per_shard(tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", num_shards=2, shard_name_template="_W_S_N"))
     logs = records_by_name(tmp_path)
     assert sorted(logs) == [
@@ -979,7 +979,7 @@ def test_a_window_has_one_log_per_shard(tmp_path):
     assert sorted(record for records in logs.values() for record in records) == [b"one", b"three", b"two"]
 
 
-def test_a_global_stream_is_written_in_windows_of_the_given_length(tmp_path):
+def test_a_stream_in_the_global_window_is_written_in_windows_of_the_given_length(tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", triggering_frequency=60), windows=None)
     assert records_by_name(tmp_path) == BY_WINDOW
 
@@ -1001,7 +1001,7 @@ def test_a_template_that_gives_two_windows_the_same_name_is_rejected(template, t
     assert not list(tmp_path.iterdir())
 
 
-def test_windows_of_bounded_records_share_their_logs(tmp_path):
+def test_the_windows_of_a_bounded_collection_share_their_logs(tmp_path):
     with beam.Pipeline() as pipeline:
         records = pipeline | beam.Create([(b"one", 1), (b"two", 100)]) | beam.MapTuple(TimestampedValue)
         _ = records | beam.WindowInto(FixedWindows(60)) | WriteToLog(str(tmp_path / "some"), ".log", num_shards=1)

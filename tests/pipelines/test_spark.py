@@ -109,7 +109,7 @@ def test_the_table_of_skipped_regions_lists_the_same_bytes_as_a_report(spark, lo
     assert dict(map(tuple, lengths)) == {reason.value: length for reason, length in report.len_by_reason.items()}
 
 
-def test_damage_fails_the_job_with_an_error_that_states_the_offset(spark, logs):
+def test_damage_fails_the_job_with_an_error_that_includes_the_offset(spark, logs):
     with pytest.raises(PySparkException, match=r"b\.log: .* bytes at offset"):
         read(spark, logs / "damaged").count()
 
@@ -153,14 +153,14 @@ def test_a_saved_spark_table_can_be_read_by_its_path(spark, tmp_path):
         spark.sql("drop table if exists saved")
 
 
-def test_a_table_lists_the_records_left_out_by_decoding(spark, tmp_path):
+def test_a_table_lists_the_records_omitted_by_decoding(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b"no json"])
     [row] = read(spark, tmp_path / "logs", decode="json", table="left_out").collect()
     assert (row.path, row.offset) == (str(tmp_path / "logs" / "a.log"), 15)
     assert "JSON" in row.error
 
 
-def test_the_error_for_a_value_of_another_type_names_its_column(spark, tmp_path):
+def test_the_error_for_a_value_of_another_type_includes_the_name_of_its_column(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b'{"n": "x"}', b'{"n": null}'])
     frames = spark.read.format("cordwood").options(decode="json", on_corruption="skip")
     with pytest.raises(PySparkException, match="record at offset 15: the column 'n' is int32"):
@@ -175,7 +175,7 @@ def test_an_invalid_option_raises_an_error_before_a_task_starts(spark, logs):
             read(spark, logs / "whole", **given).count()
 
 
-def test_decoded_json_becomes_spark_columns(spark, tmp_path):
+def test_decoded_json_is_stored_in_spark_columns(spark, tmp_path):
     write(tmp_path / "in" / "a.log", [b'{"n": %d, "in": {"text": "%d"}}' % (n, n) for n in range(1_000)])
     frame = read(spark, tmp_path / "in", decode="json", partition_len=32 * KIB)
     assert frame.selectExpr("sum(n)", "max(in.text)").collect() == [(499_500, "999")]
@@ -187,7 +187,7 @@ def test_spark_reads_a_directory_without_logs_as_empty_but_rejects_a_missing_pat
         read(spark, tmp_path / "missing.log").count()
 
 
-def test_reading_works_with_the_filter_pushdown_setting_enabled(spark, logs):
+def test_reading_works_with_filter_pushdown_enabled(spark, logs):
     """A reader that could push filters down would fail without this setting; ours has none."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
@@ -248,7 +248,7 @@ def test_a_failed_job_leaves_the_target_unchanged(spark, logs, tmp_path):
         assert hidden(target) == []
 
 
-def test_writing_a_table_with_columns_other_than_record_is_rejected(spark, logs, tmp_path):
+def test_writing_a_table_with_columns_besides_the_record_column_is_rejected(spark, logs, tmp_path):
     for frame in (read(spark, logs / "small"), spark.range(3)):
         with pytest.raises(PySparkException, match="a log has one column"):
             frame.write.format("cordwood").mode("append").save(str(tmp_path / "out"))
@@ -375,7 +375,7 @@ def test_killing_an_executor_neither_duplicates_nor_loses_a_record(tmp_path):
     assert found == dict.fromkeys(("read", "write", "stream"), sorted(expected))
 
 
-def test_a_stream_of_many_logs_has_small_batches_and_short_offsets(spark, tmp_path):
+def test_a_stream_of_many_logs_uses_small_batches_and_short_offsets(spark, tmp_path):
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     for number in range(5_000):
         write(source / f"{number:05}.log", [b"%d" % number])
@@ -402,7 +402,7 @@ def test_a_stream_of_many_logs_has_small_batches_and_short_offsets(spark, tmp_pa
     assert all(len(path) + 200 >= len(json.dumps({path: text})) for path, text in offset.items())
 
 
-def test_a_stream_ends_at_damage(spark, tmp_path):
+def test_damage_in_a_log_makes_the_stream_fail(spark, tmp_path):
     write(tmp_path / "in" / "a.log", RECORDS[:100])
     damage(tmp_path / "in" / "a.log")
     with pytest.raises(PySparkException, match=r"a\.log"):

@@ -47,7 +47,7 @@ def options(*paths, **given):
 # Options ---------------------------------------------------------------------------------------
 
 
-def test_options_are_text_and_have_the_defaults_of_the_library():
+def test_options_are_given_as_text_and_have_the_same_defaults_as_in_the_library():
     assert options("/a.log") == Options(("/a.log",), "records", None, "raise", 128 << 20, {})
     text = {"on_corruption": "skip", "partition_len": "40000", "dialect": "rocksdb", "log_number": "7"}
     assert options("/a.log", **text) == Options(
@@ -92,7 +92,7 @@ def test_a_relative_path_refers_to_the_driver_directory(tmp_path, monkeypatch):
         ({"table": "skipped", "decode": "json"}, "about whole logs"),
     ],
 )
-def test_the_error_for_an_invalid_option_names_the_option(given, message):
+def test_the_error_for_an_invalid_option_includes_the_name_of_the_option(given, message):
     with pytest.raises(ValueError, match=message):
         options("a.log", **given)
 
@@ -161,7 +161,7 @@ def test_selected_columns_have_the_requested_types(path):
     assert list(rows[0]) == list(columns)
 
 
-def test_selecting_columns_without_record_does_not_read_the_records(path, monkeypatch):
+def test_records_are_not_read_if_the_record_column_is_not_selected(path, monkeypatch):
     asked = []
     scan = reading.scan
     monkeypatch.setattr(reading, "scan", lambda *args, **given: asked.append(given["columns"]) or scan(*args, **given))
@@ -220,14 +220,14 @@ def test_damage_raises_an_error_by_default(path):
         rows_of(options(path))
 
 
-def test_an_error_is_raised_if_more_regions_are_skipped_than_a_report_lists(path, monkeypatch):
+def test_skipping_more_regions_than_a_report_can_list_raises_an_error(path, monkeypatch):
     damaged(path)
     monkeypatch.setattr(reading, "_SKIPPED_MAX", len(cordwood.verify(path).skipped))
     with pytest.raises(ValueError, match="lower partition_len"):
         rows_of(options(path, table="skipped"))
 
 
-def test_a_numbered_log_forms_one_partition(tmp_path):
+def test_a_numbered_log_is_read_as_a_single_partition(tmp_path):
     path = tmp_path / "000007.log"
     with cordwood.open(path, "w", dialect="rocksdb", log_number=7) as writer:
         writer.extend(RECORDS)
@@ -236,7 +236,7 @@ def test_a_numbered_log_forms_one_partition(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["log", "log/*.log", "**/*.log"])
-def test_a_segmented_log_becomes_one_table(name, tmp_path):
+def test_a_segmented_log_is_read_as_one_table(name, tmp_path):
     with cordwood.open(tmp_path / "log", "a", segment_len=300_000) as writer:
         writer.extend(RECORDS)
     rows, _ = rows_of(options(tmp_path / name, partition_len="65536"))
@@ -244,7 +244,7 @@ def test_a_segmented_log_becomes_one_table(name, tmp_path):
     assert {row["path"] for row in rows} == {str(tmp_path / "log")}
 
 
-def test_reading_no_partitions_returns_no_rows():
+def test_reading_an_empty_list_of_partitions_returns_no_rows():
     assert list(reading.batches([], reading.RECORDS, options("a.log"))) == []
 
 
@@ -264,7 +264,7 @@ class Locked(MemoryFileSystem):
         return super()._strip_protocol(path.replace("locked://", "memory://"))
 
 
-def test_store_options_are_passed_to_the_driver_and_the_workers(path, monkeypatch):
+def test_storage_options_are_passed_to_the_driver_and_the_workers(path, monkeypatch):
     fsspec.register_implementation("locked", Locked, clobber=True)
     monkeypatch.setitem(fsspec.config.conf, "locked", {"other": 1})
     fsspec.filesystem("locked", key="right").pipe_file("/logs/a.log", path.read_bytes())
@@ -280,7 +280,7 @@ def test_store_options_are_passed_to_the_driver_and_the_workers(path, monkeypatc
 
 
 @pytest.mark.parametrize("text", ["key=right", '["right"]', "1"])
-def test_storage_options_are_a_json_object(text):
+def test_storage_options_must_be_given_as_a_json_object(text):
     with pytest.raises(ValueError, match="storage_options is"):
         options("s3://logs", storage_options=text)
 
@@ -288,7 +288,7 @@ def test_storage_options_are_a_json_object(text):
 # Decoding --------------------------------------------------------------------------------------
 
 
-def test_every_json_partition_has_the_columns_of_all_logs(tmp_path):
+def test_every_json_partition_contains_the_columns_of_all_logs(tmp_path):
     lines = [b'{"n": %d, "text": "x%d", "in": {"deep": [%d.5]}}' % (n, n, n) for n in range(3_000)]
     for number in range(2):
         with cordwood.open(tmp_path / f"{number}.log", "w") as writer:
@@ -346,12 +346,12 @@ def test_a_table_lists_the_records_that_are_not_json(tmp_path):
     assert len(kept) + len(rows) == 2 * len(lines)
 
 
-def test_the_table_of_omitted_records_requires_the_decode_option():
+def test_the_table_of_omitted_records_requires_decoding():
     with pytest.raises(ValueError, match="left_out"):
         options("a.log", table="left_out")
 
 
-def test_an_error_is_raised_if_more_records_are_omitted_than_a_scan_lists(tmp_path):
+def test_omitting_more_records_than_a_scan_can_list_raises_an_error(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"no json"] * 1_000))
     with pytest.raises(ValueError, match="lower partition_len"):
         rows_of(options(tmp_path, decode="json", table="left_out"))
@@ -398,7 +398,7 @@ def test_a_second_job_appends_its_records(directory):
     assert records_in(directory) == [b"one", b"two"]
 
 
-def test_overwriting_a_linked_target_keeps_the_link(directory, tmp_path):
+def test_overwriting_a_linked_target_preserves_the_link(directory, tmp_path):
     directory.symlink_to(tmp_path / "disk" / "table")
     (tmp_path / "disk").mkdir()
     for name, is_overwritten, expected in [("one", False, 1), ("two", False, 2), ("three", True, 1)]:
@@ -460,7 +460,7 @@ def test_a_job_without_records_does_not_add_a_log(directory):
     assert hidden(directory) == []
 
 
-def test_repeating_a_commit_has_no_effect(directory):
+def test_committing_a_job_again_has_no_effect(directory):
     """As when a query of a stream ends between the commit and the note of Spark that it happened."""
     for records in ([b"one", b"two"], [b"one"]):
         repeated = job(directory, "query-000000001")
@@ -488,7 +488,7 @@ def test_repeating_an_interrupted_commit_completes_it(directory, monkeypatch):
     assert hidden(directory) == []
 
 
-def test_a_missing_log_causes_an_error_and_does_not_add_records(directory):
+def test_a_commit_with_a_missing_log_fails_and_does_not_add_records(directory):
     first = job(directory)
     part = first.write(0, 1, batches_of(b"one"))
     with pytest.raises(FileNotFoundError):
@@ -615,7 +615,7 @@ def test_a_log_that_grows_byte_by_byte_is_read_exactly_once(tmp_path, options):
 
 
 @pytest.mark.parametrize("given", [{"dialect": "auto"}, {"log_number": "7"}, {"dialect": "rocksdb", "log_number": "7"}])
-def test_a_stream_does_not_split_a_numbered_log(tmp_path, given):
+def test_a_numbered_log_is_not_split_in_a_stream(tmp_path, given):
     path = tmp_path / "000007.log"
     with cordwood.open(path, "w", dialect="rocksdb", log_number=7) as writer:
         writer.extend(RECORDS[:60])
@@ -674,7 +674,7 @@ def test_a_truncated_or_replaced_log_raises_an_error(tmp_path):
         read_batch(given, start)
 
 
-def test_a_stream_keeps_the_offset_of_a_removed_log(tmp_path):
+def test_a_stream_remembers_the_offset_of_a_removed_log(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(reference.encode([b"one"]))
     (tmp_path / "b.log").write_bytes(reference.encode([b"two"]))
@@ -697,7 +697,7 @@ def test_a_stream_follows_a_segmented_log_across_segments(tmp_path):
     assert found == RECORDS[:100]
 
 
-def test_damage_ends_a_stream_unless_the_policy_is_skip(tmp_path):
+def test_damage_ends_a_stream_unless_damage_is_skipped(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(reference.encode(RECORDS[:50]))
     damaged(path)
@@ -829,7 +829,7 @@ def test_the_offset_of_a_removed_log_is_dropped_later(tmp_path):
     assert (lens, str(gone) in start) == ([4, 4], False)
 
 
-def test_a_log_that_reappears_within_two_batches_keeps_its_offset(tmp_path):
+def test_a_log_that_reappears_within_two_batches_is_read_from_its_previous_offset(tmp_path):
     make_logs(tmp_path, 2)
     given = stream_of(tmp_path)
     _, start = read_batch(given, {})
@@ -854,7 +854,7 @@ def test_a_log_that_reappears_within_two_batches_keeps_its_offset(tmp_path):
         read_batch(given, start)
 
 
-def test_stream_offsets_stay_short_as_logs_are_added_and_removed(tmp_path):
+def test_stream_offsets_remain_short_as_logs_are_added_and_removed(tmp_path):
     given, start = stream_of(tmp_path), {}
     for number in range(30):
         path = tmp_path / f"{number}.log"
@@ -866,7 +866,7 @@ def test_stream_offsets_stay_short_as_logs_are_added_and_removed(tmp_path):
         path.unlink()
 
 
-def test_a_replaced_log_is_read_again_without_fail_on_data_loss(tmp_path):
+def test_a_replaced_log_is_reread_from_its_start_if_data_loss_is_allowed(tmp_path):
     path, given = tmp_path / "a.log", stream_of(tmp_path, failondataloss="false")
     path.write_bytes(reference.encode([b"old"] * 10))
     _, start = read_batch(given, {})

@@ -225,7 +225,7 @@ def test_the_page_shows_the_sample_log_immediately(page):
     assert found["bars"] > 6
 
 
-def test_text_is_shown_as_text_and_bytes_as_a_literal(page, tmp_path):
+def test_text_is_shown_as_text_and_other_bytes_as_a_literal(page, tmp_path):
     records = [b'{"a": "\xc3\xa4"}', b"a\tb\n\0", b"\xff\"'\\\n\0", "\u202eevil".encode(), b"", "ä".encode() * 150]
     (tmp_path / "a.log").write_bytes(reference.encode(records))
     found = drop(page, tmp_path / "a.log")["records"]
@@ -246,7 +246,7 @@ def test_markup_in_names_and_records_is_shown_as_text(page, tmp_path):
     save(page)
 
 
-def test_the_page_rejects_other_files_with_the_message_of_the_command(page, tmp_path):
+def test_the_page_rejects_other_files_with_the_same_message_as_the_command(page, tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 200)
     found = drop(page, path)
@@ -255,7 +255,7 @@ def test_the_page_rejects_other_files_with_the_message_of_the_command(page, tmp_
     assert drop(page, VECTORS / LOGS[1])["title"] == "No damage"
 
 
-def test_the_page_reports_a_log_that_has_the_name_of_another_log(page, tmp_path):
+def test_the_page_reports_a_log_whose_name_contains_the_number_of_another_log(page, tmp_path):
     path = tmp_path / "000015.log"
     path.write_bytes((VECTORS / "rocksdb/recycled/000014.log").read_bytes())
     found = drop(page, path)
@@ -308,7 +308,7 @@ def test_the_page_rejects_a_file_that_is_too_long(page, tmp_path):
     assert drop(page, path)["title"] == "Too long for this page"
 
 
-def test_dropping_another_log_cancels_reading_of_the_current_log(page, tmp_path):
+def test_dropping_another_log_onto_the_page_cancels_reading_of_the_current_log(page, tmp_path):
     path = tmp_path / "long.log"
     path.write_bytes(reference.encode([bytes(32_761)]) * 3_000)
     page.set_input_files("#try-file", path)
@@ -341,7 +341,7 @@ def test_the_page_blocks_every_network_request(page, server):
     page.complaints.clear()
 
 
-def test_the_page_and_its_module_are_small():
+def test_the_page_and_its_module_do_not_exceed_their_size_limits():
     assert try_page.MODULE.stat().st_size <= 550_000
     assert len(try_page.packed()) <= 240_000
     parts = [path for path in try_page.PARTS.rglob("*") if path.suffix in (".rs", ".js", ".html", ".css")]

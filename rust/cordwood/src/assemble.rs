@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_depends_on_the_event_that_interrupts_the_record() {
+    fn the_reported_reason_depends_on_what_interrupts_the_record() {
         for (interruption, payload, reason) in [
             (Interruption::NewRecord, b"a".as_slice(), Reason::MissingEnd),
             (Interruption::NewRecord, b"", Reason::EmptyFirst),

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn each_record_needs_its_own_offset_in_the_first_block() {
+    fn each_record_of_a_container_needs_its_own_offset_in_the_first_block() {
         let head = Head { count: 300, len: 3 };
         assert!(head.has_offsets(10, 310, 32_768) && !head.has_offsets(10, 309, 32_768));
         assert!(head.has_offsets(32_468, 40_000, 32_768) && !head.has_offsets(32_469, 40_000, 32_768));
@@ -337,7 +337,7 @@ mod tests {
 
     /// Checks the body of vectors 3, 4 and 9.
     #[test]
-    fn container_lengths_must_add_up_to_the_remaining_bytes() {
+    fn record_lengths_in_a_container_must_add_up_to_the_remaining_bytes() {
         let mut offsets = Vec::new();
         assert_eq!(read_offsets(b"\x01\x00\x03afoo", 3, &mut offsets), Some(3));
         assert_eq!(offsets, [0, 1, 1, 4]);

@@ -624,7 +624,7 @@ mod tests {
 
     /// After the offset wraps around, block boundaries are where they would be with wider offsets.
     #[test]
-    fn offsets_wrap_around_to_zero_after_the_greatest_offset() {
+    fn the_offset_wraps_around_to_zero_after_its_maximum() {
         for format in [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -683,7 +683,7 @@ mod tests {
     /// After a panic in `as_ref`, the encoder is still usable, and the records encoded before the
     /// panic are kept.
     #[test]
-    fn earlier_records_are_kept_when_as_ref_panics() {
+    fn earlier_records_are_kept_if_as_ref_panics_on_a_later_record() {
         struct Record(&'static [u8]);
         impl AsRef<[u8]> for Record {
             fn as_ref(&self) -> &[u8] {

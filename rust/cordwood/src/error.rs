@@ -833,7 +833,7 @@ mod tests {
 
     /// In the errors above, every file offset is 10 or 20, and no other number is.
     #[test]
-    fn every_error_in_a_segment_has_log_offsets() {
+    fn every_error_in_a_segment_reports_offsets_within_the_whole_log() {
         let words = |error: &Error| format!("{:?}", error.kind).replace("1010", "10").replace("1020", "20");
         for (file, segment) in of_each_kind().into_iter().zip(of_each_kind()) {
             let moved = segment.in_segment(1000);

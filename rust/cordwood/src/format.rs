@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn computing_the_encoded_length_does_not_overflow() {
+    fn computing_the_length_of_an_encoded_record_does_not_overflow() {
         assert_eq!(encoded_len(0, u64::MAX), u64::MAX);
     }
 

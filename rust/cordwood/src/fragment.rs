@@ -333,7 +333,7 @@ mod tests {
     /// LevelDB's internal codes 5 and 6 clash with type bytes. In this crate, an unexpected type
     /// byte must never stop a read, and must always be reported.
     #[test]
-    fn each_type_byte_is_classified_with_a_valid_and_an_invalid_checksum() {
+    fn each_type_byte_is_classified_both_with_a_valid_and_with_an_invalid_checksum() {
         for kind in 0..=255 {
             let mut bytes = fragment(kind, b"abc");
             match Kind::from_wire(kind) {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_with_type_and_length_zero_ends_the_block_whatever_its_checksum() {
+    fn a_header_with_zero_type_and_length_ends_the_block_regardless_of_its_checksum() {
         let zeros = [0; 100];
         assert_eq!(reason(find_at_end(&zeros)), Some(Reason::ZeroFill));
         let mut hidden = zeros.to_vec();

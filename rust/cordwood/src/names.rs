@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_displayed_end_of_a_log_includes_its_offset() {
+    fn displaying_the_end_of_a_log_includes_its_offset() {
         assert_eq!(End::TornTail { offset: 38 }.to_string(), "torn tail at offset 38");
     }
 }

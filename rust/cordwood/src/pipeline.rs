@@ -328,7 +328,7 @@ mod tests {
 
     /// An error stops the work. Parts not started by then are never started.
     #[test]
-    fn an_error_from_the_consumer_stops_the_work() {
+    fn an_error_from_the_consumer_stops_the_pipeline() {
         let started = AtomicUsize::new(0);
         let work = |part: u64| {
             started.fetch_add(1, SeqCst);

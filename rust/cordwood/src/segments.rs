@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_name_has_another_form_is_not_a_segment() {
+    fn a_file_not_named_like_a_segment_is_not_a_segment() {
         for name in [
             "",
             ".log",
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_changed_segment_lengths_are_reported_as_regions() {
+    fn gaps_between_segments_and_changed_segment_lengths_are_reported_as_regions() {
         let found = |segments: &[Segment]| -> Vec<_> {
             let regions = breaks(segments);
             regions

@@ -60,7 +60,7 @@ fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>
 
 /// LevelDB fragments in a file of another dialect would be damage to its readers.
 #[test]
-fn appending_keeps_the_dialect_of_the_log() {
+fn appending_preserves_the_dialect_of_the_log() {
     let zeros = vec![0; 1200];
     for dialect in [Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB].map(LogFormat::new) {
         let file = log_of(dialect, [&zeros, b"two"]);
@@ -75,7 +75,7 @@ fn appending_keeps_the_dialect_of_the_log() {
 }
 
 #[test]
-fn an_error_on_append_names_the_dialect_that_cannot_read_the_file() {
+fn the_append_error_includes_the_dialect_that_cannot_read_the_file() {
     let files = [
         (LogFormat::new(Dialect::WANDB), Dialect::LEVELDB),
         (LogFormat::new(Dialect::LEVELDB), Dialect::WANDB),
@@ -241,7 +241,7 @@ fn opening_for_append_never_truncates_a_short_text_file() {
 /// The error names the format of the file, not only the damage. It does so even if the file is
 /// longer than the bytes that detection reads, or if a dialect is named.
 #[test]
-fn an_error_on_append_names_the_format_of_a_foreign_file() {
+fn the_append_error_includes_the_format_of_a_file_that_is_not_a_log() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
     for policy in POLICIES {
         let (_, log) = open(&text, options().with_on_torn_tail(policy));
@@ -419,7 +419,7 @@ fn a_first_record_that_ends_inside_the_file_is_not_torn() {
 /// only records. A file with a signature is still not a log, and bytes that no crash can leave are
 /// not padded.
 #[test]
-fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_named() {
+fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_specified() {
     let pad = || {
         options()
             .with_on_torn_tail(OnTornTail::PadToBlock)
@@ -469,7 +469,7 @@ fn opening_for_append_with_a_checkpoint_does_not_create_a_log() -> Result<(), Bo
 
 /// The header of a run file is not a torn tail, and the first record starts after it.
 #[test]
-fn a_run_file_without_a_complete_record_can_be_appended_to() {
+fn appending_to_a_run_file_without_a_complete_record_is_allowed() {
     let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
     let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
     log.expect("no record").append(b"one").expect("nothing fails");
@@ -588,7 +588,7 @@ fn bytes_that_a_failed_sync_left_unsynced_are_rewritten() -> Result<(), Error> {
 }
 
 #[test]
-fn a_failed_sync_is_forgotten_if_the_file_is_shorter_or_new() -> Result<(), Error> {
+fn a_failed_sync_is_disregarded_if_the_file_is_now_shorter_or_new() -> Result<(), Error> {
     for is_new in [false, true] {
         let (double, log) = create_known(2);
         log.append_sync(&[7; 100])?;
@@ -651,7 +651,7 @@ fn a_checkpoint_past_the_end_of_the_file_is_rejected() {
 /// A checkpoint may be the end of a record, as `durable_offset` is. The file may end there, or
 /// continue with a trailer or a torn record.
 #[test]
-fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
+fn a_durable_offset_can_be_used_as_a_checkpoint() -> Result<(), Error> {
     for first_len in [3, 40_000, BLOCK_LEN - 7 - 5, BLOCK_LEN - 7, 2 * BLOCK_LEN - 14] {
         let double = Double::default();
         let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
@@ -698,7 +698,7 @@ fn a_checkpoint_inside_the_first_header_is_rejected() {
 
 /// With a checkpoint in a later block, the mark at the start of the file is not read.
 #[test]
-fn a_log_of_a_later_version_is_rejected_at_any_checkpoint() {
+fn a_log_of_a_newer_format_version_is_rejected_at_any_checkpoint() {
     let mark = common::fragment(0x48, b"cordwood\x02\0");
     let rest = common::fragment(1, &vec![b'x'; BLOCK_LEN - mark.len() - HEADER_LEN]);
     let file = [mark, rest, common::fragment(1, b"one")].concat();

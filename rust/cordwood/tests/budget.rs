@@ -127,7 +127,7 @@ fn an_oversized_record_is_rejected_each_time_it_is_read() {
 
 /// The error names the smallest value that is enough. Frames that cannot be decompressed count too.
 #[test]
-fn raising_the_limit_as_the_error_suggests_is_enough_for_the_budget() {
+fn raising_the_limit_as_the_error_suggests_satisfies_the_budget() {
     let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
     let error = ops::verify(SliceSource::new(&file), &ReadOptions::default()).unwrap_err();
     assert!(is_refused_at(&error, offsets[1], 200 * MIB), "{error}");
@@ -169,7 +169,7 @@ fn logs_written_by_engines_fit_within_the_budget() {
 }
 
 #[test]
-fn budget_errors_name_the_path() {
+fn budget_errors_include_the_path() {
     let (file, _) = log(&[bomb(300 * MIB)], false);
     let mut reader = Reader::with_source(
         StreamSource::new(&file[..], 0).with_path(Some("a.log".into())),
@@ -210,7 +210,7 @@ fn len_after_opening(file: &[u8], record_len_max: u64) -> Result<u64, Error> {
 }
 
 #[test]
-fn opening_for_append_uses_the_budget_of_a_reader() {
+fn opening_for_append_has_the_same_decompression_budget_as_a_reader() {
     let file = packed(&[b"\x01\x01".to_vec(), bomb(300 * MIB)].concat());
     let error = len_after_opening(&file, RECORD_LEN_MAX).unwrap_err();
     assert!(is_refused_at(&error, 17, 300 * MIB), "{error}");
@@ -292,7 +292,7 @@ fn a_record_too_long_for_a_container_is_stored_as_an_ordinary_record() {
 }
 
 #[test]
-fn opening_for_append_keeps_an_oversized_container_if_it_is_complete() {
+fn opening_for_append_does_not_truncate_an_oversized_container_if_it_is_complete() {
     let container = [&b"\x00\x01\x80\x80\x80\x01"[..], &vec![0; 2 << 20]].concat();
     let file = packed(&container);
     assert_eq!(len_after_opening(&file, 1000).unwrap(), file.len() as u64);

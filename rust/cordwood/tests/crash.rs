@@ -523,7 +523,7 @@ fn a_synced_record_written_in_several_pieces_survives_a_crash() {
 }
 
 #[test]
-fn records_survive_a_crash_if_every_append_is_synced() {
+fn appended_records_survive_a_crash_if_every_append_is_synced() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format).with_sync(SyncPolicy::EveryAppend));
         for len in [0, 1, 500, 512, 1024, 17, 3_000] {

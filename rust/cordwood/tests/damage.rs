@@ -240,7 +240,7 @@ fn a_reader_returns_the_complete_records_and_torn_tail_of_a_truncated_log() {
 
 /// A flipped bit must not cost more than necessary, and must be located.
 #[test]
-fn each_flipped_bit_is_located_and_costs_few_records() {
+fn each_flipped_bit_is_located_and_only_a_few_records_are_lost() {
     // One payload consists of whole fragments, which must not be taken for records.
     let inner = Log::new([b"inner".to_vec(), Vec::new(), vec![0; 9]]).bytes;
     every_flipped_bit_from(&three_blocks_with(inner), 0);
@@ -333,7 +333,7 @@ fn flip_shows_as(reason: Reason) -> bool {
 
 /// Two flipped bits in a block are two damaged places. The records between them are kept, too.
 #[test]
-fn two_flipped_bits_in_a_block_cost_two_records() {
+fn two_flipped_bits_in_a_block_lose_two_records() {
     let log = three_blocks();
     let in_first_block = log.fragments.iter().filter(|&&(at, _)| at < BLOCK_LEN);
     let places: Vec<usize> = in_first_block.flat_map(|&(at, _)| [at, at + 6]).collect();
@@ -385,7 +385,7 @@ fn a_record_is_lost_if_its_header_is_destroyed() {
 }
 
 #[test]
-fn each_flipped_bit_is_reported_for_any_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
+fn each_flipped_bit_is_reported_regardless_of_the_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("damaged.log");
@@ -437,7 +437,7 @@ fn each_flipped_bit_is_reported_for_any_number_of_threads() -> Result<(), Box<dy
 /// Several threads read ranges in parts of one or two blocks. The report must be the same as from
 /// one reader.
 #[test]
-fn reading_a_range_in_parts_gives_the_same_report() -> Result<(), Error> {
+fn reading_a_range_in_parts_gives_the_same_report_as_reading_it_at_once() -> Result<(), Error> {
     let log = three_blocks();
     let mut bytes = log.bytes;
     bytes[40] ^= 1;
@@ -479,7 +479,7 @@ fn reading_a_range_in_parts_gives_the_same_report() -> Result<(), Error> {
 
 /// The file ends with its block. It has a record with only an empty FIRST fragment, and a trailer.
 #[test]
-fn the_statistics_count_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
+fn a_trailer_after_a_torn_record_is_counted_in_the_statistics() -> Result<(), Box<dyn std::error::Error>> {
     let mut writer = Writer::new(Vec::new());
     writer.append(&[0; BLOCK_LEN - 7 - 8])?;
     let mut bytes = writer.into_inner()?;
@@ -838,7 +838,7 @@ fn a_flipped_bit_in_metadata_is_undone() {
 
 /// A log of SwanLab is of an old version if its records are JSON.
 #[test]
-fn a_repaired_first_record_determines_the_file_header_version() {
+fn the_file_header_version_is_determined_from_a_repaired_first_record() {
     let record = Wire::Ieee.full(b"{\"model_type\": \"run\"}");
     let file = [b":SWL\xd6\xe1\x00", &record[..]].concat();
     let mut damaged = file.clone();

@@ -129,7 +129,7 @@ fn a_detection_error_includes_the_path() {
 }
 
 #[test]
-fn a_named_dialect_overrides_the_detected_format() {
+fn a_dialect_given_by_the_caller_overrides_the_detected_format() {
     for (_, bytes) in foreign() {
         for &dialect in Dialect::ALL {
             let mut reader = Reader::from_slice(&bytes, ReadOptions::default().with_format(dialect));
@@ -153,7 +153,7 @@ fn a_named_dialect_overrides_the_detected_format() {
 }
 
 #[test]
-fn a_file_without_evidence_of_its_format_is_unclear() {
+fn the_format_of_a_file_without_evidence_is_reported_as_unclear() {
     let fragments = [
         (Wire::Plain.full(b"foo"), None),
         (Wire::Recyclable(1).full(b"foo"), Some(Dialect::RECYCLABLE)),
@@ -374,7 +374,7 @@ fn the_magic_number_of_a_table_is_recognized_only_at_the_end_of_the_file() {
 /// The trailer contains the number of the next log. This is true whether or not the dialect is
 /// named.
 #[test]
-fn the_number_of_an_empty_log_comes_from_its_trailer() {
+fn the_log_number_of_an_empty_log_is_read_from_its_trailer() {
     for named in [None, Some(Dialect::PEBBLE)] {
         let options = ReadOptions::default().with_dialect(named);
         let format = Reader::from_slice(b"\0\0\0\0\0\0\x05\x02\0\0\0", options).format();
@@ -395,7 +395,7 @@ fn a_damaged_trailer_suggests_an_empty_log() {
 
 /// The bytes that declare the compression may also be the bytes of a record.
 #[test]
-fn a_record_with_the_bytes_of_a_compression_setting_is_an_ordinary_record() {
+fn a_record_with_the_same_bytes_as_a_compression_setting_is_still_an_ordinary_record() {
     let options = || ReadOptions::default().with_dialect(Dialect::ROCKSDB);
     let record = Wire::Plain.full(b"\x07\0\0\0");
     for (file, compression) in [(&record[..], None), (&COMPRESSED[..], Some(Compression::Zstd))] {
@@ -406,7 +406,7 @@ fn a_record_with_the_bytes_of_a_compression_setting_is_an_ordinary_record() {
 
 /// In the middle of a file, the first fragment may belong to an older log.
 #[test]
-fn detection_in_a_range_does_not_use_the_first_log_number() {
+fn detecting_the_format_of_a_range_does_not_use_the_first_log_number() {
     const BLOCK: usize = 32_768;
     let mut file = Vec::new();
     while file.len() < 2 * BLOCK {
@@ -462,7 +462,7 @@ fn the_block_grid_is_detected_despite_a_short_read() {
 }
 
 #[test]
-fn a_type_with_a_wrong_checksum_is_ignored() {
+fn a_type_byte_with_a_wrong_checksum_is_ignored_by_detection() {
     let file = Wire::Plain.full(b"foo");
     for kind in (0..=255).filter(|&kind| kind != 1) {
         let mut file = file.clone();
@@ -474,7 +474,7 @@ fn a_type_with_a_wrong_checksum_is_ignored() {
 /// In the middle of a file, the first fragment may belong to an older log, so a dialect with log
 /// numbers is not guessed there.
 #[test]
-fn detection_never_guesses_a_numbered_dialect_in_a_range() -> Result<(), Box<dyn std::error::Error>> {
+fn detecting_the_format_of_a_range_never_guesses_a_numbered_dialect() -> Result<(), Box<dyn std::error::Error>> {
     let mut file = Vec::new();
     for (number, blocks) in [(5, 3), (4, 6)] {
         while file.len() < blocks * 32_768 {
@@ -717,7 +717,7 @@ fn a_log_is_detected_despite_any_flipped_bit() {
 /// A log of one block has no valid fragment, because two bits of each checksum are wrong. Its
 /// headers lead to the end of the block or of the file, which shows that it is a log.
 #[test]
-fn a_chain_of_headers_reaching_the_end_indicates_a_damaged_log() {
+fn a_chain_of_headers_that_extends_to_the_end_indicates_a_damaged_log() {
     for wire in [Wire::Plain, Wire::Recyclable(7), Wire::Synced(7, 0), Wire::Ieee] {
         for (record_len, count) in [(30, 1), (30, 3), (0, 3), (40_000, 1), (32_700, 2)] {
             let (mut file, mut headers) = (Vec::new(), Vec::new());
@@ -847,7 +847,7 @@ fn text_takes_precedence_over_a_possibly_torn_header() {
 
 /// A file with the name of a log is taken for a damaged log, unless it has another known format.
 #[test]
-fn a_file_named_like_a_log_is_detected_as_a_damaged_log() {
+fn a_damaged_file_with_the_name_of_a_log_is_detected_as_a_damaged_log() {
     let directory = tempfile::tempdir().unwrap();
     for (name, is_believed) in [
         ("000123.log", true),
@@ -1192,7 +1192,7 @@ fn a_format_is_not_detected_from_a_partial_signature() {
 
 /// A script computed the checksums.
 #[test]
-fn prometheus_records_are_recognised() {
+fn prometheus_records_are_recognized_by_detection() {
     let prometheus = Detection::Foreign(Foreign::Prometheus);
     // Prometheus writes big-endian numbers.
     let record = |flags: u8, len: u16, checksum: u32, payload: &[u8]| {

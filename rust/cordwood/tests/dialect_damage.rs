@@ -251,7 +251,7 @@ fn a_reader_returns_the_complete_records_and_torn_tail_of_a_truncated_log() {
 }
 
 #[test]
-fn a_log_truncated_near_a_block_end_has_complete_records_and_a_torn_tail() {
+fn a_log_truncated_near_a_block_end_yields_complete_records_and_a_torn_tail() {
     for log in logs(at_a_block_end) {
         // Every length is tested, except in the middle of the long record.
         for len in (0..100).chain((BLOCK - 220)..=log.bytes.len()) {
@@ -291,7 +291,7 @@ fn check_flip(log: &Log, bytes: &[u8], at: usize) {
 }
 
 #[test]
-fn each_flipped_bit_is_located_and_costs_few_records() {
+fn each_flipped_bit_is_located_and_only_a_few_records_are_lost() {
     for log in logs(small) {
         let mut bytes = log.bytes.clone();
         for at in 0..bytes.len() {

@@ -72,7 +72,7 @@ fn unnumbered_rocksdb_and_pebble_logs_have_the_same_bytes_as_leveldb_logs() {
 const SET_ZSTD: &[u8] = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
 
 #[test]
-fn a_rocksdb_set_compression_record_sets_the_compression() {
+fn a_rocksdb_compression_record_sets_the_compression_of_the_log() {
     let zstd = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
     assert_eq!(detect(SET_ZSTD), Detection::Log(zstd));
     for dialect in [LogFormat::new(Dialect::ROCKSDB), zstd] {
@@ -88,7 +88,7 @@ fn a_rocksdb_set_compression_record_sets_the_compression() {
 }
 
 #[test]
-fn a_rocksdb_timestamp_size_record_has_its_golden_bytes() {
+fn a_rocksdb_record_of_timestamp_sizes_has_its_golden_bytes() {
     let file = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     assert_eq!(detect(file), Detection::Log(Dialect::ROCKSDB.into()));
     let mut reader = Reader::from_slice(file, ReadOptions::default());
@@ -103,7 +103,7 @@ fn a_rocksdb_timestamp_size_record_has_its_golden_bytes() {
 }
 
 #[test]
-fn a_rocksdb_predecessor_record_has_its_golden_bytes() {
+fn a_rocksdb_record_about_a_predecessor_log_has_its_golden_bytes() {
     let mut file = b"\xd1\x78\xb4\x95\x18\x00\x82".to_vec();
     for number in [4_u64, 130, 5] {
         file.extend(number.to_le_bytes());

@@ -74,7 +74,7 @@ fn the_lengths_in_the_statistics_add_up_to_the_file_length() -> Result<(), cordw
 }
 
 #[test]
-fn verifying_gives_the_same_report_for_any_number_of_threads() -> Result<(), cordwood_log::Error> {
+fn verifying_gives_the_same_report_regardless_of_the_number_of_threads() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
@@ -100,7 +100,7 @@ fn verifying_gives_the_same_report_for_any_number_of_threads() -> Result<(), cor
 
 /// The salvaged log must belong to the same engine as the source.
 #[test]
-fn salvaging_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_preserves_the_dialect_of_a_log() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     for (number, dialect) in DIALECTS.into_iter().enumerate() {
         let (mut file, offsets) = log(dialect);
@@ -240,7 +240,7 @@ fn salvaging_compressed_logs_without_zstd_is_rejected() -> Result<(), Box<dyn st
 /// The hand-built bytes are the lengths of timestamps (type 10), without which keys cannot be read,
 /// and records of type 1. The file has a log number in its name.
 #[test]
-fn salvaging_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_preserves_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     let foo = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let bar = b"\xba\xea\xec\x44\x03\x00\x01bar";
@@ -286,7 +286,7 @@ fn salvaging_keeps_engine_metadata() -> Result<(), Box<dyn std::error::Error>> {
 /// The copy must be the same as the log, byte for byte. The metadata starts the next block if it
 /// does not fit, and ends the block if it just fits.
 #[test]
-fn salvaging_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_preserves_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     for left in [0, 1, 6, 7, 12, 13, 14, 20] {
         let mut file = timestamps.to_vec();
@@ -312,7 +312,7 @@ fn salvaging_keeps_metadata_at_the_end_of_a_block() -> Result<(), Box<dyn std::e
 /// The record that declares the compression must come first.
 #[cfg(feature = "zstd")]
 #[test]
-fn salvaging_keeps_the_metadata_of_a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_preserves_the_metadata_of_a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
     let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     let mut compressed = Vec::new();
     let format = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
@@ -325,7 +325,7 @@ fn salvaging_keeps_the_metadata_of_a_compressed_log() -> Result<(), Box<dyn std:
 }
 
 #[test]
-fn salvaging_keeps_the_version_of_the_file_header() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_preserves_the_version_in_the_file_header() -> Result<(), Box<dyn std::error::Error>> {
     for version in [0, 1] {
         let mut file = Vec::new();
         Encoder::with_format(0, Dialect::SWANLAB)?.encode(b"{\"model_type\": 1}", &mut file);
@@ -338,7 +338,7 @@ fn salvaging_keeps_the_version_of_the_file_header() -> Result<(), Box<dyn std::e
 
 /// The first blocks would normally show the number, but they are destroyed.
 #[test]
-fn salvaging_keeps_a_log_number_found_in_a_later_block() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_preserves_a_log_number_found_in_a_later_block() -> Result<(), Box<dyn std::error::Error>> {
     let numbered = LogFormat::new(Dialect::RECYCLABLE).with_log_number(3);
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, numbered)?;
@@ -360,7 +360,7 @@ fn salvaging_keeps_a_log_number_found_in_a_later_block() -> Result<(), Box<dyn s
 
 /// The report names the properties that the new log cannot have.
 #[test]
-fn properties_lost_by_salvaging_are_reported() -> Result<(), Box<dyn std::error::Error>> {
+fn log_properties_that_salvaging_cannot_preserve_are_reported() -> Result<(), Box<dyn std::error::Error>> {
     // This is Pebble's type 9, with log number 1, synced up to 0, and one byte of data.
     let synced = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     let (saved, report) = salvage_as(synced, "000001.log", &SalvageOptions::default())?;
@@ -376,7 +376,7 @@ fn properties_lost_by_salvaging_are_reported() -> Result<(), Box<dyn std::error:
 /// form. Here, a payload that fills its block contains a log, and the header of the payload is
 /// destroyed. If the forms were mixed, readers would take one part of the new log for an older log.
 #[test]
-fn salvaged_records_are_written_in_the_form_of_the_log() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaged_records_are_written_in_the_fragment_form_of_the_log() -> Result<(), Box<dyn std::error::Error>> {
     let plain = LogFormat::new(Dialect::ROCKSDB);
     let numbered = plain.with_log_number(7);
     for (own, inner) in [(numbered, plain), (plain, numbered)] {
@@ -407,7 +407,7 @@ fn salvaged_records_are_written_in_the_form_of_the_log() -> Result<(), Box<dyn s
 
 /// Every reader of a file with this name would take the records for remains of an older log.
 #[test]
-fn salvaging_to_the_file_name_of_another_log_is_rejected() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_to_a_file_name_with_another_log_number_is_rejected() -> Result<(), Box<dyn std::error::Error>> {
     let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
     for (name, is_right) in [("000123.log", true), ("saved.log", true), ("000124.log", false)] {
         match salvage_as(file, name, &SalvageOptions::default()) {
@@ -420,7 +420,7 @@ fn salvaging_to_the_file_name_of_another_log_is_rejected() -> Result<(), Box<dyn
 
 /// One of the calls succeeds, and the others report that the file exists.
 #[test]
-fn salvaging_to_one_file_concurrently_leaves_one_log() -> Result<(), Box<dyn std::error::Error>> {
+fn concurrent_salvages_to_the_same_file_leave_exactly_one_log() -> Result<(), Box<dyn std::error::Error>> {
     let (file, _) = log(LogFormat::new(Dialect::LEVELDB));
     let directory = tempfile::tempdir()?;
     let source = directory.path().join("source.log");

@@ -128,7 +128,7 @@ fn crc32c_matches_the_examples_of_the_rfc() {
 }
 
 #[test]
-fn the_computed_encoded_length_matches_what_the_encoder_writes() {
+fn the_computed_length_matches_what_the_encoder_writes() {
     const BLOCK: u64 = 32_768;
     // Each distance from the edge of a block at which the bytes change is tested, and a few others.
     let near = |edge: u64| (edge.saturating_sub(15)..edge + 9).chain([edge + 1_000]);
@@ -151,7 +151,7 @@ fn the_computed_encoded_length_matches_what_the_encoder_writes() {
 }
 
 #[test]
-fn the_computed_encoded_length_saturates_at_any_offset() {
+fn the_computed_length_saturates_instead_of_overflowing_at_any_offset() {
     for offset in [u64::MAX - 7, u64::MAX - 6, u64::MAX] {
         for len in [0, 1, u64::MAX] {
             assert!(encoded_len(offset, len) >= len, "{len} bytes at {offset}");

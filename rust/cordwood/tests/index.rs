@@ -359,7 +359,7 @@ fn an_index_can_cover_more_logs_than_it_keeps_open() {
 /// There are so many indices that they are not compared, and are sorted in pieces. The pieces do
 /// not end where a log or a container ends.
 #[test]
-fn all_records_of_several_logs_are_read_in_any_order() {
+fn the_records_of_several_logs_can_be_read_in_any_order() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(5);
     let packed = LogFormat::new(Dialect::PACKED);

@@ -138,7 +138,7 @@ fn trying_to_append_an_overlong_record_returns_immediately() -> Result<(), Error
 
 /// If a sync is due after a record, `try_append` leaves it to `append`, however long headers are.
 #[test]
-fn trying_to_append_a_record_that_needs_a_sync_returns_immediately() -> Result<(), Error> {
+fn trying_to_append_a_record_that_requires_a_sync_returns_immediately() -> Result<(), Error> {
     let formats = [
         LogFormat::new(Dialect::LEVELDB),
         LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -182,7 +182,7 @@ fn short_and_interrupted_writes_are_continued() -> Result<(), Error> {
 }
 
 #[test]
-fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
+fn a_failed_write_is_rolled_back_and_retried() -> Result<(), Error> {
     for (faults, error) in [
         (vec![Fault::Error(ENOSPC)], Some(ENOSPC)),
         (vec![Fault::Error(EIO)], Some(EIO)),
@@ -656,7 +656,7 @@ fn each_sync_policy_syncs_on_schedule() -> Result<(), Error> {
 }
 
 #[test]
-fn extending_by_no_records_does_not_sync() -> Result<(), Error> {
+fn extending_a_log_by_zero_records_does_not_sync() -> Result<(), Error> {
     let none: [&[u8]; 0] = [];
     for policy in [
         SyncPolicy::EveryAppend,
@@ -763,7 +763,7 @@ fn waiting_threads_share_a_failed_sync() {
 
 /// Waiting writes buffered records, but syncs only if the bytes are not on the disk yet.
 #[test]
-fn waiting_for_an_offset_syncs_once_without_appending() -> Result<(), Error> {
+fn waiting_for_an_offset_performs_one_sync_and_appends_no_record() -> Result<(), Error> {
     let (double, log) = plain();
     log.append(b"one")?;
     log.append(b"two")?;
@@ -906,7 +906,7 @@ fn a_panic_during_sync_marks_the_log_as_failed() {
 /// calls are refused. Only acknowledged records are in the log. After closing, the log has released
 /// the file.
 #[test]
-fn closing_waits_for_other_threads_that_wait_for_the_disk() {
+fn closing_a_log_waits_for_threads_that_are_waiting_for_the_disk() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     let log = create_in(&double, buffered());
@@ -968,7 +968,7 @@ fn a_second_writer_is_rejected_while_the_first_is_open() -> Result<(), Box<dyn s
 }
 
 #[test]
-fn a_torn_tail_is_truncated_from_the_file() -> Result<(), Box<dyn std::error::Error>> {
+fn opening_for_append_removes_a_torn_tail_from_the_file() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo\xba\xea\xec\x44\x03\x00\x01b")?;
@@ -1341,7 +1341,7 @@ fn a_record_too_long_for_readers_is_not_written() {
 
 /// `extend` writes the same bytes as single appends, and stops where an append would fail.
 #[test]
-fn extending_writes_the_same_bytes_as_appending() -> Result<(), Error> {
+fn extending_a_log_writes_the_same_bytes_as_appending_each_record() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
         let records: Vec<Vec<u8>> = (0..3_000).map(|i| vec![i as u8; i * 7 % 900]).collect();
         let mut one = Writer::with_options(Vec::new(), WriterOptions::default().with_format(dialect)).unwrap();

@@ -181,7 +181,7 @@ fn a_failed_sync_after_truncation_returns_an_error_to_every_waiting_thread() {
 }
 
 #[test]
-fn closing_waits_for_threads_that_wait_for_a_sync() {
+fn closing_a_log_waits_for_threads_that_are_waiting_for_a_sync() {
     check(false, FlushPolicy::EveryAppend, true);
 }
 
@@ -305,12 +305,12 @@ fn check_segments(options: LogFileOptions, beside: impl Fn(&SegmentedLog) + Send
 
 /// One thread starts the next segment, while the other may wait for a record in the last one.
 #[test]
-fn two_threads_can_start_segments_while_a_third_waits() {
+fn two_threads_can_start_new_segments_while_a_third_thread_waits() {
     check_segments(LogFileOptions::default(), |_| {});
 }
 
 #[test]
-fn segments_rotate_and_expire_during_appends() {
+fn segments_are_rotated_and_expire_while_records_are_appended() {
     check_segments(LogFileOptions::default(), |log| {
         let end = log.rotate().expect("nothing fails");
         assert!(log.prune_before(end).expect("nothing fails") >= end);
@@ -318,7 +318,7 @@ fn segments_rotate_and_expire_during_appends() {
 }
 
 #[test]
-fn segments_started_by_two_threads_expire_during_pruning() {
+fn segments_started_by_two_threads_expire_while_the_log_is_pruned() {
     check_segments(LogFileOptions::default().with_retention_bytes(0), |log| {
         log.prune_before(u64::MAX).expect("nothing fails");
     });

@@ -95,7 +95,7 @@ fn unpacking_a_packed_log_restores_the_file() -> Result<(), Error> {
 
 /// The expected bytes are built by hand.
 #[test]
-fn a_packed_log_has_a_mark_and_containers() -> Result<(), Error> {
+fn a_packed_log_consists_of_a_mark_and_containers() -> Result<(), Error> {
     assert_eq!(pack(b"", STORED)?.0, MARK_STORED);
     assert_eq!(pack(FOO, STORED)?.0, [MARK_STORED, FOO].concat());
     let container = pack(&FOO.repeat(2), STORED)?.0;

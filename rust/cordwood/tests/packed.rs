@@ -233,7 +233,7 @@ fn the_statistics_count_each_container_once() -> Result<(), Error> {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_8_each_record_needs_its_own_offset_in_its_container() {
+fn vector_8_each_record_of_a_container_needs_its_own_offset() {
     let file = b"\x7b\xdd\x78\xd6\x12\x00\x40\x01\xac\x02\x28\xb5\x2f\xfd\x64\x2c\x00\x63\x09\x00\x00\x90\xea\x00\x3a";
     check(
         &[file, OK].concat(),
@@ -294,7 +294,7 @@ fn vector_10_an_unknown_codec_is_rejected_under_every_policy() {
 }
 
 #[test]
-fn vector_11_a_later_version_is_rejected_under_every_policy() {
+fn vector_11_a_newer_format_version_is_rejected_under_every_policy() {
     let file = b"\x4f\x3d\x7d\x61\x0a\x00\x48cordwood\x02\x00";
     let found = refused(&[file, OK].concat());
     assert!(
@@ -343,7 +343,7 @@ fn vector_12_a_container_of_more_than_256_mib_is_rejected_under_every_policy() {
 
 /// The rest of the log may have been written in the later version.
 #[test]
-fn a_later_version_after_a_record_fails_at_its_offset() {
+fn a_mark_of_a_newer_version_after_a_record_causes_an_error_at_its_offset() {
     let file = [&mark(1, 0)[..], OK, &mark(2, 0), OK].concat();
     for policy in [
         OnCorruption::Fail,
@@ -445,7 +445,7 @@ fn check_splits(file: &[u8], options: &ReadOptions, splits: impl Iterator<Item =
 }
 
 #[test]
-fn a_packed_log_split_into_ranges_anywhere_is_returned_completely() {
+fn the_ranges_of_a_packed_log_split_at_any_offset_contain_all_its_records() {
     let file = three_blocks();
     check_splits(&file, &options(), 0..=file.len() as u64);
 }
@@ -470,7 +470,7 @@ fn damaged_files() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_damaged_packed_log_reads_the_same_whole_or_split_into_ranges_anywhere() {
+fn a_damaged_packed_log_gives_the_same_records_whole_or_in_ranges_split_at_any_offset() {
     for (index, file) in damaged_files().iter().enumerate() {
         for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
             let options = options().with_on_corruption(policy).with_dialect(Dialect::PACKED);

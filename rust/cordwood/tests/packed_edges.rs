@@ -62,7 +62,7 @@ fn check_bad(container: &[u8], reason: &'static str) {
 }
 
 #[test]
-fn an_impossible_container_is_damage() {
+fn an_impossible_container_is_reported_as_damage() {
     let bad = |container: &[u8]| check_bad(container, "bad_container");
     bad(b"");
     bad(b"\x00");
@@ -328,7 +328,7 @@ fn an_unknown_codec_is_rejected_only_if_its_container_overlaps_the_range() {
 
 /// A stream cannot go back to the first fragment.
 #[test]
-fn a_rejected_container_of_several_fragments_is_rejected_on_every_read() {
+fn a_rejected_container_of_several_fragments_is_rejected_every_time_it_is_read() {
     let mut file = Vec::new();
     Wire::Packed.append(&mut file, 0, &container(7, 1, &body(&[vec![b'x'; 4 << 20]])));
     let mut reader = Reader::with_source(StreamSource::new(&file[..], 0), options());
@@ -340,7 +340,7 @@ fn a_rejected_container_of_several_fragments_is_rejected_on_every_read() {
 
 /// Then the byte that names the codec may be wrong.
 #[test]
-fn an_unknown_codec_after_damage_or_without_verified_checksums_is_damage() {
+fn an_unknown_codec_after_damage_or_without_checksum_verification_is_damage() {
     let mut damaged = Wire::Plain.full(&[b'x'; 20]);
     damaged[10] ^= 3;
     let unknown = unknown_codec();
@@ -558,7 +558,7 @@ fn a_follower_continues_after_damage_in_the_same_block() {
 /// Under every policy, a fragment of an unknown type costs only itself and not the rest of its
 /// block.
 #[test]
-fn seeking_into_a_container_after_damage_works() {
+fn a_reader_can_seek_into_a_container_after_damage() {
     let unknown = Wire::Plain.fragment(0x34, b"unknown");
     let container = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
     let file = [&mark(1, 0)[..], &unknown, &container, &unknown, &container].concat();
@@ -669,7 +669,7 @@ fn undoing_a_flipped_bit_restores_every_record_of_the_container() {
 }
 
 #[test]
-fn a_log_without_its_mark_still_returns_all_records() {
+fn all_records_of_a_packed_log_are_returned_even_without_its_mark() {
     let file = log();
     let all = read(&file, &options());
     for damage in 1..=17 {
@@ -725,7 +725,7 @@ fn readers_ignore_a_mark_in_the_middle_of_a_log() {
 /// After damage in the same block, a mark may be part of a payload. If its checksum is wrong, it
 /// may not be a mark.
 #[test]
-fn a_mark_after_damage_or_with_a_bad_checksum_is_damage() {
+fn a_mark_after_damage_or_with_a_wrong_checksum_is_reported_as_damage() {
     let mut file = [
         mark(1, 0),
         Wire::Plain.full(b"one"),
@@ -755,7 +755,7 @@ fn a_mark_after_damage_or_with_a_bad_checksum_is_damage() {
 
 /// No part of a log of a later version may be read, wherever the range starts.
 #[test]
-fn a_later_version_is_rejected_at_any_start_offset() {
+fn a_newer_format_version_is_rejected_at_any_start_offset() {
     let mut file = log();
     file[..17].copy_from_slice(&mark(2, 1));
     for start in [0, 5, 17, 100, BLOCK as u64, BLOCK as u64 + 500] {
@@ -768,7 +768,7 @@ fn a_later_version_is_rejected_at_any_start_offset() {
 
 /// Salvaged containers are left out as a whole, and their records are counted.
 #[test]
-fn the_skip_policy_returns_the_records_that_salvage_leaves_unmarked() {
+fn skipping_damage_returns_the_records_that_salvaging_does_not_mark_as_salvaged() {
     let file = log();
     let salvaging = options().with_on_corruption(OnCorruption::Salvage);
     for at in (20..file.len()).step_by(1_931) {

@@ -162,7 +162,7 @@ fn appending_continues_after_the_last_complete_container() {
 
 /// If the mark were not written again, the padded log would have no mark.
 #[test]
-fn the_mark_is_written_again_after_padding_at_the_start() {
+fn the_mark_is_rewritten_after_padding_at_the_start_of_a_log() {
     let marks: [&[u8]; 2] = [
         b"\x90\x26\x4b\x92\x0a\x00\x48cordwood\x01\x00",
         b"\x47\xca\x52\x8c\x0a\x00\x48cordwood\x01\x01",
@@ -196,7 +196,7 @@ fn is_whole(file: &[u8], end: u64, cut: usize) -> bool {
 }
 
 #[test]
-fn appending_keeps_the_compression_stated_in_the_mark() {
+fn appending_preserves_the_compression_stated_in_the_mark() {
     for format in FORMATS {
         for given in [LogFileOptions::default(), options(FORMATS[0]), options(FORMATS[1])] {
             let double = Double::default();
@@ -249,7 +249,7 @@ fn containers_are_not_appended_to_a_log_of_another_dialect() {
 /// The salvaged records of a packed log must be packed again, and no record may stay in an open
 /// container.
 #[test]
-fn a_salvaged_log_is_packed_like_its_source() {
+fn salvaging_a_packed_log_produces_a_packed_log() {
     let directory = tempfile::tempdir().expect("a directory");
     for (at, format) in FORMATS.into_iter().enumerate() {
         let paths = ["source", "salvaged"].map(|name| directory.path().join(format!("{name}{at}.log")));

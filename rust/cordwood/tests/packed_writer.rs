@@ -353,7 +353,7 @@ fn leveldb_len(steps: &[Step]) -> u64 {
 
 /// The vectors are written by hand, from the page.
 #[test]
-fn the_encoder_writes_the_vectors_of_the_format_page() {
+fn the_encoder_output_matches_the_vectors_on_the_format_page() {
     let packed = |records: &[&[u8]]| {
         let steps: Vec<_> = records.iter().map(|record| Step::Append(record.to_vec())).collect();
         encoder(&steps, false)
@@ -397,7 +397,7 @@ fn extending_writes_the_records_before_an_overlong_record() {
 
 /// The open container counts uncompressed, after the mark.
 #[test]
-fn the_buffered_length_includes_the_open_container() {
+fn the_reported_buffer_length_includes_the_open_container() {
     for is_zstd in [false, true] {
         let mut writer = Writer::with_options(Vec::new(), writer_options(is_zstd)).expect("a dialect that is written");
         writer.append(b"one").expect("a vector");
@@ -428,7 +428,7 @@ fn a_frame_too_short_to_give_each_record_an_offset_is_lengthened() {
 /// With any codec, the offset of each record of a container is in the block in which the container
 /// starts.
 #[test]
-fn the_first_block_limits_the_records_of_a_container() {
+fn the_number_of_records_in_a_container_is_limited_by_its_first_block() {
     for left in [7, 8, 20, 300] {
         let first = record(BLOCK - 17 - 7 - left, false, 1);
         let mut steps = vec![Step::Append(first)];
@@ -467,7 +467,7 @@ proptest! {
     /// With any records and any flushes, packing adds a mark and at most one more header in each
     /// block.
     #[test]
-    fn packing_adds_at_most_a_mark_and_a_header_per_block(
+    fn packing_adds_at_most_one_mark_and_one_header_per_block(
         steps in steps(),
         is_zstd: bool,
     ) {

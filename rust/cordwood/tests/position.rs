@@ -153,7 +153,7 @@ fn an_error_about_a_position_in_a_replaced_log_states_the_offset() {
 }
 
 #[test]
-fn a_position_stays_valid_even_if_earlier_bytes_are_damaged() {
+fn a_position_remains_valid_even_if_earlier_bytes_are_damaged() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let written = records(12, 4000, 0, "a");
@@ -320,7 +320,7 @@ fn a_follower_continues_in_a_copy_of_its_directory() {
 
 /// The segments have the same names, but the segment that is followed has been removed.
 #[test]
-fn a_position_is_rejected_if_a_pruned_log_replaced_its_log() {
+fn a_position_is_rejected_if_its_log_was_replaced_by_a_pruned_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);

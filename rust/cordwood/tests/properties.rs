@@ -541,7 +541,7 @@ proptest! {
     }
 
     #[test]
-    fn every_byte_is_accounted_for(script in script(), options in options()) {
+    fn every_byte_of_a_log_is_accounted_for(script in script(), options in options()) {
         let file = script.build().bytes;
         let (events, end) = read_slice(&file, &options);
         check_promise(&file, &options, &events, end);
@@ -734,7 +734,7 @@ proptest! {
 /// `read_more` may be called at any time, even if no more bytes are needed. It must not take a full
 /// buffer for the end of the file.
 #[test]
-fn an_unneeded_call_to_read_more_has_no_effect() {
+fn calling_read_more_unnecessarily_has_no_effect() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
     let file = File::new(0, 1, &pieces);
     let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());

@@ -191,7 +191,7 @@ fn zeros_in_place_of_a_file_header_count_as_zero_fill() {
 
 /// A range that starts inside the header returns the first record, and does not report the header.
 #[test]
-fn a_file_header_belongs_to_the_range_that_contains_its_start() {
+fn a_file_header_is_part_of_the_range_that_contains_its_start() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 0, b"one");
     for (flip, reason) in [(0, "file_header"), (0x40, "bad_file_header")] {
@@ -207,7 +207,7 @@ fn a_file_header_belongs_to_the_range_that_contains_its_start() {
 }
 
 #[test]
-fn a_follower_waits_while_a_file_header_is_still_zeros() -> Result<(), Box<dyn std::error::Error>> {
+fn a_follower_waits_while_the_bytes_of_a_file_header_are_still_zeros() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let header = b":W&B\xe1\xbe\x00";
     for written in [0, 1, 3, 5] {
@@ -364,7 +364,7 @@ fn salvage() -> ReadOptions {
 
 /// Only before the first record of a range may a fragment continue a record of the range before.
 #[test]
-fn a_record_without_a_start_is_damage_after_the_first_record_of_a_range() {
+fn a_record_without_a_start_is_reported_as_damage_after_the_first_record_of_a_range() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.full(b"b"),
@@ -420,7 +420,7 @@ fn seeking_discards_a_pending_record() {
 /// Fragments at the start of a range may belong to the range before. Those at another offset do
 /// not.
 #[test]
-fn seeking_to_a_fragment_inside_a_record_reports_the_fragment() {
+fn seeking_to_a_fragment_inside_a_record_reports_that_fragment_as_skipped() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.part(2, b"b"),
@@ -454,7 +454,7 @@ fn records_after_a_seek_are_not_marked_as_salvaged() {
 
 /// The bytes after the first record are damage or an older log, which the next block decides.
 #[test]
-fn seeking_discards_damage_that_may_be_an_older_log() {
+fn seeking_discards_pending_damage_that_may_belong_to_an_older_log() {
     let own = Wire::Recyclable(5);
     let mut file = own.full(b"a");
     file.resize(32_768, 0xff);
@@ -469,7 +469,7 @@ fn seeking_discards_damage_that_may_be_an_older_log() {
 
 /// A trailer ends a log, and the bytes after it are an older log.
 #[test]
-fn seeking_resets_the_end_of_the_log() {
+fn seeking_clears_the_detected_end_of_the_log() {
     let trailer = b"\0\0\0\0\0\0\x05\x08\0\0\0";
     let file = [&Wire::Recyclable(7).full(b"one")[..], trailer, &[1; 20]].concat();
     let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
@@ -493,7 +493,7 @@ fn seeking_discards_a_rejected_record() {
 
 /// The checksum proves the real length, wherever the damaged length leads.
 #[test]
-fn a_misleading_flipped_length_bit_costs_at_most_one_record() {
+fn a_misleading_flipped_length_bit_loses_at_most_one_record() {
     let file: Vec<u8> = (0..1500)
         .flat_map(|number| Wire::Plain.full(format!("{number:09}").as_bytes()))
         .collect();
@@ -540,7 +540,7 @@ fn an_apparent_end_trailer_after_damage_does_not_end_the_log() {
 
 /// A continuation at the start of a file continues no record, so no crash can have left it.
 #[test]
-fn a_continuation_at_the_start_of_a_file_is_damage() {
+fn a_continuation_fragment_at_the_start_of_a_file_is_reported_as_damage() {
     let options = skip().with_dialect(Dialect::LEVELDB);
     let before = Wire::Plain.full(b"one");
     for (kind, reason) in [(1, "torn_tail"), (2, "torn_tail"), (3, "bad_length"), (4, "bad_length")] {
@@ -562,7 +562,7 @@ fn a_continuation_at_the_start_of_a_file_is_damage() {
 /// Without a log number, any four bytes could be the number in a trailer, and a trailer has no
 /// checksum. Only the trailer of an empty log is then accepted.
 #[test]
-fn an_end_trailer_is_trusted_only_with_the_log_number() {
+fn an_end_trailer_is_trusted_only_if_it_has_the_log_number() {
     let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
     let file = [&Wire::Plain.full(b"one")[..], trailer, &Wire::Plain.full(b"two")].concat();
     assert_eq!(
@@ -698,7 +698,7 @@ fn a_log_that_declares_an_unknown_compression_is_rejected() {
 /// The compression is declared once, at the start of the log. Fragments after damage do not change
 /// it.
 #[test]
-fn a_compression_setting_after_damage_does_not_change_any_record() {
+fn a_compression_setting_after_damage_does_not_affect_any_record() {
     let set_zstd = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     let mut file = Wire::Plain.full(b"damaged");
     file[8] ^= 1;
@@ -783,7 +783,7 @@ impl Random {
 /// For every file in any dialect, `skip` returns the records that `salvage` returns without a mark.
 /// A single reading with `salvage` therefore shows which records LevelDB's rule drops.
 #[test]
-fn the_skip_policy_returns_the_records_that_salvage_leaves_unmarked() {
+fn skipping_damage_returns_the_records_that_salvaging_does_not_mark_as_salvaged() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
     let numbered = |own: Wire| {
         vec![
@@ -1269,7 +1269,7 @@ fn reading_a_range_uses_the_log_number_of_the_file() -> Result<(), cordwood_log:
 /// An older log of another form follows damage in the block in which a range starts. The bytes
 /// before the range show that it is another log.
 #[test]
-fn reading_a_range_skips_records_of_an_older_log_in_another_form() {
+fn reading_a_range_skips_records_of_an_older_log_with_another_fragment_form() {
     let mut older = Vec::new();
     for _ in 0..300 {
         Wire::Plain.append(&mut older, 0, &[b'o'; 321]);
@@ -1324,7 +1324,7 @@ impl Read for Pieces<'_> {
 /// A fragment that ends the log is skipped together with its block, even if only the start of the
 /// block has arrived.
 #[test]
-fn the_end_of_a_recycled_log_does_not_depend_on_the_lengths_of_reads() {
+fn the_detected_end_of_a_recycled_log_does_not_depend_on_the_lengths_of_reads() {
     for older in [Wire::Plain, Wire::Recyclable(6)] {
         let file = continued_after(older);
         for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
@@ -1344,7 +1344,7 @@ fn the_end_of_a_recycled_log_does_not_depend_on_the_lengths_of_reads() {
 /// If a block starts with a fragment of an older log and contains a fragment of this log, it is
 /// damaged. The log continued there, so a write to the start of the block was lost.
 #[test]
-fn a_stale_fragment_before_a_fragment_of_this_log_is_damage() {
+fn a_stale_fragment_before_a_fragment_of_the_current_log_is_reported_as_damage() {
     let own = Wire::Recyclable(7);
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
     for older in [Wire::Plain, Wire::Recyclable(6)] {
@@ -1471,7 +1471,7 @@ fn the_bytes_after_a_range_determine_whether_the_log_has_ended() {
 
 /// A log whose fragments state how far it had been synced ends without a stale fragment. Rule D7g.
 #[test]
-fn damage_at_the_end_of_a_log_with_synced_offsets_is_a_torn_tail() {
+fn damage_at_the_end_of_a_log_with_synced_offsets_is_reported_as_a_torn_tail() {
     let mut file = Wire::Synced(5, 0).full(b"own");
     file.resize(BLOCK, 0xee);
     file.resize(BLOCK + 100, 0);
@@ -1483,7 +1483,7 @@ fn damage_at_the_end_of_a_log_with_synced_offsets_is_a_torn_tail() {
 
 /// Its checksum is valid for the length before a bit was flipped, so it is not torn.
 #[test]
-fn a_last_fragment_with_a_flipped_length_bit_is_damaged_rather_than_torn() {
+fn a_last_fragment_with_a_flipped_length_bit_is_reported_as_damaged_rather_than_torn() {
     let mut last = Wire::Recyclable(5).full(b"last");
     last[4] ^= 0x40;
     let file = [Wire::Recyclable(5).full(b"own"), last].concat();
@@ -1517,7 +1517,7 @@ fn a_numbered_log_can_contain_fragments_without_a_number() {
 
 /// Unless it has a fragment of this log. A range says so only if it contains the older log.
 #[test]
-fn a_reader_reports_the_number_of_the_older_log_in_a_file() {
+fn a_reader_reports_the_log_number_of_an_older_log_in_a_file() {
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     let older = Wire::Recyclable(6).full(b"older");
     let after_damage = [&[0xee; BLOCK][..], &older].concat();
@@ -1537,7 +1537,7 @@ fn a_reader_reports_the_number_of_the_older_log_in_a_file() {
 }
 
 #[test]
-fn salvaging_keeps_the_form_of_each_record() {
+fn salvaging_preserves_the_fragment_form_of_each_record() {
     let plain = Wire::Plain.full(b"one");
     let file = [plain.clone(), Wire::Recyclable(5).full(b"two"), plain].concat();
     let options = SalvageOptions::default()
@@ -1715,7 +1715,7 @@ fn a_block_starting_with_a_fragment_of_unknown_type_after_damage_is_read() {
 /// Without verification, an apparent declaration of the compression has no effect unless its
 /// checksum is valid. A range that starts after it does not see it at all.
 #[test]
-fn an_unverified_compression_setting_is_ignored() {
+fn a_damaged_compression_setting_is_ignored_even_without_checksum_verification() {
     let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
     file[0] ^= 1;
     let start = file.len() as u64;

@@ -348,7 +348,7 @@ fn unsynced_appends_to_a_segmented_log_survive_a_kill() {
 }
 
 #[test]
-fn records_survive_a_crash_if_every_append_is_synced() {
+fn appended_records_survive_a_crash_if_every_append_is_synced() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.with_sync(SyncPolicy::EveryAppend));
         session.append(20);
@@ -440,7 +440,7 @@ fn a_crash_during_recovery_does_not_lose_durable_records() {
 }
 
 #[test]
-fn failed_calls_before_a_crash_do_not_lose_durable_records() {
+fn failed_calls_before_a_crash_do_not_cause_loss_of_durable_records() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(3);
@@ -458,7 +458,7 @@ fn failed_calls_before_a_crash_do_not_lose_durable_records() {
 /// directory, a creation or a removal. Appended records must be found, and no crash may lose a
 /// promised record.
 #[test]
-fn one_failed_call_does_not_lose_durable_records() {
+fn a_single_failed_call_does_not_cause_loss_of_durable_records() {
     check_each_call("fails", false);
 }
 

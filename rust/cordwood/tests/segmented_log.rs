@@ -164,7 +164,7 @@ fn a_rejected_record_does_not_start_a_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn extending_continues_in_the_next_segment() -> Result<(), Error> {
+fn extending_a_log_continues_in_the_next_segment_when_one_is_full() -> Result<(), Error> {
     for sync in [SyncPolicy::Never, SyncPolicy::EveryAppend] {
         let (directory, log) = create(options().with_sync(sync));
         fill(&log, 0..7);
@@ -180,7 +180,7 @@ fn extending_continues_in_the_next_segment() -> Result<(), Error> {
 
 /// When the segment was started, the records that required a sync were already synced.
 #[test]
-fn extending_does_not_sync_a_segment_for_earlier_records() -> Result<(), Error> {
+fn extending_a_log_does_not_sync_a_segment_for_earlier_records() -> Result<(), Error> {
     let (_, log) = create(options().with_sync(SyncPolicy::EveryBytes(90)));
     assert_eq!(log.extend((0..12).map(number))?, 12);
     assert_eq!((log.offset(), log.durable_offset()), (120, 100));
@@ -256,7 +256,7 @@ fn a_segment_is_synced_before_the_next_segment_is_created() -> Result<(), Error>
 }
 
 #[test]
-fn opening_reads_only_the_last_segment() -> Result<(), Error> {
+fn opening_a_segmented_log_reads_only_its_last_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..75);
     log.close()?;
@@ -269,7 +269,7 @@ fn opening_reads_only_the_last_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn a_reopened_segmented_log_keeps_its_dialect() -> Result<(), Error> {
+fn reopening_a_segmented_log_preserves_its_dialect() -> Result<(), Error> {
     let (directory, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -364,7 +364,7 @@ fn a_record_of_maximum_length_starts_a_new_segment_if_it_does_not_fit() {
 }
 
 #[test]
-fn rejected_options_do_not_create_a_directory() {
+fn opening_with_rejected_options_does_not_create_a_directory() {
     let place = tempfile::tempdir().expect("a directory");
     let directory = place.path().join("log");
     SegmentedLog::open(&directory, options().with_dialect(Dialect::WANDB)).expect_err("a dialect that is refused");
@@ -373,7 +373,7 @@ fn rejected_options_do_not_create_a_directory() {
 
 /// The lock file shows that the files belong to a log, whatever they contain.
 #[test]
-fn a_failed_open_keeps_the_existing_lock_file() {
+fn a_failed_open_does_not_remove_the_existing_lock_file() {
     let place = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(place.path(), options()).expect("a new log");
     fill(&log, 0..25);
@@ -425,7 +425,7 @@ fn waiting_for_an_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<(),
 /// While one thread waits for the disk, other threads can append. The next sync covers all their
 /// records.
 #[test]
-fn a_slow_sync_does_not_block_appends() -> Result<(), Error> {
+fn a_slow_sync_does_not_block_other_threads_from_appending() -> Result<(), Error> {
     type Wait = fn(&SegmentedLog) -> Result<(), Error>;
     let waits: [Wait; 4] = [
         |log| log.append_sync(b"001").map(drop),
@@ -571,7 +571,7 @@ fn the_next_pruning_retries_a_failed_removal() -> Result<(), Error> {
 // Retention -------------------------------------------------------------------------------------
 
 #[test]
-fn starting_a_segment_removes_segments_beyond_the_retained_bytes() {
+fn starting_a_segment_removes_old_segments_beyond_the_retention_size() {
     for (bytes, expected) in [
         (0, &[300][..]),
         (1, &[200, 300]),
@@ -696,7 +696,7 @@ fn the_next_append_retries_a_failed_segment_creation() -> Result<(), Error> {
 
 /// The old segment must not grow past the offset in the name of an existing segment.
 #[test]
-fn a_segment_file_left_by_a_failed_creation_marks_the_log_as_failed() -> Result<(), Error> {
+fn a_leftover_file_from_a_failed_segment_creation_marks_the_log_as_failed() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..9);
     {
@@ -943,7 +943,7 @@ fn a_torn_tail_of_the_last_segment_is_truncated() -> Result<(), Error> {
 }
 
 #[test]
-fn a_changed_length_of_an_older_segment_is_reported() {
+fn a_change_in_the_length_of_an_older_segment_is_reported() {
     for (lens, start, end, reason) in [
         ([100, 99, 50], 199, 200, Reason::MissingSegment),
         ([100, 0, 50], 100, 200, Reason::MissingSegment),
@@ -965,7 +965,7 @@ fn a_changed_length_of_an_older_segment_is_reported() {
 }
 
 #[test]
-fn a_missing_middle_segment_is_damage_but_a_missing_first_segment_is_not() -> Result<(), Error> {
+fn a_missing_middle_segment_is_reported_as_damage_but_a_missing_first_segment_is_not() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     log.close()?;
@@ -1331,7 +1331,7 @@ fn a_lost_first_segment_is_recovered_if_the_lock_file_exists() -> Result<(), Err
 }
 
 #[test]
-fn errors_contain_the_path_as_given() -> Result<(), Error> {
+fn errors_contain_the_path_in_the_form_the_caller_gave() -> Result<(), Error> {
     let directory = tempfile::tempdir_in(".").expect("a directory");
     let given = Path::new(directory.path().file_name().expect("a name"));
     let path_of = |failed: Result<u64, Error>| failed.expect_err("a failure").path.expect("a path");

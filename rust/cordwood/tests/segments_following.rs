@@ -128,7 +128,7 @@ fn a_follower_reads_each_segment_to_its_end_before_the_next_one() {
 }
 
 #[test]
-fn errors_contain_the_path_as_given() {
+fn errors_contain_the_path_in_the_form_the_caller_gave() {
     let directory = tempfile::tempdir_in(".").expect("a directory");
     let given = Path::new(directory.path().file_name().expect("a name"));
     let path_of = |failed: Result<Poll<'_>, Error>| failed.expect_err("a failure").path.expect("a path");
@@ -157,7 +157,7 @@ fn errors_contain_the_path_as_given() {
 }
 
 #[test]
-fn the_error_of_a_follower_overtaken_by_pruning_states_where_the_log_starts() {
+fn the_error_of_a_follower_overtaken_by_pruning_includes_the_start_of_the_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut ends = vec![0];
@@ -261,7 +261,7 @@ fn bytes_past_the_next_segment_start_are_not_returned() {
 /// A segment has the records [0, 10), [10, 40024) and [40024, 40034). Each row of the table has the
 /// flipped byte and the events by `docs/format/reading.md`.
 #[test]
-fn damage_in_an_older_segment_costs_only_its_block() {
+fn damage_in_an_older_segment_loses_only_records_in_its_block() {
     const BLOCK: u64 = 32_768;
     type Part = (u64, u64, &'static str);
     let cases: [(usize, &[Part]); 3] = [
@@ -320,7 +320,7 @@ fn damage_in_an_older_segment_costs_only_its_block() {
 
 /// The previous file is not read, so it may be missing, as after pruning, or incomplete.
 #[test]
-fn a_follower_that_starts_at_a_segment_does_not_need_earlier_segments() {
+fn a_follower_that_starts_at_a_segment_does_not_require_earlier_segments() {
     for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
         let directory = tempfile::tempdir().expect("a directory");
         if let Some(file) = file {
@@ -483,7 +483,7 @@ fn a_follower_accepts_only_a_file_or_a_directory() {
 }
 
 #[test]
-fn a_follower_with_the_stop_policy_ends_at_a_missing_segment() {
+fn a_follower_that_stops_at_damage_ends_at_a_missing_segment() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one"]));
     write(directory.path(), 300, &file_of(&[b"next"]));
@@ -675,7 +675,7 @@ fn a_short_damaged_segment_is_reported_as_soon_as_the_segment_ends() {
 /// The next segment exists, so no bytes will be added to this one. It decides which log it is from
 /// the bytes that are there.
 #[test]
-fn a_segment_with_a_destroyed_start_is_identified_when_it_ends() {
+fn the_dialect_of_a_segment_with_a_destroyed_start_is_detected_once_the_segment_ends() {
     const BLOCK_LEN: u64 = 32_768;
     // Only a reader that knows the dialect finds the record in the second block.
     let record = Wire::Recyclable(5).full(b"one");

@@ -175,7 +175,7 @@ fn breaks(seen: &[Seen]) -> (Vec<Seen>, Vec<(u64, u64, Reason)>) {
 }
 
 #[test]
-fn segments_are_read_as_one_log_at_any_start_offset() {
+fn segments_are_read_as_one_log_from_any_start_offset() {
     for format in formats() {
         for origin in [0, 1, 32_767, 32_768, 1_000_003] {
             let log = Log::new(origin, format);
@@ -214,7 +214,7 @@ fn a_missing_segment_is_reported_as_one_region() {
 }
 
 #[test]
-fn reading_with_the_stop_policy_ends_at_a_missing_segment() {
+fn a_reader_that_stops_at_damage_ends_at_a_missing_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (seen, end) = events(&mut log.open(OnCorruption::Stop));
@@ -337,7 +337,7 @@ fn the_log_ends_at_an_empty_last_segment() {
 }
 
 #[test]
-fn damage_in_a_segment_is_reported_with_log_offsets() {
+fn damage_in_a_segment_is_reported_at_its_offset_in_the_whole_log() {
     for format in formats() {
         let mut log = Log::new(1_234_567, format);
         let (origin, file) = &mut log.files[1];
@@ -407,7 +407,7 @@ fn a_reader_can_start_and_seek_at_each_record() {
 }
 
 #[test]
-fn an_error_about_an_offset_before_the_first_segment_states_the_log_start() {
+fn the_error_for_an_offset_before_the_first_segment_includes_the_start_of_the_log() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(0);
     let first = log.files[1].0;
@@ -494,7 +494,7 @@ fn a_reader_reports_that_it_was_overtaken_by_pruning() {
 
 /// Pruning removes the oldest segments first, so this segment cannot have been pruned.
 #[test]
-fn removing_a_middle_segment_causes_an_error_with_its_path() {
+fn removing_a_segment_from_the_middle_of_a_log_causes_an_error_that_includes_its_path() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     log.remove(1);
@@ -697,7 +697,7 @@ fn threads_read_a_log_whose_oldest_segments_were_pruned() {
 }
 
 #[test]
-fn a_missing_segment_is_reported_the_same_way_for_any_number_of_threads() {
+fn a_missing_segment_is_reported_the_same_way_with_any_number_of_threads() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
     let offsets = [0u8; 100].map(|byte| log.append(&[byte; 100_000]).expect("an append"));
@@ -772,7 +772,7 @@ fn a_destroyed_segment_does_not_hide_later_segments() {
 }
 
 #[test]
-fn opening_a_log_reports_a_destroyed_last_segment_in_any_directory() {
+fn opening_a_segmented_log_reports_a_destroyed_last_segment_in_any_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let orders = directory.path().join("orders");
     fs::create_dir(&orders).expect("a directory");

@@ -208,23 +208,23 @@ fn each_vector_file_is_detected() {
 }
 
 #[test]
-fn the_first_64_bytes_identify_the_dialect_or_are_inconclusive() {
+fn the_first_64_bytes_of_a_file_either_identify_its_dialect_or_are_inconclusive() {
     are_detected_by_64_bytes_or_unclear(&vectors());
 }
 
 #[test]
-fn each_vector_file_is_read_without_a_named_dialect() {
+fn each_vector_file_can_be_read_without_specifying_its_dialect() {
     are_read_without_a_hint(&vectors());
 }
 
 #[test]
-fn reading_a_file_slowly_does_not_change_the_detected_dialect() {
+fn the_detected_dialect_is_the_same_when_a_file_is_read_slowly() {
     are_read_slowly(&vectors());
 }
 
 #[test]
 #[ignore = "needs the directory that CORDWOOD_CORPUS names: see tests/vectors/README.md"]
-fn corpus_files_are_detected_and_read_without_a_named_dialect() {
+fn corpus_files_are_detected_and_can_be_read_without_specifying_their_dialect() {
     let directory = std::env::var_os("CORDWOOD_CORPUS").expect("CORDWOOD_CORPUS names a directory");
     let files = read(Path::new(&directory), CORPUS);
     are_detected(&files);

@@ -183,7 +183,7 @@ fn unknown_fields_are_kept() {
 }
 
 #[test]
-fn an_entity_group_that_contradicts_the_key_is_kept_as_another_field() {
+fn an_entity_group_that_contradicts_the_key_is_kept_among_the_other_fields() {
     let same = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x07\x0c"].concat();
     assert_eq!(Entity::decode(&same).unwrap().other_fields, []);
     let other = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x08\x0c"].concat();
@@ -200,7 +200,7 @@ fn text_that_is_not_utf8_is_kept_as_bytes() {
 }
 
 #[test]
-fn decoding_a_record_that_is_not_an_entity_returns_an_error_with_a_reason() {
+fn decoding_a_record_that_is_not_an_entity_returns_an_error_that_explains_why() {
     assert_eq!(reason(b""), PayloadReason::MissingField { tag: 13 });
     assert_eq!(reason(&entity_of(b"\x20\x00")), PayloadReason::MissingField { tag: 5 });
     // A string where a truth value should be; an end without a start; a group that does not end;
@@ -254,7 +254,7 @@ fn properties_with_reserved_names_are_rejected() {
 }
 
 #[test]
-fn nesting_depth_is_limited() {
+fn the_depth_of_nested_entities_is_limited() {
     let nested = |depth: usize| {
         let mut record = KEY.to_vec();
         for _ in 1..depth {

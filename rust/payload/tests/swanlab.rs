@@ -20,7 +20,7 @@ fn a_swanlab_scalar_decodes_to_its_values() {
 }
 
 #[test]
-fn swanlab_records_that_are_not_scalars_decode_to_none() {
+fn a_swanlab_record_that_is_not_a_scalar_decodes_to_no_value() {
     assert_eq!(SwanlabScalar::decode(LOG), Ok(None));
     assert_eq!(SwanlabScalar::decode(b""), Ok(None));
 }

@@ -138,7 +138,7 @@ fn a_column_with_too_many_fields_is_stored_as_json() {
 }
 
 #[test]
-fn each_null_is_marked_in_a_column_that_contains_nulls() {
+fn each_null_in_a_column_is_marked_in_its_validity_bitmap() {
     let found = columns(&[r#"{"a": 1, "b": "x"}"#, r#"{"b": "yz"}"#, r#"{"a": 3, "b": null}"#]);
     let [(0, first), (1, second)]: [_; 2] = found.try_into().unwrap() else {
         panic!("other columns")
@@ -204,7 +204,7 @@ fn an_error_states_the_path_of_the_value_that_does_not_fit() {
 }
 
 #[test]
-fn huge_integers_and_bytes_are_stored_in_columns() {
+fn very_large_integers_and_byte_strings_can_be_stored_in_columns() {
     let items: [Item<'_>; 2] = [
         ("n".into(), Value::Huge("18446744073709551615".into())),
         ("b".into(), Value::Bytes(b"\xff".into())),
@@ -254,7 +254,7 @@ fn a_batch_exceeds_the_cell_limit_only_to_fit_a_single_large_row() {
 }
 
 #[test]
-fn a_document_fault_states_the_expected_token_and_its_offset() {
+fn the_error_for_an_invalid_document_includes_the_expected_token_and_its_offset() {
     let fault = |record: &[u8]| decoded("json", record, |_| ()).unwrap_err().to_string();
     for (record, text) in [
         (

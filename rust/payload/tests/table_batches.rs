@@ -85,7 +85,7 @@ fn an_empty_batch_becomes_a_row() {
 }
 
 #[test]
-fn rows_show_salvaged_records_and_column_families() {
+fn rows_include_the_salvaged_flag_and_the_column_family() {
     let mut facts = of_engine(Engine::RocksDb);
     facts.families = [(0, b"default".to_vec()), (3, b"n\xff".to_vec())].into();
     let (first, empty) = (
@@ -214,7 +214,7 @@ fn a_known_engine_is_not_overridden_by_the_batches() {
 }
 
 #[test]
-fn a_log_that_fits_either_engine_is_reported_as_ambiguous() {
+fn a_log_that_could_be_from_either_engine_is_reported_as_ambiguous() {
     let note = |facts: Facts, records: &[&[u8]]| {
         let records: Vec<Record<'_>> = records.iter().map(|data| Record::of(data)).collect();
         let mut decoder = Decoder::named("write-batch", facts.clone()).unwrap();

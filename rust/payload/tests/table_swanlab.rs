@@ -92,7 +92,7 @@ fn json_numbers_are_read_as_doubles() {
 }
 
 #[test]
-fn a_swanlab_scalar_in_another_form_is_reported_as_a_fault() {
+fn a_swanlab_scalar_in_any_unknown_form_is_reported_as_a_fault() {
     assert!(is_read(NUMBER, FIELDS));
     assert!(is_read(
         NUMBER,
@@ -178,7 +178,7 @@ fn a_time_must_have_a_utc_offset_and_a_year_in_range() {
 }
 
 #[test]
-fn converted_dates_are_consecutive_in_years_with_and_without_a_leap_day() {
+fn consecutive_days_convert_to_consecutive_dates_in_leap_years_and_other_years() {
     for (years, start, end) in [
         (1896..1905, -2_335_219_200_000_000, -2_051_222_400_000_000),
         (1996..2005, 820_454_400_000_000, 1_104_537_600_000_000),
@@ -197,7 +197,7 @@ fn converted_dates_are_consecutive_in_years_with_and_without_a_leap_day() {
 }
 
 #[test]
-fn records_of_other_kinds_do_not_produce_rows() {
+fn swanlab_records_of_other_kinds_do_not_produce_rows() {
     let records: &[&[u8]] = &[
         b"",
         b"{}",

@@ -104,7 +104,7 @@ const UNKNOWN: &str = "{id: null, name: null, project: null, entity: null, group
     command: null}";
 
 #[test]
-fn a_run_becomes_one_row_even_without_a_run_record() {
+fn a_run_is_converted_to_one_row_even_without_a_run_record() {
     assert!(found("wandb-run", false, &[]).rows.is_empty());
     assert_eq!(found("wandb-run", true, &[]).rows, [UNKNOWN]);
     // A record that is not one of a run.
@@ -182,7 +182,7 @@ fn a_command_is_quoted_where_a_shell_requires_it() {
 }
 
 #[test]
-fn a_summary_is_the_result_of_applying_all_changes() {
+fn a_summary_contains_the_result_of_applying_all_changes() {
     let records = [
         change(
             3,
@@ -348,7 +348,7 @@ fn an_unreadable_metric_does_not_affect_the_other_metrics() {
 }
 
 #[test]
-fn a_line_has_the_time_of_its_first_piece_and_ends_when_the_log_ends() {
+fn an_output_line_has_the_time_of_its_first_piece_and_is_ended_by_the_end_of_the_log() {
     let records = [
         output(true, 1, "one"),
         output(false, 2, "\r50%"),
@@ -475,7 +475,7 @@ impl Tree {
 }
 
 #[test]
-fn a_summary_after_random_changes_matches_a_list_of_values() {
+fn a_summary_after_random_changes_matches_a_simple_list_of_values() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     for seed in 0..500 {
         let mut random = Random(seed);
@@ -507,7 +507,7 @@ fn a_summary_after_random_changes_matches_a_list_of_values() {
 }
 
 #[test]
-fn splitting_text_into_pieces_does_not_change_its_lines() {
+fn splitting_the_output_text_into_pieces_does_not_affect_its_lines() {
     for seed in 0..500 {
         let mut random = Random(seed);
         let (mut records, mut texts) = (Vec::new(), [String::new(), String::new()]);

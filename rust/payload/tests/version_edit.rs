@@ -205,7 +205,7 @@ fn each_field_round_trips() {
 }
 
 #[test]
-fn an_edit_with_all_fields_decodes_in_order() {
+fn the_fields_of_an_edit_are_decoded_in_order() {
     let bytes: Vec<u8> = fields().into_iter().flat_map(|(bytes, _)| bytes).collect();
     let decoded = decode_edit(&bytes).unwrap();
     assert!(decoded.iter().eq(fields().iter().map(|(_, field)| field)));

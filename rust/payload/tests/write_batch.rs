@@ -278,7 +278,7 @@ fn encoding_an_operation_of_the_other_engine_is_rejected() {
 }
 
 #[test]
-fn a_batch_with_all_operations_decodes_in_order() {
+fn the_operations_of_a_batch_are_decoded_in_order() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         let all = operations(engine);
         let bytes: Vec<u8> = all.iter().flat_map(|(bytes, ..)| *bytes).copied().collect();
@@ -362,7 +362,7 @@ fn a_fault_in_a_batch_is_reported_with_its_offset() {
 }
 
 #[test]
-fn sequence_numbers_are_limited_to_56_bits() {
+fn sequence_numbers_longer_than_56_bits_are_rejected() {
     let last = (1_u64 << 56) - 1;
     let of =
         |sequence: u64, count: u32| [&sequence.to_le_bytes()[..], &count.to_le_bytes(), b"\x00\x01a\x00\x01b"].concat();

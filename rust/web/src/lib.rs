@@ -337,7 +337,7 @@ mod tests {
 
     /// All calls are in one test, because the buffers are shared.
     #[test]
-    fn the_module_returns_the_expected_answer_to_each_call_of_the_page() {
+    fn the_module_returns_the_expected_answer_to_each_call_made_by_the_page() {
         let mut file = FOO.repeat(3);
         file[17] ^= 1;
         give("a.log", &file);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_shows_damage_if_any_and_otherwise_the_category_with_the_most_bytes() {
+    fn a_map_cell_shows_damage_if_any_and_otherwise_the_category_with_the_most_bytes() {
         let mut cells = Cells::new(256);
         assert_eq!((cells.cell_len, cells.sums.len()), (2, 128));
         cells.add(1, 7, RECORD);

@@ -135,7 +135,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn powers_repeat_after_the_order_of_the_polynomial() {
+    fn powers_of_x_repeat_after_the_order_of_the_polynomial() {
         assert_eq!(x_to(CASTAGNOLI, CASTAGNOLI_ORDER), ONE);
         // The order is a prime, so no smaller power except x^0 can be 1.
         assert!((2..46_341_u64).all(|n| !CASTAGNOLI_ORDER.is_multiple_of(n)));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn one_shift_matches_repeated_single_steps() {
+    fn shifting_over_many_zeros_at_once_matches_repeated_single_steps() {
         for (poly, tables) in [(CASTAGNOLI, &OF_CASTAGNOLI), (IEEE, &OF_IEEE)] {
             for crc in VALUES {
                 let mut expected = crc;

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_trusted_if_a_valid_fragment_follows() {
+    fn a_length_field_is_trusted_if_a_valid_fragment_follows() {
         let good = fragment(1, b"good");
         for at in [0, 6, 8] {
             let bad = damaged(fragment(1, b"bad"), at, 0x10);
@@ -414,7 +414,7 @@ mod tests {
     /// Three bits of the length are wrong, so the length leads into the payload, where no fragment
     /// starts.
     #[test]
-    fn a_length_is_not_trusted_if_no_fragment_follows() {
+    fn a_length_field_is_not_trusted_if_no_fragment_follows() {
         let bad = damaged(fragment(1, &[b'x'; 40]), 4, 0b11_1000);
         let good = fragment(1, b"good");
         assert_eq!(resume_len(&[&bad, &good]), bad.len());

@@ -184,7 +184,7 @@ mod tests {
     /// The cost is counted in bytes, so it doesn't depend on the machine. Checksumming the payload
     /// of every header would cost several thousand times the number of bytes.
     #[test]
-    fn each_search_computes_checksums_over_at_most_100_blocks_of_bytes() {
+    fn each_search_computes_checksums_over_at_most_100_blocks_worth_of_bytes() {
         use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::{repair, resync};
         use crate::fragment;

@@ -59,7 +59,7 @@ fn decoding_in_runs_finds_the_same_records_as_single_steps() {
 
 /// A pending record is reread from its start only if its bytes were not kept.
 #[test]
-fn a_pending_record_is_reread_if_its_bytes_were_not_kept() {
+fn a_pending_record_is_reread_if_its_bytes_were_discarded() {
     let data = vec![b'x'; 40_000];
     let mut file = Vec::new();
     Encoder::new(0).encode(&data, &mut file);
@@ -120,7 +120,7 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
 /// If the caller skips bytes, the log must not end before the skipped bytes, because they may
 /// contain records.
 #[test]
-fn a_log_does_not_end_at_a_gap_between_two_windows() {
+fn a_gap_between_two_windows_is_not_mistaken_for_the_end_of_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
     let window = |offset: usize| Window {
         offset: offset as u64,
@@ -419,7 +419,7 @@ fn the_pieces_of_a_record_have_the_same_bytes_as_the_joined_record() {
 /// The file may consist of empty fragments, and the record may be longer than the rest of the
 /// window.
 #[test]
-fn a_short_record_stays_in_the_window_however_many_fragments_it_has() {
+fn a_short_record_remains_in_the_window_even_if_it_has_many_fragments() {
     let build = |payloads: &[&[u8]]| {
         let mut file = Vec::new();
         for (index, payload) in payloads.iter().enumerate() {

@@ -408,7 +408,7 @@ mod tests {
 
     /// If the batch grew step by step, its records would be moved several times.
     #[test]
-    fn a_batch_allocates_all_memory_at_once_if_the_log_length_is_known() {
+    fn a_batch_allocates_all_its_memory_at_once_if_the_length_of_the_log_is_known() {
         let mut writer = Writer::new(Vec::new());
         writer.extend([[7; 100]; 5000]).expect("it is written");
         let file = writer.finish().expect("it is written");

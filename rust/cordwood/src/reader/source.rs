@@ -569,7 +569,7 @@ mod tests {
     /// kind of finding is tested: a record of a run, a single record, a record in pieces, and the
     /// end.
     #[test]
-    fn a_finding_stays_available_until_the_caller_takes_it() -> Result<(), Error> {
+    fn a_finding_remains_available_until_the_caller_takes_it() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
         let mut file = Vec::new();
         let mut encoder = Encoder::new(0);

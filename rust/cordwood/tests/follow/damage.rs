@@ -5,20 +5,20 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        damage_is_reported_only_once_both_retry_limits_are_exhausted,
-        damage_is_reported_just_as_when_reading_the_whole_file,
+        damage_is_reported_only_after_both_retry_limits_are_exhausted,
+        a_follower_reports_damage_just_as_a_reader_of_the_whole_file_does,
         damage_followed_by_a_valid_block_is_reported_at_once,
         the_policies,
-        the_rest_of_an_oversized_record_is_not_damage_when_it_is_reread,
-        the_rest_of_a_record_whose_start_is_destroyed_is_damage,
-        damage_at_the_end_is_reported_only_once_the_retries_are_used_up,
+        the_rest_of_an_oversized_record_is_not_reported_as_damage_when_it_is_reread,
+        the_rest_of_a_record_with_a_destroyed_start_is_reported_as_damage,
+        damage_at_the_end_of_a_log_is_reported_only_after_all_retries,
         damage_that_is_overwritten_during_the_retries_is_not_reported,
         unwritten_bytes_never_complete_a_fragment,
-        the_retries_are_used_up_only_once_for_all_events_at_one_place,
-        the_retries_start_over_at_a_new_place,
-        a_follower_that_starts_in_a_damaged_block_waits_for_its_end,
+        all_events_at_the_same_place_share_one_series_of_retries,
+        the_retry_count_starts_over_at_a_new_place,
+        a_follower_that_starts_in_a_damaged_block_waits_for_the_end_of_the_block,
         truncation_inside_a_damaged_block_is_reported,
-        the_rest_of_a_damaged_record_is_damage_when_it_is_rewritten,
+        the_rest_of_a_damaged_record_is_reported_as_damage_after_it_is_rewritten,
         resuming_from_an_offset_after_damage_returns_the_same_records,
     ],
 }
@@ -42,7 +42,7 @@ fn without_checksums(mut reported: Vec<Reported>) -> Vec<Reported> {
     reported
 }
 
-fn damage_is_reported_just_as_when_reading_the_whole_file(place: Place) {
+fn a_follower_reports_damage_just_as_a_reader_of_the_whole_file_does(place: Place) {
     let small = small_log();
     // The file has another block, so that the end of the file does not matter.
     let mut whole = small.file.clone();
@@ -112,7 +112,7 @@ fn damage_followed_by_a_valid_block_is_reported_at_once(place: Place) {
     assert!(record.data == log.records[5]);
 }
 
-fn damage_at_the_end_is_reported_only_once_the_retries_are_used_up(place: Place) {
+fn damage_at_the_end_of_a_log_is_reported_only_after_all_retries(place: Place) {
     let (_directory, path) = place.directory();
     let mut log = Log::new(vec![b"good".to_vec(), b"bad".to_vec()]);
     let last = log.file.len() - 1;
@@ -218,7 +218,7 @@ fn unwritten_bytes_never_complete_a_fragment(place: Place) {
 }
 
 /// The unfinished record is reported first, and then the bytes that look damaged.
-fn the_retries_are_used_up_only_once_for_all_events_at_one_place(place: Place) {
+fn all_events_at_the_same_place_share_one_series_of_retries(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
     *file.last_mut().unwrap() ^= 1;
@@ -247,7 +247,7 @@ fn the_retries_are_used_up_only_once_for_all_events_at_one_place(place: Place) {
 
 /// No event is reported between the two places, because the bytes at the first place turn out to be
 /// a part of a record.
-fn the_retries_start_over_at_a_new_place(place: Place) {
+fn the_retry_count_starts_over_at_a_new_place(place: Place) {
     let mut file = Wire::Plain.part(2, &[b'x'; BLOCK_LEN - 7]);
     file.extend(Wire::Plain.part(4, b"rest"));
     *file.last_mut().unwrap() ^= 1;
@@ -269,7 +269,7 @@ fn the_retries_start_over_at_a_new_place(place: Place) {
 
 /// The new follower waits like the one that reported the damage. Both lose the rest of the block,
 /// but only the first follower reports it.
-fn a_follower_that_starts_in_a_damaged_block_waits_for_its_end(place: Place) {
+fn a_follower_that_starts_in_a_damaged_block_waits_for_the_end_of_the_block(place: Place) {
     let mut damaged = Wire::Plain.full(b"bad");
     damaged[8] ^= 1;
     let mut file = [Wire::Plain.full(b"one"), damaged].concat();
@@ -375,7 +375,7 @@ fn the_policies(place: Place) {
 
 /// The rest of a record that is too large is not damage. It is read more than once, because the
 /// writer truncates the file and writes the rest again.
-fn the_rest_of_an_oversized_record_is_not_damage_when_it_is_reread(place: Place) {
+fn the_rest_of_an_oversized_record_is_not_reported_as_damage_when_it_is_reread(place: Place) {
     let (run, _) = run_file(0, &[5, 50_000, 4]);
     let plain = Log::new(vec![vec![b'a'; 5], vec![b'b'; 100_000], vec![b'c'; 4]]).file;
     // LevelDB ignores the bytes of a trailer after a FIRST fragment.
@@ -405,7 +405,7 @@ fn the_rest_of_an_oversized_record_is_not_damage_when_it_is_reread(place: Place)
 /// The fragments after reported damage are truncated and written again. The rest of a record that
 /// started in the damaged block is damage, and must not be taken for the rest of a record that was
 /// too large.
-fn the_rest_of_a_damaged_record_is_damage_when_it_is_rewritten(place: Place) {
+fn the_rest_of_a_damaged_record_is_reported_as_damage_after_it_is_rewritten(place: Place) {
     let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &[0xff; BLOCK_LEN]);
@@ -426,7 +426,7 @@ fn the_rest_of_a_damaged_record_is_damage_when_it_is_rewritten(place: Place) {
 
 /// The start of a record is destroyed. The rest of the record is damage, even if the destroyed
 /// block was taken for a block of another dialect.
-fn the_rest_of_a_record_whose_start_is_destroyed_is_damage(place: Place) {
+fn the_rest_of_a_record_with_a_destroyed_start_is_reported_as_damage(place: Place) {
     for wire in [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)] {
         let mut file = Vec::new();
         for _ in 0..2 {
@@ -486,7 +486,7 @@ fn resuming_from_an_offset_after_damage_returns_the_same_records(place: Place) {
 
 /// Each of the two limits alone prevents damage from being reported. This test takes less time than
 /// the limits.
-fn damage_is_reported_only_once_both_retry_limits_are_exhausted(place: Place) {
+fn damage_is_reported_only_after_both_retry_limits_are_exhausted(place: Place) {
     let mut file = Wire::Plain.full(b"bad");
     file[9] ^= 1;
     let (_directory, path) = place.directory();

@@ -5,13 +5,13 @@ use super::*;
 follow_tests! {
     in_file_and_segment: [],
     in_file_only, "A segment has no file header.": [
-        a_file_header_of_zeros_is_reported_just_as_when_reading_the_whole_file,
+        a_follower_reports_a_file_header_of_zeros_just_as_a_reader_of_the_whole_file_does,
         damage_in_a_file_header_is_limited_to_the_header,
         a_follower_waits_for_the_first_record_after_a_destroyed_file_header,
         a_file_header_is_reported_as_soon_as_it_is_written,
         a_partly_visible_file_header_is_reread,
         a_run_file_is_followed_on_its_own_block_grid,
-        an_old_run_file_is_followed_as_a_new_one_if_no_dialect_is_named,
+        an_old_run_file_is_followed_as_a_new_one_if_no_dialect_is_specified,
         each_record_of_a_run_file_is_returned_as_soon_as_it_is_complete,
     ],
 }
@@ -56,7 +56,7 @@ fn damaged_headers(header: [u8; 7], other: [u8; 7]) -> Vec<[u8; 7]> {
 
 /// In a run file from before wandb-core 0.17.6, the header precedes the first block. That block
 /// determines whether zeros in place of the header are damage.
-fn a_file_header_of_zeros_is_reported_just_as_when_reading_the_whole_file(place: Place) {
+fn a_follower_reports_a_file_header_of_zeros_just_as_a_reader_of_the_whole_file_does(place: Place) {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, Dialect::WANDB_OLD).unwrap();
     for len in [10, 20, 40_000, 30_000] {
@@ -231,7 +231,7 @@ fn a_run_file_is_followed_on_its_own_block_grid(place: Place) {
 
 /// The follower treats the file as a new run file, whose blocks start with the file. It makes no
 /// difference whether the second block has been written.
-fn an_old_run_file_is_followed_as_a_new_one_if_no_dialect_is_named(place: Place) {
+fn an_old_run_file_is_followed_as_a_new_one_if_no_dialect_is_specified(place: Place) {
     let (file, _) = run_file(7, &[5_000; 20]);
     for step in [1_000, file.len()] {
         let expected = followed_in_steps(place, &file, step, skipping().with_dialect(Dialect::WANDB));

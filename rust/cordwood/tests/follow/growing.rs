@@ -6,11 +6,11 @@ follow_tests! {
     in_file_and_segment: [
         a_follower_returns_the_complete_records_of_each_prefix_and_then_waits,
         a_follower_resumes_at_a_saved_offset,
-        a_write_that_was_undone_does_not_affect_later_records,
+        a_write_that_is_rolled_back_does_not_affect_later_records,
         a_follower_returns_all_records_that_are_written_in_random_chunks,
         a_concurrent_write_is_not_reported_as_damage,
-        a_follower_that_starts_in_the_middle_of_a_record_skips_the_rest,
-        a_follower_indicates_records_that_it_returns_without_reading_the_file,
+        a_follower_that_starts_in_the_middle_of_a_record_skips_the_rest_of_that_record,
+        a_follower_reports_whether_it_can_return_a_record_without_reading_the_file,
         a_record_after_skipped_bytes_is_returned_only_once_it_is_complete,
         waiting_for_a_record_takes_no_longer_than_the_timeout,
     ],
@@ -146,7 +146,7 @@ fn a_follower_resumes_at_a_saved_offset(place: Place) {
 
 /// The start is in the middle of an earlier record. The rest of that record is skipped, whenever it
 /// is read.
-fn a_follower_that_starts_in_the_middle_of_a_record_skips_the_rest(place: Place) {
+fn a_follower_that_starts_in_the_middle_of_a_record_skips_the_rest_of_that_record(place: Place) {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
     let (_directory, path) = place.directory();
     let mut growing = Growing::new(&path, 0);
@@ -161,7 +161,7 @@ fn a_follower_that_starts_in_the_middle_of_a_record_skips_the_rest(place: Place)
 
 /// Records that were found together are returned without accessing the file, even if the file no
 /// longer exists. This is tested for a plain and for a packed log.
-fn a_follower_indicates_records_that_it_returns_without_reading_the_file(place: Place) {
+fn a_follower_reports_whether_it_can_return_a_record_without_reading_the_file(place: Place) {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
         let (_directory, path) = place.directory();
         let mut encoder = Encoder::with_format(0, dialect).unwrap();
@@ -191,7 +191,7 @@ fn a_follower_indicates_records_that_it_returns_without_reading_the_file(place: 
 
 /// After a write that failed halfway, the writer truncates the file and continues. No part of the
 /// unfinished record may be joined to another record.
-fn a_write_that_was_undone_does_not_affect_later_records(place: Place) {
+fn a_write_that_is_rolled_back_does_not_affect_later_records(place: Place) {
     let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
     let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
     for sees_the_cut in [false, true] {

@@ -6,7 +6,7 @@ follow_tests! {
     in_file_and_segment: [
         a_follower_waits_at_a_hole_until_a_later_block_starts_with_a_record,
         each_block_after_a_hole_is_checked_again,
-        a_follower_does_not_wait_at_zeros_in_the_first_three_blocks_if_the_log_continues,
+        a_follower_does_not_wait_at_zeros_in_the_first_three_blocks_if_records_follow,
     ],
     in_file_only, "A segment is never rotated.": [
         records_after_a_long_hole_are_returned_before_the_rotation_is_reported,
@@ -117,7 +117,7 @@ fn records_after_a_long_hole_are_returned_before_the_rotation_is_reported(place:
 
 /// The first three blocks show the format of a log. If bytes follow, zeros in these blocks have
 /// been written, and are not room for later writes.
-fn a_follower_does_not_wait_at_zeros_in_the_first_three_blocks_if_the_log_continues(place: Place) {
+fn a_follower_does_not_wait_at_zeros_in_the_first_three_blocks_if_records_follow(place: Place) {
     let cases = [
         (Dialect::LEVELDB, true),
         (Dialect::WANDB, false),

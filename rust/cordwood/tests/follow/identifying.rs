@@ -7,20 +7,20 @@ use cordwood_log::ops::{DETECT_LEN, Foreign};
 follow_tests! {
     in_file_and_segment: [
         a_log_that_starts_with_damage_is_followed_in_its_dialect,
-        damage_before_the_dialect_is_known_is_reported_as_one_error_for_its_block,
+        damage_found_before_the_dialect_is_known_is_reported_as_one_error_for_its_block,
         raw_frames_are_not_returned_as_records_if_a_log_starts_with_damage,
         a_follower_waits_until_a_first_fragment_of_any_dialect_is_complete,
         a_follower_waits_for_a_first_fragment_of_any_dialect_in_a_preallocated_file,
         a_fragment_of_unknown_type_is_incomplete_until_its_longer_header_is_written,
-        the_dialect_is_settled_once_three_blocks_without_a_valid_fragment_are_written,
-        containers_are_read_after_three_blocks_without_a_dialect,
+        the_dialect_is_decided_once_three_blocks_without_a_valid_fragment_are_written,
+        containers_are_still_read_if_no_dialect_is_detected_in_the_first_three_blocks,
         a_follower_does_not_wait_for_a_first_fragment_once_three_blocks_are_written,
     ],
     in_file_only, "No log of compressed records is segmented.": [
         metadata_before_the_first_record_does_not_delay_the_record,
         a_follower_waits_for_the_whole_first_block_after_metadata,
         a_log_number_is_rejected_once_a_dialect_without_log_numbers_is_detected,
-        a_named_dialect_is_not_replaced_while_the_log_number_is_unknown,
+        a_dialect_given_by_the_caller_is_not_replaced_while_the_log_number_is_unknown,
         the_log_number_is_determined_once_three_blocks_are_written,
         a_damaged_file_header_is_reread_before_it_is_reported,
     ],
@@ -131,7 +131,7 @@ fn metadata_before_the_first_record_does_not_delay_the_record(place: Place) {
 
 /// A byte that is not zero shows that everything before it has been written. Here, it is the last
 /// byte of the three blocks, or any byte after them.
-fn the_dialect_is_settled_once_three_blocks_without_a_valid_fragment_are_written(place: Place) {
+fn the_dialect_is_decided_once_three_blocks_without_a_valid_fragment_are_written(place: Place) {
     let mut file: Vec<u8> = [0x4d, 0xff].iter().copied().cycle().take(4 * BLOCK_LEN).collect();
     for last in [0xff, 1, 0] {
         file[DETECT_LEN - 1] = last;
@@ -152,7 +152,7 @@ fn the_dialect_is_settled_once_three_blocks_without_a_valid_fragment_are_written
 }
 
 /// As by a reader of the whole file.
-fn containers_are_read_after_three_blocks_without_a_dialect(place: Place) {
+fn containers_are_still_read_if_no_dialect_is_detected_in_the_first_three_blocks(place: Place) {
     let mut file: Vec<u8> = [0x4d, 0xff].iter().copied().cycle().take(DETECT_LEN).collect();
     file.extend(Wire::Packed.full(b"\x00\x01\x01a"));
     let (_directory, path) = place.directory();
@@ -176,7 +176,7 @@ fn a_follower_does_not_wait_for_a_first_fragment_once_three_blocks_are_written(p
 }
 
 /// One bit is wrong in the file header of a run file.
-fn a_named_dialect_is_not_replaced_while_the_log_number_is_unknown(place: Place) {
+fn a_dialect_given_by_the_caller_is_not_replaced_while_the_log_number_is_unknown(place: Place) {
     let (_directory, path) = place.directory();
     fs::write(&path, b":W&B\xe1\xbe\x01").unwrap();
     let options = skipping().with_dialect(Dialect::RECYCLABLE);
@@ -278,7 +278,7 @@ fn a_log_that_starts_with_damage_is_followed_in_its_dialect(place: Place) {
 
 /// In LevelDB's dialect, the first fragment has an unknown type and costs only itself. In the log's
 /// own dialect, it is damage and costs the block. The follower must report one error, not two.
-fn damage_before_the_dialect_is_known_is_reported_as_one_error_for_its_block(place: Place) {
+fn damage_found_before_the_dialect_is_known_is_reported_as_one_error_for_its_block(place: Place) {
     let wire = Wire::Synced(5, 9);
     let unknown = Wire::Plain.fragment(5, &[b'u'; 300]);
     let mut file = unknown.clone();

@@ -4,16 +4,16 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        only_fragments_of_the_same_form_are_returned_after_damage_in_a_recycled_file,
-        a_closed_log_ends_at_its_trailer,
-        records_of_an_older_log_in_another_form_are_not_returned,
-        a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage,
+        only_fragments_of_the_current_form_are_returned_after_damage_in_a_recycled_file,
+        following_a_closed_log_ends_at_its_trailer,
+        records_of_an_older_log_with_another_fragment_form_are_not_returned,
+        a_flipped_bit_in_the_last_record_of_a_recycled_log_is_reported_as_damage,
         records_of_an_older_log_are_not_returned_after_damage_at_the_start,
     ],
 }
 
 /// A RocksDB log with a number is in a file that once contained an older log without numbers.
-fn records_of_an_older_log_in_another_form_are_not_returned(place: Place) {
+fn records_of_an_older_log_with_another_fragment_form_are_not_returned(place: Place) {
     let (_directory, path) = place.directory();
     let mut older = Vec::new();
     while older.len() < 2 * BLOCK_LEN {
@@ -43,7 +43,7 @@ fn records_of_an_older_log_in_another_form_are_not_returned(place: Place) {
 
 /// One flipped bit in a fragment with this log's number is damage, even if an older log follows the
 /// fragment and no other fragment of this log does. Two flipped bits may be a write in progress.
-fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_damage(place: Place) {
+fn a_flipped_bit_in_the_last_record_of_a_recycled_log_is_reported_as_damage(place: Place) {
     let (_directory, path) = place.directory();
     let own = Wire::Recyclable(6);
     let older = Wire::Recyclable(5).full(&[b'o'; 1_000]);
@@ -107,7 +107,7 @@ fn records_of_an_older_log_are_not_returned_after_damage_at_the_start(place: Pla
 
 /// After garbage or a lost write in a log with a number, the following blocks may contain the rest
 /// of an older log. This rest is not returned, but later records of this log are.
-fn only_fragments_of_the_same_form_are_returned_after_damage_in_a_recycled_file(place: Place) {
+fn only_fragments_of_the_current_form_are_returned_after_damage_in_a_recycled_file(place: Place) {
     let own = Wire::Recyclable(6);
     let filler = |wire: Wire, start: usize| wire.full(&vec![b'o'; BLOCK_LEN - start - wire.header_len()]);
     let own_len = own.full(b"own").len();
@@ -166,7 +166,7 @@ fn only_fragments_of_the_same_form_are_returned_after_damage_in_a_recycled_file(
 }
 
 /// When Pebble closes a log, it ends the log with the header of an empty fragment of the next log.
-fn a_closed_log_ends_at_its_trailer(place: Place) {
+fn following_a_closed_log_ends_at_its_trailer(place: Place) {
     let record = Wire::Recyclable(7).full(b"one");
     let trailer = [&[0; 6][..], &[5, 8, 0, 0, 0]].concat();
     let (_directory, path) = place.directory();

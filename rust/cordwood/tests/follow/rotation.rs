@@ -10,7 +10,7 @@ follow_tests! {
         rotation_is_reported_once_the_old_file_has_been_read,
         a_renamed_file_is_read_to_its_end_without_waiting_for_more_blocks,
         a_path_that_cannot_be_looked_up_causes_an_error,
-        a_follower_waits_only_at_suspect_bytes_after_a_rotation,
+        after_a_rotation_a_follower_waits_only_at_suspect_bytes,
         a_rotation_is_reported_only_after_the_last_of_many_blocks,
     ],
 }
@@ -145,7 +145,7 @@ fn a_path_that_cannot_be_looked_up_causes_an_error(place: Place) {
 }
 
 /// It makes no difference whether the dialect is named or not known yet.
-fn a_follower_waits_only_at_suspect_bytes_after_a_rotation(place: Place) {
+fn after_a_rotation_a_follower_waits_only_at_suspect_bytes(place: Place) {
     let record = Wire::Plain.full(b"one");
     let mut flipped = record.clone();
     flipped[8] ^= 1;

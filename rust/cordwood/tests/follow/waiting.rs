@@ -5,15 +5,15 @@ use super::*;
 
 follow_tests! {
     in_file_and_segment: [
-        the_reason_after_a_record_matches_each_line_of_the_table,
-        a_fragment_that_continues_a_record_is_suspect_at_the_start,
-        zeros_are_not_taken_for_a_fragment_before_the_dialect_is_known,
+        the_reason_for_waiting_after_a_record_matches_each_line_of_the_table,
+        a_continuation_fragment_at_the_start_of_a_log_is_suspect,
+        zeros_are_not_mistaken_for_a_fragment_before_the_dialect_is_known,
         the_missing_rest_of_a_started_record_is_reported_as_incomplete,
         suspect_bytes_are_reread_sooner_than_other_bytes,
     ],
     in_file_only, "No log of this dialect is segmented.": [
-        damage_in_a_numbered_log_can_be_an_older_log,
-        a_follower_waits_for_a_file_header_as_for_a_fragment,
+        apparent_damage_in_a_numbered_log_may_belong_to_an_older_log,
+        a_follower_waits_for_a_file_header_just_as_it_waits_for_a_fragment,
     ],
 }
 
@@ -67,7 +67,7 @@ fn flipped(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
     bytes
 }
 
-fn the_reason_after_a_record_matches_each_line_of_the_table(place: Place) {
+fn the_reason_for_waiting_after_a_record_matches_each_line_of_the_table(place: Place) {
     use WaitReason::{Idle, Incomplete, Suspect, Zeros};
     let record = Wire::Plain.full(b"one");
     // The room that is left in the block after the record and a header.
@@ -135,7 +135,7 @@ fn the_reason_after_a_record_matches_each_line_of_the_table(place: Place) {
     }
 }
 
-fn a_fragment_that_continues_a_record_is_suspect_at_the_start(place: Place) {
+fn a_continuation_fragment_at_the_start_of_a_log_is_suspect(place: Place) {
     for (kind, reason) in [
         (FULL, WaitReason::Incomplete),
         (MIDDLE, WaitReason::Suspect),
@@ -147,7 +147,7 @@ fn a_fragment_that_continues_a_record_is_suspect_at_the_start(place: Place) {
 }
 
 /// The first fragment may belong to any dialect.
-fn zeros_are_not_taken_for_a_fragment_before_the_dialect_is_known(place: Place) {
+fn zeros_are_not_mistaken_for_a_fragment_before_the_dialect_is_known(place: Place) {
     use WaitReason::{Idle, Incomplete, Zeros};
     for (file, reason) in [
         (vec![], Idle),
@@ -215,7 +215,7 @@ fn suspect_bytes_are_reread_sooner_than_other_bytes(place: Place) {
     }
 }
 
-fn damage_in_a_numbered_log_can_be_an_older_log(place: Place) {
+fn apparent_damage_in_a_numbered_log_may_belong_to_an_older_log(place: Place) {
     use WaitReason::{Idle, Incomplete, Stale, Suspect};
     let (own, other) = (Wire::Recyclable(5), Wire::Recyclable(4));
     let record = own.full(b"one");
@@ -250,7 +250,7 @@ fn damage_in_a_numbered_log_can_be_an_older_log(place: Place) {
     }
 }
 
-fn a_follower_waits_for_a_file_header_as_for_a_fragment(place: Place) {
+fn a_follower_waits_for_a_file_header_just_as_it_waits_for_a_fragment(place: Place) {
     use WaitReason::{Idle, Incomplete, Suspect, Zeros};
     let header = b":W&B\xe1\xbe\x00";
     for (file, reason) in [
@@ -270,7 +270,7 @@ fn a_follower_waits_for_a_file_header_as_for_a_fragment(place: Place) {
 }
 
 #[test]
-fn a_follower_has_the_documented_default_options() {
+fn the_default_options_of_a_follower_are_as_documented() {
     let options = FollowOptions::default();
     assert_eq!((options.start, options.on_corruption), (0, OnCorruption::Fail));
     assert_eq!(options.poll_interval, Duration::from_millis(50));

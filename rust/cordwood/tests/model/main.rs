@@ -231,7 +231,7 @@ fn d1_a_file_is_changed_only_by_the_process_that_opened_its_writer() {
 }
 
 #[test]
-fn d3_opening_for_append_keeps_synced_bytes_with_a_flipped_bit() {
+fn d3_opening_for_append_does_not_truncate_synced_bytes_with_a_flipped_bit() {
     assert_holds(Rule::OpeningKeepsSyncedRecords);
 }
 
@@ -241,12 +241,12 @@ fn d4_the_durable_offset_excludes_bytes_of_a_failed_sync() {
 }
 
 #[test]
-fn p0_1_acknowledged_records_are_found_by_readers() {
+fn p0_1_readers_return_all_acknowledged_records() {
     assert_holds(Rule::AppendedIsFound);
 }
 
 #[test]
-fn p0_1_opening_for_append_keeps_a_file_of_another_dialect() {
+fn p0_1_opening_for_append_leaves_a_file_of_another_dialect_unchanged() {
     assert_holds(Rule::OpeningKeepsForeignFiles);
 }
 

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unreadable_parent_is_accepted_only_for_an_existing_directory() {
+    fn an_unreadable_parent_directory_is_accepted_only_if_the_directory_itself_exists() {
         let synced = |kind: io::ErrorKind, is_new| sync_name(&Err(kind.into()), is_new).is_ok();
         assert!(synced(io::ErrorKind::PermissionDenied, false));
         assert!(!synced(io::ErrorKind::PermissionDenied, true));
@@ -220,7 +220,7 @@ mod tests {
     /// directory, and the lock's name is in the log's directory.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_new_directory_and_a_new_lock_are_synced_before_the_log_is_used() {
+    fn a_new_directory_and_a_new_lock_file_are_synced_before_the_log_is_used() {
         use crate::file::FileId;
         use crate::writer::storage::take_synced;
 
