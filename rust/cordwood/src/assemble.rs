@@ -79,7 +79,7 @@ const IN_WINDOW_MAX: u64 = 1 << 18;
 pub(crate) struct Limits {
     /// The limit for a record.
     pub(crate) record_len_max: u64,
-    /// The `record_len_max` for compressed frames and for containers. It bounds decompression even
+    /// The `record_len_max` for compressed frames and for containers. It limits decompression even
     /// if the caller doesn't use the data.
     pub(crate) frame_len_max: u64,
 }
@@ -94,8 +94,8 @@ pub(crate) struct Assembler {
     /// Whether to keep the payloads joined from now on. If false, only their lengths are added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
-    /// Whether to leave later records in the window if it contains all their payloads. These
-    /// payloads can be [joined](Self::join) at any time before the window changes.
+    /// Whether to leave each later record in the window if the window contains all its payloads.
+    /// They can be [joined](Self::join) at any time before the window changes.
     pub(crate) leaves: bool,
     /// Whether the window contains all payloads of the pending record, or of the last record. If
     /// true, no part of the record is in `joined`.
@@ -119,13 +119,13 @@ impl Assembler {
     }
 
     /// Checks whether the payloads of the pending record, or of the last multi-fragment record, are
-    /// in the window and not in [`joined`](Self::joined).
+    /// in the window rather than in [`joined`](Self::joined).
     pub(crate) fn is_in_window(&self) -> bool {
         self.is_in_window
     }
 
-    /// Joins the window's payloads, which `payloads` yields, and makes room for `more_len` bytes
-    /// after them. If there isn't enough memory, the state does not change.
+    /// Joins the payloads that `payloads` yields from the window, and makes room for `more_len`
+    /// more bytes. If there isn't enough memory, the state does not change.
     pub(crate) fn join<'a>(
         &mut self,
         payloads: impl Iterator<Item = &'a [u8]>,
@@ -299,7 +299,7 @@ impl Assembler {
         try_reserve(&mut self.joined, payload_len)
     }
 
-    /// Adds the next fragment. No record may be pending, unless this is a MIDDLE or LAST fragment
+    /// Adds the next fragment. A record may be pending only if this is a MIDDLE or LAST fragment
     /// that [continues](Self::is_continued_by) it.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Pushed {

@@ -23,8 +23,8 @@ const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 /// The zstd level for a single record, which is zstd's default, as in RocksDB.
 pub(crate) const RECORD_LEVEL: i32 = 3;
 
-/// The zstd level for containers. A higher level takes several times as long and makes containers
-/// hardly any shorter.
+/// The zstd level for containers. A higher level takes several times as long and barely shortens
+/// containers.
 pub(crate) const CONTAINER_LEVEL: i32 = 1;
 
 /// The first bytes of each zstd frame. Source: RFC 8878, 3.1.1.
@@ -124,7 +124,7 @@ impl Decompressor {
                 excess: total - total_max,
             });
         }
-        // A damaged frame is counted too. A frame retried after a lack of memory is not counted
+        // A damaged frame is counted too, but a frame retried after a lack of memory is not counted
         // again.
         if !is_right() {
             self.total = total;

@@ -1,9 +1,9 @@
 //! Containers. A packed log stores many records in a container of one or more fragments. This
 //! module is pure and does no I/O. Source: `docs/format/packed.md`.
 //!
-//! A container holds the number of its codec (one byte), the count of its records (a varint), and
-//! its body, which the codec may have compressed. The body holds the lengths of all records, as
-//! varints, followed by their data. Varints are LEB128 in the shortest form, at most 5 bytes long.
+//! A container holds its codec's number (one byte), its record count (a varint), and its body,
+//! which the codec may have compressed. The body holds the lengths of all records, as varints,
+//! followed by their data. Varints are LEB128 in the shortest form, at most 5 bytes long.
 
 use crate::dialect::{Compression, Dialect, MARK, MARK_LEN, Unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
@@ -72,8 +72,8 @@ impl Codec {
     }
 }
 
-/// The mark at the start of a packed log. It identifies the log even if ordinary records follow. A
-/// program that doesn't know the mark's version fails at once.
+/// The mark at the start of a packed log. It identifies the log as packed even if ordinary records
+/// follow. A program that doesn't know the mark's version fails at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) version: u8,
@@ -102,8 +102,8 @@ impl Mark {
         }
     }
 
-    /// Returns the reason why this release can't read the log, if there is one. `offset` is the
-    /// file offset of this mark.
+    /// If this release can't read the log, returns the reason. `offset` is the file offset of this
+    /// mark.
     pub(crate) fn unsupported(self, offset: u64) -> Option<Unsupported> {
         let Mark { version, codec } = self;
         if version != VERSION {
@@ -155,8 +155,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Decodes the count at the start of `container`, after the codec. Returns `None` if the count
-    /// is not valid.
+    /// Decodes the record count after the codec at the start of `container`. Returns `None` if the
+    /// count is not valid.
     pub(crate) fn decode(container: &[u8]) -> Option<Head> {
         let (count, body) = read_varint(container.get(1..)?)?;
         let count = usize::try_from(count).ok()?;
@@ -166,7 +166,7 @@ impl Head {
         })
     }
 
-    /// Appends the codec and the count of a container.
+    /// Appends a container's codec and record count.
     pub(crate) fn encode(codec: Codec, count: usize, out: &mut Vec<u8>) {
         out.push(codec as u8);
         push_varint(count as u64, out);
@@ -187,14 +187,14 @@ impl Head {
 /// up to the rest of the body.
 ///
 /// `offsets` must have room for one more entry than there are records.
-// Not inlined, because inlining would leave its loop too few registers.
+// Not inlined, because inlining would leave too few registers for its loop.
 #[inline(never)]
 pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
     offsets.resize(count + 1, 0);
     offsets[0] = 0;
     let mut rest = body;
-    // There are at most `COUNT_MAX` lengths, none greater than 2^35 bytes. If the sum is too large
-    // for a `usize`, the bytes can't be in memory.
+    // There are at most `COUNT_MAX` lengths, none greater than 2^35 bytes. If their sum doesn't fit
+    // in a `usize`, the bytes can't be in memory.
     let mut total = 0_u64;
     let mut index = 1;
     while index <= count {
@@ -351,7 +351,7 @@ mod tests {
             assert_eq!(read_offsets(body, 3, &mut offsets), None, "{body:?}");
         }
         assert_eq!(read_offsets(b"\x00\x00", 2, &mut offsets), Some(2));
-        // The offsets that another container left in the vector are replaced.
+        // Offsets that another container left in the vector are replaced.
         let mut offsets = vec![9; 9];
         assert_eq!(read_offsets(b"\x01\x00\x03afoo", 3, &mut offsets), Some(3));
         assert_eq!(offsets, [0, 1, 1, 4]);

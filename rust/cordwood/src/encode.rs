@@ -107,7 +107,7 @@ impl Encoder {
         encoder
     }
 
-    /// Makes the encoder write the mark of a packed log before the next record, for a file that
+    /// Makes the encoder write a packed log's mark before the next record. Intended for a file that
     /// starts with padding up to the start of a block.
     pub(crate) fn start_again(&mut self) {
         if self.packs() {
@@ -186,8 +186,8 @@ impl Encoder {
     }
 
     /// Returns the length of the file in bytes, including everything encoded so far. The length of
-    /// an open container is not known yet. Until the container is closed, this is the lowest offset
-    /// that the next record can have.
+    /// an open container is not known yet. Until the container is closed, the result is the lowest
+    /// offset that the next record can have.
     #[inline]
     pub fn offset(&self) -> u64 {
         let open_count = self.packing.as_ref().map_or(0, |packing| packing.count());
@@ -226,8 +226,8 @@ impl Encoder {
     }
 
     /// Appends the bytes that a file in this dialect starts with: the header of a run file,
-    /// RocksDB's record that declares compression, or the mark of a packed log. Appends nothing if
-    /// the file already has these bytes. [`encode`](Encoder::encode) calls this method first.
+    /// RocksDB's record declaring compression, or the mark of a packed log. Appends nothing if the
+    /// file already has these bytes. [`encode`](Encoder::encode) calls this method first.
     ///
     /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
     /// does.
@@ -235,8 +235,8 @@ impl Encoder {
         self.fragments.start(out);
     }
 
-    /// Ends the file and returns its length. Appends the open container, if there is one, and
-    /// Pebble's end-of-log trailer, if the dialect has one and the log has a number. Consumes the
+    /// Ends the file and returns its length. Appends the open container, if any. If the log has a
+    /// number and its dialect has an end-of-log trailer (Pebble's), appends that too. Consumes the
     /// encoder, because no record may follow the trailer.
     ///
     /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
@@ -297,15 +297,15 @@ impl Encoder {
     }
 
     /// Like [`encode`](Self::encode), but for consecutive records. Returns how many were encoded,
-    /// and why encoding stopped. For mostly short records, this takes half as long as separate
+    /// and why encoding stopped. If most records are short, this takes half as long as separate
     /// calls.
     ///
     /// Stops when `out` contains `out_len` bytes, when there are no more records, or before a
-    /// record of `out_len` bytes or more that is not one FULL fragment. A container stays open at
-    /// the end.
+    /// record of `out_len` bytes or more that is not one FULL fragment. An open container is left
+    /// open.
     ///
-    /// Fails at a record that is longer than `record_len_max` bytes or for which there is not
-    /// enough memory. All records before it are still encoded.
+    /// Fails if a record is longer than `record_len_max` bytes or if there is not enough memory for
+    /// it. All records before it are still encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -315,9 +315,9 @@ impl Encoder {
     ) -> Result<(u64, Stopped<R>), NotEncoded> {
         let mut count = 0;
         while out.len() < out_len {
-            // Each record of a run fits in one fragment, and a run does not leave its block. If
-            // there is not enough memory for the rest of the block, there may still be enough for
-            // the next record.
+            // Each record of a run fits in one fragment, and a run stays within its block. If there
+            // is not enough memory for the rest of the block, there may still be enough for the
+            // next record.
             let stopped = if self.is_leveldb
                 && record_len_max >= FRAGMENT_LEN_MAX as u64
                 && out.try_reserve(block_left(self.fragments.offset) + APPEND_ROOM).is_ok()
@@ -368,8 +368,7 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// Returns the error that `take` returned, which leaves the encoder in the middle of the
-    /// record.
+    /// Returns the error from `take`. The encoder is then left in the middle of the record.
     pub(crate) fn encode_in_pieces<E>(
         &mut self,
         record: &[u8],
@@ -424,7 +423,7 @@ pub(crate) enum NotEncoded {
     TooLarge(usize),
 }
 
-/// The job of encoding consecutive records in one loop. Each is
+/// A job that encodes consecutive records in one loop. Each record is
 /// [one FULL fragment](Encoder::is_one_full), and all are in the same block.
 struct EncodeRun<'a, I> {
     encoder: &'a mut Encoder,
@@ -440,8 +439,8 @@ pub(crate) enum Stopped<R> {
     AtEnd,
     /// `out` has reached its limit.
     Full,
-    /// This record is not encoded yet, because it is not one FULL fragment. When `encode_all`
-    /// returns this, the record also has at least `out_len` bytes.
+    /// This record, which is not one FULL fragment, has not been encoded yet. If `encode_all`
+    /// returns it, it is also at least `out_len` bytes long.
     At(R),
 }
 
@@ -521,8 +520,8 @@ mod tests {
     use super::*;
     use crate::format::BLOCK_LEN;
 
-    /// The upper bound for an open container also holds if the container is not compressed and
-    /// spans several blocks.
+    /// The upper bound for an open container also holds for an uncompressed one that spans several
+    /// blocks.
     #[test]
     fn an_encoded_container_never_exceeds_its_upper_bound() {
         use crate::dialect::Compression;
@@ -559,7 +558,8 @@ mod tests {
     }
 
     /// A reader may decompress 256 MiB, plus 200 bytes for each byte read. A writer that appends
-    /// does not know how much of this budget earlier records use. Source: `docs/format/packed.md`.
+    /// does not know how much of this budget earlier records have used. Source:
+    /// `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
     fn appended_containers_are_compressed_by_at_most_a_factor_of_200() {
@@ -581,7 +581,7 @@ mod tests {
         }
     }
 
-    /// Each frame may use the budget left by the bytes before it, and is lengthened only as much as
+    /// Each frame may use the budget left by the bytes before it, and is lengthened no more than
     /// the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
@@ -608,11 +608,11 @@ mod tests {
             let len = appended(&mut encoder, &[0; 30_000]);
             assert!((30_003..30_003 + 3 * 200).contains(&(len * 200)), "{len}");
         }
-        // A frame longer than its budget requires leaves the rest of the budget to the next frame.
+        // A frame longer than its budget requires leaves the rest of the budget for the next frame.
         let half = [noise(10_000), vec![0; 20_000]].concat();
         assert!((10_000..11_000).contains(&appended(&mut encoder, &half)));
         assert!(appended(&mut encoder, &[0; 30_000]) < 100);
-        // An uncompressed record also leaves budget to the next frame.
+        // An uncompressed record also leaves some budget for the next frame.
         let mut encoder = Encoder::unchecked(17, format);
         let stored = noise(5_000);
         assert_eq!(appended(&mut encoder, &stored), 7 + 5_000);
@@ -721,8 +721,8 @@ mod tests {
         }
     }
 
-    /// A run writes the same bytes as single calls, for records of any length, anywhere in a block,
-    /// in LevelDB's dialect and in others, with any limit on `out`.
+    /// A run writes the same bytes as separate calls: for records of any length, anywhere in a
+    /// block, in LevelDB's dialect and in others, and with any limit on `out`.
     #[test]
     fn encoding_in_runs_writes_the_same_bytes_as_single_calls() {
         let dialects = [

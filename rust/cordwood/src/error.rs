@@ -38,7 +38,7 @@ pub struct Error {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A file could not be opened or created, or the source could not be read. You may repeat the
+    /// A file could not be opened or created, or the source could not be read. You can retry the
     /// call. An [`io::Error`] converted to this type also has this kind.
     #[non_exhaustive]
     Io {
@@ -46,8 +46,8 @@ pub enum ErrorKind {
         source: io::Error,
     },
     /// The reader found damage under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail).
-    /// The next call continues after the damage. [`pack`](crate::ops::pack()) also returns this
-    /// error for any region that may have been a record.
+    /// The next call resumes after the damage. [`pack`](crate::ops::pack()) also returns this error
+    /// for any region that may have been a record.
     #[non_exhaustive]
     Corruption {
         /// The damaged region.
@@ -78,9 +78,9 @@ pub enum ErrorKind {
         /// The length of the file in bytes, if it is known.
         file_len: Option<u64>,
     },
-    /// The next bytes of the log in [`segments`](crate::segments) no longer exist: either reading
-    /// was to start before the first offset of the log, or the oldest segments were removed before
-    /// they were read. Every further call returns the same error.
+    /// The next bytes of the log in [`segments`](crate::segments) no longer exist: either the
+    /// requested start is before the first offset of the log, or the oldest segments were removed
+    /// before they were read. Every further call returns the same error.
     #[non_exhaustive]
     Pruned {
         /// The log offset where reading should have started or continued.
@@ -147,13 +147,13 @@ pub enum ErrorKind {
         metadata_offset: Option<u64>,
     },
     /// A log number or a compression was given for a dialect that does not support it, or
-    /// compression was requested from a build without the feature `zstd`. No file was created or
+    /// compression was requested in a build without the feature `zstd`. No file was created or
     /// changed.
     #[non_exhaustive]
     Unsupported {
         /// The dialect that was given or detected.
         dialect: Dialect,
-        /// The feature that the dialect or this build does not support.
+        /// The feature not supported by the dialect or this build.
         unsupported: Unsupported,
     },
     /// The directory is not a log in [`segments`](crate::segments). The error's path names a file
@@ -201,8 +201,8 @@ impl std::error::Error for Cut {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
-    /// The operation that failed in an earlier call, such as `"sync"`, if one did. Every later call
-    /// fails because of that failure.
+    /// The operation that failed in an earlier call, such as `"sync"`, if any. That failure makes
+    /// every later call fail.
     pub earlier: Option<&'static str>,
     /// Everything before this file offset is on the disk. The bytes after it may not be.
     pub durable_offset: u64,
@@ -447,7 +447,7 @@ impl ErrorKind {
             ErrorKind::Changed { .. } => Hint::StartAgain,
             ErrorKind::NotASegment => Hint::OwnDirectory,
             // This arm matches only errors from the operating system. An error with its own message
-            // already gives advice.
+            // already includes advice.
             ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
                 Hint::ReadDirectory
             }

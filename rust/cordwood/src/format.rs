@@ -13,7 +13,7 @@
 
 use crate::names::shows_name;
 
-/// The number of bytes in a block. Blocks are counted from file offset 0.
+/// The number of bytes in a block. The first block starts at file offset 0.
 #[cfg(not(cordwood_small_blocks))]
 pub const BLOCK_LEN: usize = 32_768;
 
@@ -89,7 +89,8 @@ impl Kind {
     }
 }
 
-/// The kind of a part of a log, given by its type byte or, if it has none, by the bytes themselves.
+/// The kind of a part of a log, determined by its type byte or, if it has none, by the bytes
+/// themselves.
 ///
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

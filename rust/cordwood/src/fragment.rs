@@ -1,8 +1,8 @@
 //! Parses the bytes of a block as a fragment, or determines why they are not one. This module is
 //! pure: it does no I/O and has no state.
 //!
-//! The checks are in LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`), and are numbered
-//! in `docs/format/reading.md`.
+//! The checks follow LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`) and are numbered in
+//! `docs/format/reading.md`.
 
 use crate::checksum::{Job, Kernel, mask, state_after};
 use crate::damage::Reason;
@@ -115,13 +115,13 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
 /// The maximum number of fragments found at once.
 pub(crate) const RUN_MAX: usize = 512;
 
-/// Finds consecutive FULL fragments, which make up most files. Repeated calls of [`find`] give the
-/// same result, but this loop is compiled with the checksum kernel's instructions. It stops at any
-/// bytes that are not a FULL fragment.
+/// Finds consecutive FULL fragments, which make up most files. Repeated calls to [`find`] would
+/// give the same result, but this loop is compiled with the checksum kernel's instructions. It
+/// stops at any bytes that are not a FULL fragment.
 pub(crate) struct FullRun<'a> {
     /// The bytes from the first header to the end of the block or of the known part of the file.
     pub(crate) bytes: &'a [u8],
-    /// Output: the ends of the fragments, counted from the start of `bytes`.
+    /// Output: the ends of the fragments, relative to the start of `bytes`.
     pub(crate) ends: &'a mut [u16; RUN_MAX],
     pub(crate) verify_checksums: bool,
 }
@@ -205,7 +205,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     })
 }
 
-/// Checks whether a header whose length extends past the end of the file can be from a torn write.
+/// Checks whether a header whose length extends past the end of the file can come from a torn
+/// write.
 ///
 /// A log with a number may be followed by the rest of an older log, which can contain any header.
 /// If a header's type byte is in the next sector and that sector was not written, only zeros
@@ -238,12 +239,12 @@ pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
     format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
 }
 
-/// Checks whether the bytes after a header prove that it is not from a torn write, although its
-/// length extends past the end of the file.
+/// Checks whether the bytes after a header prove that the header does not come from a torn write,
+/// although its length extends past the end of the file.
 ///
 /// (a) The checksum does not cover the length. If the checksum is valid for a shorter payload, the
-/// length was damaged. (b) If a complete, valid fragment follows, more was written after this
-/// header, so the payload of this header had been written.
+/// length was damaged. (b) If a complete, valid fragment follows, this header's payload must have
+/// been written first.
 ///
 /// If a payload itself contains log fragments, (b) can report a torn tail as damage. A false alarm
 /// is better than a silent loss.

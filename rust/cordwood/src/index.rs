@@ -21,7 +21,7 @@ const STRIDE: u64 = 16;
 /// operating systems often allow a process to open only about 1,000 files.
 const IDLE_MAX: usize = 64;
 
-/// A call that reads a large part of all records sorts the indices of this many records at a time.
+/// A call that reads a large share of the records sorts the indices of this many at a time.
 const PIECE_LEN: usize = 1 << 12;
 
 /// Looks up log records by index, counted from 0.
@@ -29,12 +29,12 @@ const PIECE_LEN: usize = 1 << 12;
 /// Creating the index reads the logs once. The index keeps 8 bytes for every 16 records. To return
 /// a record, it reads the record's group of 16 and verifies the group's checksums. Near damage, it
 /// keeps 8 bytes for each record and reads each record on its own. In a packed log, reading starts
-/// at the block in which the container starts, and each call to [`read`](Self::read) opens a
+/// at the block where the container starts, and each call to [`read`](Self::read) opens each
 /// container only once.
 ///
 /// Any number of threads and forked processes can use the index at the same time, because each call
 /// reads at its own position. A log may grow (the new records are not in the index), but must not
-/// change in any other way. The index returns an error if a path names another log by the time the
+/// change in any other way. The index returns an error if a path names a different log when the
 /// file is opened, or if a record no longer starts at its indexed offset. It keeps files open for
 /// later calls, and does not check an open file again.
 ///
@@ -66,11 +66,11 @@ pub struct RecordIndex {
     logs: Vec<IndexedLog>,
     /// For each log, the total number of records in it and in all earlier logs.
     ends: Vec<u64>,
-    /// The idle readers, in the order of their last use.
+    /// The idle readers, ordered by last use.
     idle: Mutex<Vec<Idle>>,
 }
 
-/// An open reader and the number of its log.
+/// An open reader and the number of the log it reads.
 struct Idle {
     log: usize,
     reader: Box<Reader>,
@@ -101,9 +101,9 @@ pub struct IndexedLog {
     /// The offset of every 16th record, starting with the first, followed by the offset after the
     /// last record.
     pub offsets: Vec<u64>,
-    /// The numbers of the groups of 16 records near damage: bytes were lost in the group, since the
-    /// previous group, or before a salvaged record of the group in that record's block. A reader
-    /// that starts at another offset may find other records in a group near damage.
+    /// The numbers of the groups of 16 records that are near damage: bytes were lost within the
+    /// group, between it and the previous group, or in the same block before one of its salvaged
+    /// records. A reader that starts at another offset may find other records in such groups.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
@@ -118,7 +118,7 @@ impl RecordIndex {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Reader::open_with`] and [`Reader::next_event`], and
+    /// Returns the same errors as [`Reader::open_with`] and [`Reader::next_event`], and
     /// [`ErrorKind::Io`] if a source is neither a regular file nor a directory.
     pub fn open(paths: impl IntoIterator<Item = impl AsRef<Path>>, options: ReadOptions) -> Result<Self, Error> {
         let index = |path| IndexedLog::of(&mut Reader::open_with(path, options.clone())?);
@@ -160,7 +160,7 @@ impl RecordIndex {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`read`](Self::read).
+    /// Returns the same errors as [`read`](Self::read).
     pub fn get(&self, index: u64) -> Result<Option<Vec<u8>>, Error> {
         let mut found = None;
         if index < self.len() {
@@ -181,7 +181,7 @@ impl RecordIndex {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`read`](Self::read).
+    /// Returns the same errors as [`read`](Self::read).
     pub fn place(&self, index: u64) -> Result<Option<(&Path, u64)>, Error> {
         let mut found = None;
         if index < self.len() {
@@ -194,16 +194,16 @@ impl RecordIndex {
     }
 
     /// Calls `each` once for each index in `indices`, passing the index's place in `indices` and
-    /// the record. Visits the indices in ascending order, so that nearby records are read together.
+    /// the record. Visits the indices in ascending order, to read nearby records together.
     ///
     /// # Errors
     ///
-    /// * The error of `each`, which stops the reading.
+    /// * The error that `each` returns, which stops the reading.
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
     ///   `each` has already received: unless damage is an error, they may not be the indexed ones.
-    /// * The errors of [`Reader::next_event`].
+    /// * Any error that [`Reader::next_event`] returns.
     pub fn read<E: From<Error>>(
         &self,
         indices: &[u64],
@@ -371,7 +371,7 @@ impl IndexedLog {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`RecordIndex::open`].
+    /// Returns the same errors as [`RecordIndex::open`].
     pub fn of<S: Source>(reader: &mut Reader<S>) -> Result<Self, Error> {
         let path = reader.path().map(Path::to_owned);
         let (Some(path), Some(_)) = (path.clone(), reader.file_len()) else {
@@ -406,7 +406,7 @@ impl IndexedLog {
         })?;
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
-        // The records are from the reader's open file. By now, the path may name another file.
+        // The records come from the reader's open file. By now, the path may name another file.
         start.check(&log.path, &reader.options)?;
         log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
@@ -549,7 +549,7 @@ impl Next<'_> {
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
             match self.reader.step()? {
-                // The record is an earlier record of an open container.
+                // The record comes earlier in an open container.
                 Step::Record(span) if self.start.is_some_and(|start| span.offset < start) => {}
                 Step::Record(span)
                     if span.offset < self.end && self.start.take().is_none_or(|start| start == span.offset) =>
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn each_container_is_opened_once_per_read() {
-        // All containers are in one block, because a block boundary may divide a container.
+        // All containers are in one block, because a block boundary could split a container.
         const CONTAINERS: u64 = 150;
         const RECORDS_EACH: u64 = 30;
         let directory = tempfile::tempdir().expect("a directory");

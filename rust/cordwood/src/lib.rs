@@ -45,8 +45,8 @@
 //! of the file except the block trailers. A skipped region also says why it was skipped.
 //! [`OnCorruption`] decides how damage is handled: the reader can return an error (the default),
 //! skip the damage (as LevelDB does), treat it as the end of the log, or skip it and salvage the
-//! intact rest of its block. A torn tail, the incomplete end that a crash leaves, is not damage:
-//! the log ends there, and [`Reader::end`] reports it.
+//! intact rest of its block. A torn tail, the incomplete end left by a crash, is not damage: the
+//! log ends there, and [`Reader::end`] reports it.
 //!
 //! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`]
 //! bytes of a record in memory.
@@ -72,7 +72,7 @@
 //! * `fs` (default): support for files on disk, on Unix and Windows. Enables [`Reader::open`],
 //!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and similar items.
 //! * `zstd`: support for compressed logs. Without it, a reader reports the records of RocksDB's
-//!   compressed logs but does not return them, and a compressed packed log is an error.
+//!   compressed logs but does not return them, and fails on a compressed packed log.
 //! * `trace`: for debugging. Prints a line on standard error for each decision of a decoder or a
 //!   follower.
 //!

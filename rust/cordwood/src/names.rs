@@ -15,7 +15,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownName {
-    /// The kind of name, such as `"dialect"`.
+    /// The kind of name that was expected, such as `"dialect"`.
     pub what: &'static str,
     /// The text that is not a valid name.
     pub name: String,

@@ -19,7 +19,7 @@ use crate::format::BLOCK_LEN;
 /// An offset is valid only in one log. So a position also stores checksums of up to three ranges of
 /// bytes before the offset: at the end of the previous segment, in the first block of the file, and
 /// in the block before the offset. A reader or follower that resumes at a position compares these
-/// with the log. If they differ, this is another log, and the error is
+/// with the log. If they differ, the log is a different one, and the error is
 /// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that has since grown, or has been
 /// copied or renamed, is still the same log. A damaged log is also accepted, because damaged blocks
 /// are not compared. A position at offset 0 matches any log.
@@ -187,7 +187,7 @@ impl Position {
         self.marks.last().copied()
     }
 
-    /// Returns the last mark in a file before the one with the log offset `base`.
+    /// Returns the last mark that lies in a file before the one starting at the log offset `base`.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
@@ -377,7 +377,7 @@ mod files {
         }
     }
 
-    /// Opens the file of a log whose first byte has the log offset `base`.
+    /// Opens the log's file that starts at the log offset `base`.
     fn file_with(path: &Path, base: u64) -> io::Result<Marked> {
         if !path.is_dir() {
             return Ok(Marked::In(File::open(path)?, 0));

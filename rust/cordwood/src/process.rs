@@ -51,7 +51,8 @@ impl Process {
     }
 }
 
-/// The number of forks between the first call and this process, plus 1, or 0 before the first call.
+/// One more than the number of forks between the first call and this process, or 0 before the first
+/// call.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 #[inline]

@@ -90,7 +90,8 @@ pub fn offset_of(name: impl AsRef<OsStr>) -> Option<u64> {
 /// # Errors
 ///
 /// * [`ErrorKind::Io`] if the directory or the length of a segment cannot be read.
-/// * [`ErrorKind::NotASegment`] if the directory contains any other file, with that file's path.
+/// * [`ErrorKind::NotASegment`] if the directory contains any other file. The error contains that
+///   file's path.
 pub fn list(directory: &Path) -> Result<Vec<Segment>, Error> {
     settled(directory)?.without_strays(directory)
 }
@@ -204,7 +205,7 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     })
 }
 
-/// Returns, in order, the places where a segment does not end at the start of the next one. A
+/// Returns, in order, the places where a segment does not end exactly where the next one starts. A
 /// healthy log has none.
 ///
 /// * [`Reason::MissingSegment`]: no segment contains these bytes, because a file was removed or

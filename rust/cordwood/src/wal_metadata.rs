@@ -14,7 +14,7 @@ pub struct LogInfo {
     /// The compression of all records, or `None` if they are not compressed.
     pub compression: Option<Compression>,
     /// For each column family number, the length in bytes of the timestamp in each key. A column
-    /// family without timestamps has no entry. The lengths are for the records read next.
+    /// family without timestamps has no entry. The lengths apply to the records read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log before this one.
     pub predecessor: Option<Predecessor>,

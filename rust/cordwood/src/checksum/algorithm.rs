@@ -1,11 +1,12 @@
-//! One type for the checksums of all dialects.
+//! A single type for the checksums of all dialects.
 
 use super::crc32c::{extend, mask, unmask};
 use super::dispatch::run;
 use super::kernel::{Job, Kernel};
 use super::zeros::{self, ZeroTables};
 
-/// The checksum in a fragment header. It covers the header from the type byte on, and the payload.
+/// The checksum in a fragment header. It covers the payload and the header from the type byte
+/// onward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checksum {
     /// Masked CRC-32C.
@@ -41,7 +42,7 @@ impl Checksum {
     }
 
     /// Returns the checksum to store in a fragment's header. `covered` is the fragment from the
-    /// type byte on.
+    /// type byte onward.
     #[inline]
     pub(crate) fn stored(self, covered: &[u8]) -> u32 {
         self.store(self.crc(covered))
@@ -79,9 +80,10 @@ impl Checksum {
         }
     }
 
-    /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros, which
-    /// may take up at most one block in total. If data with the CRC `crc` is followed by as many
-    /// bytes as there are zeros, the result is the data's contribution to the CRC of the whole.
+    /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros. The
+    /// chunks may take up at most one block in total. If data with the CRC `crc` is followed by as
+    /// many bytes as there are zeros, the result is the data's contribution to the CRC of the
+    /// whole.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)
@@ -135,6 +137,6 @@ fn prefix_with(wanted: u32, mut state: u32, data: &[u8], update: impl Fn(u32, &[
 
 #[cfg(test)]
 thread_local! {
-    /// The number of bytes this thread has checksummed, for tests of a search's cost.
+    /// The number of bytes this thread has checksummed, used to test the cost of a search.
     pub(crate) static CHECKSUMMED_LEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

@@ -88,9 +88,8 @@ impl Job for Name {
     }
 }
 
-/// Returns the kernels this machine can run, best first. Each comes with its name and a function
-/// that does the same as [`extend`](super::extend), but with that kernel. Intended for fuzzing and
-/// benchmarks.
+/// Returns the kernels this machine can run, best first. Each comes with its name and a version of
+/// [`extend`](super::extend) that uses that kernel. Intended for fuzzing and benchmarks.
 pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
     Available::all().map(|kernel| {
         let extend = move |crc: u32, data: &[u8]| !kernel.run(Update(!crc, data));

@@ -3,7 +3,7 @@
 use crate::copy;
 
 /// How much room the output of [`Kernel::append`] should have beyond the data. With less, appending
-/// takes longer.
+/// is slower.
 pub(crate) const APPEND_ROOM: usize = 64;
 
 /// An implementation of CRC-32C. A value of an implementing type proves that the machine can run

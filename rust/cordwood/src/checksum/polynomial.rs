@@ -14,7 +14,7 @@ pub(super) const ONE: u32 = 0x8000_0000;
 
 /// Returns `a` times x, modulo `poly`.
 pub(super) const fn times_x(poly: u32, a: u32) -> u32 {
-    // This avoids a branch, which random bits would make unpredictable.
+    // This avoids a branch that random bits would make unpredictable.
     (a >> 1) ^ (poly & (a & 1).wrapping_neg())
 }
 
@@ -56,8 +56,8 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
     power
 }
 
-/// Returns a table whose entry `i`, multiplied by a CRC-32C state, advances it over `i` times
-/// `unit` zero bytes. The `crc32` instruction must then reduce the product.
+/// Returns a table of factors. Multiplying a CRC-32C state by entry `i`, and reducing the product
+/// with the `crc32` instruction, advances the state over `i` times `unit` zero bytes.
 ///
 /// The instruction advances the product over another 32 bits, and the product of two reflected
 /// numbers is one bit too low. Each factor accounts for these 33 bits, so there is no entry for an
@@ -91,7 +91,7 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
 
 /// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. Each entry holds
 /// the factors of [`fold_by`] for 48 bytes more, 32 bytes more, and so on, down to 64 bytes fewer,
-/// which may be a negative number of bytes.
+/// where the number of bytes may be negative.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn powers_of_x_repeat_after_the_order_of_the_polynomial() {
         assert_eq!(x_to(CASTAGNOLI, CASTAGNOLI_ORDER), ONE);
-        // The order is a prime, so no smaller power except x^0 can be 1.
+        // The order is prime, so no smaller power except x^0 can be 1.
         assert!((2..46_341_u64).all(|n| !CASTAGNOLI_ORDER.is_multiple_of(n)));
         assert_ne!(x_to(CASTAGNOLI, 1), ONE);
     }

@@ -96,7 +96,7 @@ fn each_kernel_matches_the_oracle_for_each_alignment() {
     ];
     let long = [1023, 1024, 3072, 5000, 32_767, 32_769, 32_800, 33_400];
     // With these lengths, any number of bytes can precede the first aligned group of 64 bytes or
-    // follow the last.
+    // follow the last one.
     let aligned = 577..=704;
     for start in 0..64 {
         for len in short.into_iter().chain(aligned.clone()).chain(long) {

@@ -6,7 +6,7 @@
 use super::polynomial::{CASTAGNOLI, IEEE, ONE, multiply, times_x, x_to_bytes};
 use crate::format::BLOCK_LEN;
 
-/// The number of bytes in a chunk of [`shift`](ZeroTables::shift).
+/// The chunk length used by [`shift`](ZeroTables::shift), in bytes.
 pub(super) const CHUNK_LEN: usize = 16;
 
 /// The tables for one polynomial.
@@ -37,8 +37,8 @@ impl ZeroTables {
         }
     }
 
-    /// Returns `crc` shifted over `count` chunks of zeros, which may take up at most one block in
-    /// total.
+    /// Returns `crc` shifted over `count` chunks of zeros. The chunks may take up at most one block
+    /// in total.
     #[inline]
     pub(super) fn shift(&self, crc: u32, count: usize) -> u32 {
         // The product has 63 bits. With a zero bit added at the bottom, the high word contains the
@@ -98,7 +98,7 @@ const fn back_word_tables(poly: u32) -> WordTables {
     tables
 }
 
-/// Applies a linear map, by adding up the map's values for each byte of the state.
+/// Applies a linear map by adding up its values for the bytes of the state.
 fn look_up(tables: &WordTables, state: u32) -> u32 {
     let [a, b, c, d] = state.to_le_bytes().map(usize::from);
     tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]

@@ -77,7 +77,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
             return one_of(in_checksum.into_iter().chain(in_data));
         }
         // With a much longer length, or a type whose header has a different length, the checksum
-        // covers up to 32 KiB of other bytes. Computing it is not worthwhile if the damage is
+        // covers up to 32 KiB of other bytes. Computing it isn't worthwhile if the damage is
         // already explained.
         let in_far_length = (near_len < bytes.len()).then(|| damaged.in_length(bytes)).flatten();
         one_of(in_far_length.into_iter().chain(damaged.in_kind()))
@@ -86,7 +86,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
 }
 
 /// Returns each single flipped bit that would explain the damage at the start of `bytes`, which
-/// extends to the end of the block or of the file, as for [`locate_bit_flip`].
+/// extends to the end of the block or of the file, as in [`locate_bit_flip`].
 #[cold]
 pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     let Some(damaged) = Damaged::new(bytes, dialect) else {
@@ -97,8 +97,7 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     in_header.chain(in_data).chain(damaged.in_kind()).collect()
 }
 
-/// Returns the true payload length if the only wrong bit of the fragment is in the length in
-/// `header`.
+/// Returns the true payload length if the fragment's only wrong bit is in the length in `header`.
 ///
 /// `rest` starts with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
@@ -124,8 +123,7 @@ pub(super) fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
     cleared.chain(set).map(move |bit| usize::from(len ^ bit))
 }
 
-/// Returns the bit in which `found` and `expected` differ, if they have the same length and differ
-/// in exactly one bit.
+/// If `found` and `expected` have the same length and differ in exactly one bit, returns that bit.
 pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
     let differences = found.iter().zip(expected).enumerate();
     let bits = differences.flat_map(|(at, (found, expected))| {
@@ -265,7 +263,8 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
     }
 }
 
-/// Returns the position of the bit whose flip changes the CRC of `len` bytes by `syndrome`.
+/// Returns the position of the bit that, when flipped, changes the CRC of `len` bytes by
+/// `syndrome`.
 ///
 /// A CRC is linear: flipping one bit changes the CRC by the CRC of that bit alone, advanced over
 /// one zero byte for each byte after the bit. The search therefore moves the syndrome back four

@@ -42,7 +42,7 @@ pub enum Reason {
     MissingEnd,
     /// A record interrupted by another skipped region.
     InterruptedRecord,
-    /// A header of type 0 and length 0 announces zeros up to the end of the block, but a byte after
+    /// A header of type 0 and length 0 indicates zeros up to the end of the block, but a byte after
     /// the header is not zero.
     ZeroHeader,
     /// The part of a record that had been read when the record exceeded
@@ -58,7 +58,7 @@ pub enum Reason {
     /// A FIRST fragment that has no payload and that no other fragment continues. Old versions of
     /// LevelDB wrote such fragments at the end of a block. No data is missing.
     EmptyFirst,
-    /// The incomplete end that a crash leaves in a file.
+    /// Incomplete data left at the end of a file by a crash.
     TornTail,
     /// This dialect's file header, before the first fragment.
     FileHeader,
@@ -75,8 +75,8 @@ pub enum Reason {
         /// The type byte.
         kind: u8,
     },
-    /// Metadata with contents or in a place that no engine uses. The reader applies the parts that
-    /// it can interpret.
+    /// Metadata that no engine writes with these contents or in this place. The reader applies the
+    /// parts that it can interpret.
     BadMetadata {
         /// The type byte.
         kind: u8,
@@ -98,8 +98,8 @@ pub enum Reason {
     UnsupportedCompression,
     /// A record or a container of records that has valid checksums but can't be decompressed.
     BadCompression,
-    /// A container of records that has valid checksums, but is built in a way that no writer would
-    /// use. None of its records are returned.
+    /// A container of records that has valid checksums, but a structure that no writer would
+    /// produce. None of its records are returned.
     BadContainer,
     /// A part of a segmented log that is missing from all of the log's files. A file was removed or
     /// truncated, or its end was never written.
@@ -122,7 +122,8 @@ named! {
         /// ([`Reason::ZeroFill`]) may be space that was never written or data that was lost; the
         /// file alone doesn't show which.
         Info = "info",
-        /// The incomplete end that a killed writer leaves in a file. It contains no synced bytes.
+        /// Incomplete data left at the end of a file by a killed writer. It contains no synced
+        /// bytes.
         TornTail = "torn_tail",
         /// Bytes that no complete write could have left, or an exceeded limit. The policy
         /// ([`OnCorruption`](crate::OnCorruption)) decides how the reader proceeds.
@@ -262,8 +263,8 @@ pub struct SkippedRegion {
     /// Why these bytes were not returned.
     pub reason: Reason,
     /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
-    /// not report the region. If the reason concerns records, that reader does not count headers.
-    /// It has no limit on the length of a record.
+    /// not report the region. That reader does not count headers if the reason concerns records,
+    /// and has no limit on a record's length.
     pub leveldb_len: Option<u64>,
 }
 

@@ -18,7 +18,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Creates a finding without a flipped bit: none was found or searched for.
+    /// Creates a finding without a flipped bit, because none was found or searched for.
     pub const fn new(region: SkippedRegion) -> Self {
         Finding { region, bit_flip: None }
     }
@@ -27,7 +27,7 @@ impl Finding {
 /// The regions of a log that were not returned. Only the first [`LISTED_MAX`](Findings::LISTED_MAX)
 /// are listed, but the bytes of all regions are counted.
 ///
-/// In a crafted file, every second record may be damaged, so a list of all regions could take more
+/// In a crafted file, every other record may be damaged, so a list of all regions could take more
 /// memory than the file.
 ///
 /// ```
@@ -47,7 +47,7 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
     listed: Vec<Finding>,
-    /// The number of bytes for each reason, by the reason's name, including unlisted regions.
+    /// The number of bytes for each reason name, including bytes in unlisted regions.
     lens: BTreeMap<&'static str, (Severity, u64)>,
     last_zeros: LastZeros,
 }
@@ -263,7 +263,7 @@ mod tests {
         next.add(zeros(50, 55));
         findings.append(next);
         assert_eq!(findings.zeros_before(55), Some(40));
-        // Regions with other reasons do not count.
+        // Regions with other reasons are ignored.
         findings.add(finding(60, 77));
         assert_eq!(findings.zeros_before(55), Some(40));
         assert_eq!(findings.zeros_before(67), None);

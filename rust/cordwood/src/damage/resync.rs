@@ -11,7 +11,7 @@ use crate::format::{HEADER_LEN, Header, KIND_AT};
 pub(crate) struct Resume {
     /// The number of lost bytes. If no later fragment can be trusted, all remaining bytes are lost.
     pub(crate) len: usize,
-    /// Whether every byte was tried as the start of a fragment, which may happen only once per
+    /// Whether every byte was tried as the start of a fragment, which is done at most once per
     /// block.
     pub(crate) has_scanned: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     };
     let ends = Ends::new(rest, left);
     // 1. One bit of the length was flipped, so the checksum is valid for the true length. This is
-    //    proof. The later checks are guesses, because a wrong length may happen to lead to another
+    //    proof. The later checks are guesses, because a wrong length can happen to lead to another
     //    fragment (if all fragments have about the same length) or to a fragment of a log inside
     //    the payload. Bytes after the last possible end of the fragment are not checksummed,
     //    because up to 16 KiB may follow each short record.
@@ -52,8 +52,8 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
             return found(end);
         }
     }
-    // The end is also proved if the fragment carries this log's number and was written whole, even
-    // if bytes of an older log follow.
+    // The end is also certain if the fragment carries this log's number and was written completely,
+    // even if bytes of an older log follow.
     if let Some(end) = written_len(format, None, rest) {
         return found(end);
     }
@@ -99,8 +99,7 @@ fn stated_end(dialect: Dialect, rest: &[u8], at: usize) -> Option<usize> {
     (end <= rest.len()).then_some(end)
 }
 
-/// Checks whether this header announces zeros up to the end of the block. Such a header is not a
-/// fragment.
+/// Checks whether this header indicates zeros up to the end of the block and so isn't a fragment.
 fn is_zero(header: Header) -> bool {
     header.kind == 0 && header.len == 0
 }
@@ -119,7 +118,7 @@ fn own_form(format: &LogFormat, rest: &[u8], at: usize) -> Option<Form> {
 }
 
 /// Checks whether the valid fragment at `at` may belong to this log, whose fragments have the form
-/// `form`. A fragment of another form is part of a payload.
+/// `form`. A fragment of a different form is part of a payload.
 fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize) -> bool {
     form.is_none_or(|form| own_form(format, rest, at).is_none_or(|own| own == form))
 }
@@ -131,13 +130,12 @@ pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) 
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
-/// The log that the fragments after damage belong to. The file may contain the rest of an older
-/// log.
+/// Which log the fragments after damage belong to. The file may contain the rest of an older log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// A fragment of this log that was written whole, which proves that the log continued.
+    /// A fragment of this log that was written completely, which proves that the log continued.
     OfThisLog,
-    /// Valid fragments of another log, and none of this log.
+    /// Valid fragments of another log, but none of this log.
     OfAnother,
     None,
 }
@@ -168,13 +166,13 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 }
 
 /// Returns the length of the damaged fragment at the start of `rest`, if it carries this log's
-/// number and was written whole. Any one of three facts proves that it was: the checksum is valid
+/// number and was written completely. Any of three facts proves that it was: the checksum is valid
 /// with one bit flipped back, the checksum is valid for another length, or this log's end-of-log
 /// trailer follows, which an older log can't have left. `form` is the form of the log's fragments,
 /// if known.
 ///
-/// In a log with synced offsets, only the trailer or a later fragment is proof, because only these
-/// show that this fragment was synced.
+/// In a log with synced offsets, only the trailer or a later fragment proves that the fragment was
+/// written completely, because only these show that it was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
     let (dialect, number) = (format.dialect, format.log_number?);
@@ -308,7 +306,8 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         std::array::from_fn(|kind| dialect.other_form(kind as u8).map(|form| form.header_len() as u8));
     let scanner = Scanner::new(rest);
     let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
-    // A chain may also end with a fragment of this log, because an older log may follow it.
+    // A chain may also end with a fragment of this log, because an older log may follow the
+    // fragment.
     let is_own = |at: usize, kind: u8| {
         format
             .log_number
@@ -421,7 +420,7 @@ mod tests {
     }
 
     /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid. A header
-    /// with only one of them 0 does start a fragment.
+    /// in which only one of them is 0 does start a fragment.
     #[test]
     fn a_zero_header_is_not_a_fragment() {
         let bad = damaged(fragment(1, b"bad"), 0, 0x10);
@@ -442,7 +441,7 @@ mod tests {
         fragment
     }
 
-    /// In a Pebble log with the number 5, the fragments follow a header that seems destroyed.
+    /// In a Pebble log with the number 5, the fragments follow a header that looks destroyed.
     #[test]
     fn valid_fragments_show_which_log_they_belong_to() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
@@ -459,8 +458,8 @@ mod tests {
             assert_eq!(evidence_of(form, &[&damaged(other.clone(), 0, 1)]), Evidence::None);
             assert_eq!(evidence_of(form, &[&unknown]), Evidence::None);
         }
-        // All fragments of a log have the same form. Fragments of another log count whatever their
-        // form.
+        // All fragments of a log have the same form, but a fragment of another log is evidence in
+        // any form.
         assert_eq!(evidence_of(None, &[&plain]), Evidence::OfThisLog);
         assert_eq!(evidence_of(Some(Form::Recyclable), &[&plain]), Evidence::None);
         assert_eq!(evidence_of(Some(Form::Synced), &[&own]), Evidence::None);

@@ -165,8 +165,8 @@ mod tests {
         }
     }
 
-    /// Returns blocks in which at least every second position may be a header, with lengths of up
-    /// to half a block.
+    /// Returns blocks in which at least every other position may be a header, with lengths of up to
+    /// half a block.
     fn hostile_blocks() -> Vec<Vec<u8>> {
         let mut blocks = vec![vec![b'@'; BLOCK_LEN]];
         for kind in [1, 2, 5, 9] {

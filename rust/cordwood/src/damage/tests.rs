@@ -1,6 +1,6 @@
 //! Tests that `repair` flips back the bit that was flipped. Also measures how often other damage
-//! looks like one flipped bit, so that `repair` produces a fragment that was never written. The
-//! figures are in `docs/format/damage.md`, "Flipping a bit back".
+//! looks like a single flipped bit and makes `repair` produce a fragment that was never written.
+//! The figures are in `docs/format/damage.md`, "Flipping a bit back".
 //!
 //! ```text
 //! cargo test --release --package cordwood-log --lib odds -- --ignored --nocapture
@@ -299,8 +299,8 @@ fn other_damage_rarely_looks_like_a_single_flipped_bit() {
     }
 }
 
-/// Two flipped bits need more trials, because a wrong repair happens only about 20 times in a
-/// billion.
+/// Testing two flipped bits takes more trials, because a wrong repair happens only about 20 times
+/// in a billion.
 #[test]
 #[ignore = "minutes, in a release build"]
 fn two_flipped_bits_rarely_look_like_a_single_flipped_bit() {

@@ -26,8 +26,8 @@ use crate::wal_metadata::LogInfo;
 ///
 /// A window may have any length, but some events can only be returned once it contains the rest of
 /// the block. Windows of 256 KiB work well. The decoder holds the bytes of one fragmented record,
-/// up to [`ReadOptions::record_len_max`], and for a compressed log also one decompressed record, up
-/// to the same length.
+/// and for a compressed log also one decompressed record. Each is at most
+/// [`ReadOptions::record_len_max`] bytes long.
 ///
 /// ```
 /// use cordwood_log::{End, ReadOptions};
@@ -57,8 +57,8 @@ pub struct Decoder {
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
     pub(super) opened: Opened,
-    /// The space taken up in the file by the last record or container. Not updated for records in a
-    /// run.
+    /// The space that the last record or container takes up in the file. Not updated for records in
+    /// a run.
     pub(super) stored: Stored,
     /// The form of the last header in the last record. Not updated for records in a run.
     pub(super) record_form: Form,
@@ -130,7 +130,7 @@ pub(super) struct Retry {
 /// The state that [`OnCorruption::Salvage`] keeps for damaged blocks.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
-    /// The file offsets of the salvaged part of the last damaged block.
+    /// The file offsets of the last damaged block's salvaged part.
     pub(super) part: Range<u64>,
     /// File offset of the last block that was scanned byte by byte for the start of a fragment. A
     /// block is scanned at most once.
@@ -238,8 +238,8 @@ impl Decoder {
         self.offset
     }
 
-    /// Moves to `offset`, where a record must start or end, so pass a [`RecordSpan::offset`] or
-    /// [`RecordSpan::end_offset`]. At any other offset, the bytes are reported as damage.
+    /// Moves to `offset`. A record must start or end there, so pass a [`RecordSpan::offset`] or
+    /// [`RecordSpan::end_offset`]. At any other offset, the decoder reports the bytes as damage.
     ///
     /// The range then starts at `offset`, so no event that starts before it is returned. In a
     /// packed log, the record may be in a container, so the next window must start no later than
@@ -301,7 +301,7 @@ impl Decoder {
         self.retry.refused
     }
 
-    /// Returns the file offsets of the salvaged part of the last damaged block.
+    /// Returns the file offsets of the last damaged block's salvaged part.
     pub(crate) fn salvaged(&self) -> Range<u64> {
         self.salvaged.part.clone()
     }
@@ -339,8 +339,8 @@ impl Decoder {
 
     /// Makes the decoder leave a multi-fragment record in the window if all its fragments are
     /// there. Intended for callers that copy each record elsewhere. [`pieces`](Self::pieces)
-    /// returns the bytes of such a record, but [`data`](Self::data) does so only after a call to
-    /// [`join`](Self::join).
+    /// returns the bytes of a record left there, but [`data`](Self::data) does so only after a call
+    /// to [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
         self.policy.leaves_in_window = true;
         self.update_assembler();
@@ -373,8 +373,8 @@ impl Decoder {
         self.assembler.join(payloads, more_len)
     }
 
-    /// Sets which bytes the assembler keeps. A compressed record can only be decompressed as a
-    /// whole, so its entire frame is kept.
+    /// Sets which bytes the assembler keeps. A compressed record can't be decompressed in parts, so
+    /// its frame is kept in full.
     pub(super) fn update_assembler(&mut self) {
         self.assembler.keeps = self.policy.keeps_data || self.info.is_compressed();
         // A compressed or repaired record must be joined, because the window doesn't contain its

@@ -48,7 +48,7 @@ impl Decoder {
     }
 
     /// Updates an ambiguity that started in the salvaged part of a block, once the decoder has read
-    /// past the block. Keeps it only if it would also exist without salvaging.
+    /// past the block. Keeps the ambiguity only if it would also exist without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -63,8 +63,8 @@ impl Decoder {
         }
     }
 
-    /// Updates or resolves an ambiguity, depending on `found`, which describes the bytes after it.
-    /// Returns whether the decoder must look again.
+    /// Uses `found`, which describes the bytes after an ambiguity, to update or resolve the
+    /// ambiguity. Returns whether the decoder must look again.
     fn look_further(&mut self, mut ambiguity: Ambiguity, found: Found, bytes: &[u8]) -> bool {
         let is_after_range = self.offset >= self.bounds.end;
         let is_stale = self.is_older(found, bytes);
@@ -101,7 +101,7 @@ impl Decoder {
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
             Found::Nothing => (Some(Resolution::EndOfFile), false),
-            // If the log continues in a later range, that range reports the lost write.
+            // If the log continues in a later range, the lost write is reported in that range.
             _ if is_after_range && may_end && !is_own => (Some(Resolution::EndOfFile), false),
             _ if is_after_range => (Some(Resolution::Damage), false),
             Found::Trailer { .. } => return false,
@@ -157,7 +157,7 @@ impl Decoder {
 
     /// Checks whether `found`, at the start of `bytes`, is a fragment of an older log. All
     /// fragments of a log have the same form, so while it is uncertain whether the log continues, a
-    /// fragment of a different form is attributed to an older log.
+    /// fragment of a different form is assumed to be from an older log.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
             Found::Stale => true,
@@ -219,9 +219,9 @@ impl Decoder {
         true
     }
 
-    /// Under the policy `salvage`, if `bytes` starts with a stale fragment and a fragment of this
-    /// log follows in the same block, returns the offset where the stale fragment ends, because
-    /// only that fragment is lost.
+    /// If the policy is `salvage`, and `bytes` starts with a stale fragment that a fragment of this
+    /// log follows in the same block, returns the offset where the stale fragment ends. Only that
+    /// fragment is then lost.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -251,14 +251,14 @@ impl Decoder {
         is_own.then(|| self.offset + len.min(bytes.len()) as u64)
     }
 
-    /// Remembers that a fragment of this log has been found.
+    /// Records that a fragment of this log has been found.
     pub(super) fn note_own(&mut self) {
         self.recycled.has_own = true;
         self.info.other_log_number = None;
     }
 
-    /// If the stale fragment at the start of `bytes` is the first in the file, remembers which log
-    /// it belongs to.
+    /// If the stale fragment at the start of `bytes` is the first in the file, records which log it
+    /// belongs to.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
             let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
@@ -288,8 +288,8 @@ impl Decoder {
 
     /// Checks whether the log may have ended where `ambiguity` starts, although no fragment of an
     /// older log was found in the rest of the file. This is possible only if the rest of the file
-    /// has no room for a fragment, and if this log's fragments carry its number, so that the file
-    /// may have been recycled.
+    /// has no room for a fragment, and if this log's fragments carry its number, since the file may
+    /// then have been recycled.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,

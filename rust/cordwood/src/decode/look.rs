@@ -148,7 +148,7 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
-        // If the whole first block is zero, the zeros of the header were preallocated. If it
+        // If the whole first block is zero, the header's zeros were preallocated. If the block
         // contains any other byte, the header was destroyed.
         let block_end = self.grid().first_block_len();
         let first_block = window.at(origin, block_end);
@@ -166,7 +166,7 @@ impl Decoder {
         let is_intact = bytes == dialect.prefix();
         let may_change = match self.policy.growth {
             Growth::WaitAtFaults => {
-                // A version of 0 may not have been written yet.
+                // A version of 0 may mean that none has been written yet.
                 let is_unwritten =
                     dialect.version().is_some() && first_block[dialect.magic().len()..].iter().all(|&byte| byte == 0);
                 !is_intact || is_unwritten
@@ -220,7 +220,7 @@ impl Decoder {
         continues && self.offset == self.origin + dialect.prefix().len() as u64 && log_number.is_none()
     }
 
-    /// Corrects `found`, which was determined without regard to the preceding bytes.
+    /// Corrects `found`, which was determined without the preceding bytes.
     ///
     /// Zeros at the end of the file that are too few for a header are normally padding. If they
     /// follow a FIRST or MIDDLE fragment in the same block, however, they are the torn rest of that
@@ -261,8 +261,8 @@ impl Decoder {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
-    /// Reads up to a sought record to determine whether it is salvaged, in a log that may contain
-    /// the rest of an older log. The bytes before the record are not used as evidence of where the
+    /// In a log that may contain the rest of an older log, reads up to a sought record to determine
+    /// whether that record is salvaged. The bytes before it are not used as evidence of where the
     /// log ends or which form its fragments have. Returns whether the window contains enough bytes.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
@@ -500,8 +500,8 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// If a log with this mark can't be read, returns the reason. `bytes` starts with the mark, and
-    /// `payload` is the mark's payload. A mark after damage is ignored, because it may be part of
+    /// If a log with this mark can't be read, returns the reason. `bytes` starts with the mark,
+    /// whose payload is `payload`. A mark after damage is ignored, because it may be part of
     /// another record's payload.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
@@ -510,7 +510,7 @@ impl Decoder {
     }
 
     /// Applies the metadata record at the start of `bytes`. The record starts at the offset
-    /// `start`. Returns whether it is in the form that an engine writes.
+    /// `start`. Returns whether the record has the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
         // Metadata after damage, or with a wrong checksum that was not verified, must not change
         // how the following blocks are read. A log's compression is stored in the first fragment of
@@ -580,8 +580,8 @@ impl Decoder {
     }
 
     /// Checks whether the decoder's offset is after damage in the same block. Bytes after damage
-    /// may be part of a payload, so they must not change how the rest of the log is read: they are
-    /// no evidence of the log's number, the form of its fragments, its compression or its end.
+    /// may be part of a payload, so they must not change how the rest of the log is read: they
+    /// don't show the log's number, the form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
     }

@@ -1,4 +1,5 @@
-//! The records of a container. It is opened once, and its records are returned one by one.
+//! The records of a container. The container is opened once, and its records are returned one by
+//! one.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::Unsupported;
 use crate::error::Refused;
 
-/// The most recently opened container, and how many of its records have been returned.
+/// The last container opened, with the number of its records returned so far.
 #[derive(Debug)]
 pub(super) struct Opened {
     /// File offsets of the container.
@@ -24,8 +25,9 @@ pub(super) struct Opened {
     found: usize,
     /// The index after the last record in the range.
     limit: usize,
-    /// The index of the first record that is returned instead of skipped. Statistics attribute the
-    /// whole container to this record. `None` if the container starts before the range.
+    /// The index of the first record that is returned instead of skipped. In statistics, this
+    /// record takes up the whole container's space. `None` if the container starts before the
+    /// range.
     counted: Option<usize>,
     is_salvaged: bool,
     /// Whether any record of the container is longer than the limit.
@@ -83,13 +85,13 @@ impl Opened {
         }
     }
 
-    /// Checks whether `offset` is that of a record in the container other than the first.
+    /// Checks whether `offset` is the offset of a record in the container other than the first.
     pub(super) fn is_divided_at(&self, offset: u64) -> bool {
         let records = self.start + 1..self.end.min(self.start + self.offsets.len().saturating_sub(1) as u64);
         records.contains(&offset)
     }
 
-    /// Forgets the remaining records.
+    /// Discards the remaining records.
     pub(super) fn clear(&mut self) {
         (self.found, self.limit) = (self.next, self.next);
     }
@@ -203,7 +205,7 @@ impl Decoder {
         })
     }
 
-    /// Returns how many records of the opened container are yet to be returned, including the one
+    /// Returns how many of the opened container's records remain to be returned, including the one
     /// at `span`.
     pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
@@ -262,8 +264,8 @@ impl Decoder {
         &held[start + place.start..start + place.end]
     }
 
-    /// Returns the space a record takes up in the file. The space of the whole container is
-    /// attributed to the first record returned, and none to the others.
+    /// Returns the space a record takes up in the file. In a container, the first record returned
+    /// takes up the whole container's space, and the others take up none.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -336,7 +338,7 @@ impl Decoder {
         let Some(head) = head else {
             return bad(Reason::BadContainer).map(|region| self.skip(region));
         };
-        // A container without records in the range is not opened.
+        // A container with no records in the range is not opened.
         if before >= head.count as u64 {
             return None;
         }
@@ -384,7 +386,7 @@ impl Decoder {
         self.look_in_container()
     }
 
-    /// Refuses the record or container at `span`. The next call tries to unpack it again.
+    /// Refuses the record or container at `span`. The next call will try again to unpack it.
     #[cold]
     pub(super) fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
         if span.data_at == DataAt::Joined {

@@ -16,10 +16,10 @@ named! {
     #[derive(Default)]
     pub enum OnCorruption {
         /// Damage is returned as an [`ErrorKind::Corruption`](crate::ErrorKind::Corruption). The
-        /// next call continues after it.
+        /// next call resumes after the damage.
         #[default]
         Fail = "raise",
-        /// Damage is returned as an ordinary event, and reading continues after it, as in LevelDB.
+        /// Damage is returned as an ordinary event, and reading resumes after it, as in LevelDB.
         Skip = "skip",
         /// Reading ends at damage, with the result [`End::Stopped`](super::End::Stopped). RocksDB
         /// calls this policy "point in time".
@@ -72,9 +72,9 @@ options! {
         /// Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log. See [`LogFormat::log_number`](crate::LogFormat::log_number).
-        /// Fragments that carry another number are stale. If `None`, the number is taken from the
-        /// file name or, if there is none in it, from the file's first valid fragment. Default:
-        /// `None`.
+        /// Fragments that carry a different number are stale. If `None`, the number is taken from
+        /// the file name if it contains one, and otherwise from the file's first valid fragment.
+        /// Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// How each record is compressed. If `None`, this is determined from the start of the log.
         /// If the log does not specify a compression, records are returned as stored. Default:
@@ -180,7 +180,7 @@ impl ReadOptions {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect
-    /// cannot have the given number or the given compression.
+    /// cannot have the given number or compression.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
     }

@@ -39,15 +39,15 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The payloads of one record's fragments, all of which have been read and are in the window. Only
-/// block trailers can lie between the fragments, because any other bytes make the decoder abandon
-/// the record.
+/// The payloads of one record's fragments, which have all been read and are still in the window.
+/// Only block trailers can lie between the fragments, because any other bytes make the decoder
+/// abandon the record.
 #[derive(Debug, Clone)]
 pub(super) struct Payloads<'a> {
     grid: Grid,
     window: Window<'a>,
-    /// The file offsets of the remaining bytes, which start at the next fragment, or at a block
-    /// trailer before that fragment.
+    /// The file offsets of the remaining bytes, which start at the next fragment or at a block
+    /// trailer before it.
     left: Range<u64>,
 }
 

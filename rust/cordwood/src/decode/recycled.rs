@@ -15,8 +15,8 @@ pub(super) struct Recycled {
     /// Damage after which it is not yet known whether the log continues.
     pub(super) ambiguity: Option<Ambiguity>,
     /// Whether damage was reported immediately although an older log may follow it. This happens if
-    /// the damage is before the range, or if the log is still being written. Only a fragment of the
-    /// same form as the earlier ones shows that this log continues.
+    /// the damage is before the range, or if the log is still being written. Then only a fragment
+    /// of the same form as the earlier ones shows that this log continues.
     pub(super) is_doubtful: bool,
     /// The file offsets of a salvaged part of a block that may not belong to this log, because it
     /// follows a fragment of an older log. The next block is read as if no record in this part had
@@ -45,8 +45,8 @@ pub(super) struct Ambiguity {
     pub(super) end: u64,
     pub(super) reason: Reason,
     pub(super) leveldb_len: Option<u64>,
-    /// The offset where the fragment at `start` would end, if its header has this log's number.
-    /// Such a fragment belongs to a record that was being written over the older log.
+    /// The offset where the fragment at `start` would end, if its header has this log's number. The
+    /// fragment then belongs to a record that was being written over the older log.
     pub(super) own_end: Option<u64>,
     pub(super) seen: Seen,
     /// Whether the ambiguity started after damage in the same block. If so, a reader that does not
@@ -61,7 +61,7 @@ pub(super) enum Seen {
     /// No block so far has had room for a fragment.
     NoRoom,
     /// A later block has room for a fragment but does not start with a fragment of any log. An
-    /// older log would have left a fragment at the start of such a block.
+    /// older log would have left a fragment at the start of that block.
     Room,
     /// A fragment of another log was found.
     Stale,

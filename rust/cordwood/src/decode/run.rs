@@ -7,7 +7,7 @@ use crate::dialect::Form;
 use crate::format::HEADER_LEN;
 use crate::fragment::{FullRun, RUN_MAX};
 
-/// A run that was found, and how many of its records have been returned.
+/// The last run found, with the number of its records returned so far.
 pub(super) struct Run {
     /// Whether to look for runs. `false` if the length limit is so small that a single fragment
     /// could exceed it.
@@ -30,7 +30,7 @@ impl Run {
         }
     }
 
-    /// Forgets the remaining records.
+    /// Discards the remaining records.
     pub(super) fn clear(&mut self) {
         self.ends[self.next] = 0;
     }

@@ -101,8 +101,7 @@ fn a_decoder_waits_for_the_rest_of_a_partial_file_header() {
     }
 }
 
-/// If zeros interrupt a record, LevelDB reports the record if there are enough of them for a
-/// header.
+/// If a record is interrupted by enough zeros for a header, LevelDB reports the record.
 #[test]
 fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
@@ -117,8 +116,7 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     );
 }
 
-/// If the caller skips bytes, the log must not end before the skipped bytes, because they may
-/// contain records.
+/// If the caller skips bytes, the log must not end before them, because they may contain records.
 #[test]
 fn a_gap_between_two_windows_is_not_mistaken_for_the_end_of_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
@@ -321,9 +319,9 @@ fn the_span_locates_the_data_in_the_window_or_the_joined_buffer() {
     }
 }
 
-/// Reads the same files in windows of random lengths, keeping none of them. A record's pieces must
-/// have the same bytes as the joined record, even if part of it is in an earlier window, or if it
-/// is joined only after it has been found.
+/// Reads the same files in windows of random lengths, none of which are kept. A record's pieces
+/// must have the same bytes as the joined record, even if part of it is in an earlier window, or if
+/// it is joined only after it has been found.
 #[test]
 fn the_pieces_of_a_record_have_the_same_bytes_as_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);

@@ -35,8 +35,8 @@ pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
 }
 
 /// Returns the dialect of a log with a damaged file header. If `head` differs from a dialect's file
-/// header in only a few bits, this is that dialect. Otherwise, it is the one whose file header has
-/// the most intact bytes, among the dialects with the same fragments as `found`.
+/// header in only a few bits, returns that dialect. Otherwise, among the dialects with the same
+/// fragments as `found`, returns the one whose file header has the most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
@@ -48,7 +48,7 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
 }
 
 /// The number of bytes needed to determine where a log's blocks start. They include the second
-/// block, wherever it starts.
+/// block, regardless of where it starts.
 const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
 /// Returns `dialect`, or the dialect that has the same file header but counts blocks from another
@@ -69,8 +69,8 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 
 /// Decides between two dialects that differ only in where their blocks start. In the correct
 /// dialect, the second block starts with a valid fragment. If neither dialect has a valid fragment
-/// there, the first fragment may decide, because it may not fit in the first block of `first`,
-/// which is shorter than the first block of `second`.
+/// there, the first fragment may decide, because it may be too long for the first block of `first`,
+/// which is shorter than that of `second`.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let (start, end, second_end) = (
         first.dialect.prefix().len(),

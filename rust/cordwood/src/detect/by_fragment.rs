@@ -192,7 +192,7 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
             let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
             !is_whole && first_fragments(header, left).any(|(.., end)| end > written_len)
         }
-        // No complete header follows the metadata, if there is any.
+        // No complete header follows the metadata, if any.
         _ => metadata_len > 0,
     }
 }

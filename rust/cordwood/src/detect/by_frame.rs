@@ -7,7 +7,7 @@ use super::foreign::ZSTD_MAGIC;
 use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// Returns the format of a compressed RocksDB log if this is one whose first fragment is damaged.
+/// If this is a compressed RocksDB log whose first fragment is damaged, returns its format.
 /// Otherwise, returns `format`.
 pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> PartialDetection {
     match is_compressed(format, head, is_all) {
@@ -28,15 +28,15 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 
 /// Checks whether a log is a compressed RocksDB log although it doesn't start with the record that
 /// declares compression. Without this check, a zstd frame could be mistaken for a record. The
-/// record that declares compression is the same eleven bytes in all logs. The log counts
-/// as compressed in any of these cases:
+/// declaring record is the same eleven bytes in all logs. A log is recognised as compressed in any
+/// of these cases:
 ///
 /// * The log starts with a frame or in the middle of a record, and another block starts with these
-///   eleven bytes, which means that blocks were swapped.
+///   eleven bytes, so blocks must have been swapped.
 /// * The log starts with these eleven bytes, except that at most eight bits are wrong.
-/// * The log starts in the middle of a record, or with a damaged header, unless this header has
-///   another length and leads to a valid fragment. In addition, the first readable records are zstd
-///   frames.
+/// * The log starts in the middle of a record or with a damaged header, and its first readable
+///   records are zstd frames. A damaged header that has another length and leads to a valid
+///   fragment is excluded.
 ///
 /// Returns `None` if the decision depends on bytes after `head`. The first block must be complete
 /// unless `is_all` is true.

@@ -41,7 +41,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
             }
             return if offset > 0 && format.dialect.has_log_numbers() {
                 // The first fragment here may belong to an older log. Only the start of the file
-                // shows which log the file contains.
+                // shows which log the file holds.
                 PartialDetection::Unclear
             } else if format.dialect == Dialect::RECYCLABLE {
                 recyclable(format, head, start, is_all)
@@ -57,8 +57,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         {
             return PartialDetection::Log(format);
         }
-        // The file starts like a compressed RocksDB log, apart from a few wrong bits. An
-        // uncompressed log does not start like this.
+        // The file starts like a compressed RocksDB log, apart from a few wrong bits. No
+        // uncompressed log starts like this.
         if offset == 0 && start == 0 && is_near_first_compressed(block) {
             return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
         }

@@ -5,7 +5,7 @@ use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
 /// How much of the start of a file [`detect`](crate::ops::detect) inspects, in bytes. Three blocks
-/// always include the whole second block, even if a file header precedes the first.
+/// of bytes always cover the whole second block, even if a file header precedes the first.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The kind of a file.

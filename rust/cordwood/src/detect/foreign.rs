@@ -72,8 +72,8 @@ named! {
 }
 
 impl Foreign {
-    /// Checks whether the format was recognised by its signature. Files without one are rejected
-    /// because no log was found in them.
+    /// Checks whether the format was recognised by its signature. Files without a signature are
+    /// rejected because no log was found in them.
     pub(crate) const fn has_signature(self) -> bool {
         !matches!(self, Foreign::Text | Foreign::Unknown)
     }

@@ -18,7 +18,7 @@ use crate::format::HEADER_LEN;
 /// The first valid fragment determines the format. The search for it starts where a block may
 /// start. If the first block starts with damage, the search continues after the damage and requires
 /// two consecutive valid fragments. Random bytes look like a valid fragment in one of four billion
-/// cases. The log number is the one in the first fragment of a record.
+/// cases. The log number is taken from the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -61,8 +61,8 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
 /// function.
 ///
 /// * The dialect is the one in `named`, or else the one that [`detect`] finds.
-/// * The log number is the one in `named`, or else the one in the file name in `path`, or else that
-///   of the file's first valid fragment. The first fragment of a range does not count.
+/// * The log number is the one in `named`, or else the one in the file name in `path`, or else the
+///   one in the file's first valid fragment. The first fragment of a range is not used.
 ///
 /// `bytes` starts at the file offset `offset`. `is_last` is true if the file ends where `bytes`
 /// ends. The caller must check `named`, either with [`GivenFormat::check`] before this call or, if

@@ -38,8 +38,8 @@ impl Grid {
         if start < self.origin { self.origin } else { start }
     }
 
-    /// Returns the index of the block containing `offset`, counted from 0. Bytes before the first
-    /// block are counted as part of it.
+    /// Returns the index of the block containing `offset`, counted from 0. The first block includes
+    /// any bytes before it.
     pub(crate) const fn block_of(self, offset: u64) -> u64 {
         offset.saturating_sub(self.origin + self.dialect.grid_offset()) / BLOCK_LEN as u64
     }

@@ -7,7 +7,7 @@ named! {
     /// The compression of a log's records.
     pub enum Compression {
         /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`. In a packed log,
-        /// each container is one instead.
+        /// each container is a frame instead.
         Zstd = "zstd",
     }
 }
@@ -34,7 +34,7 @@ parses_name!(Compression, "compression", [Zstd]);
 pub struct LogFormat {
     /// The layout of the bytes.
     pub dialect: Dialect,
-    /// The low 32 bits of the number in the log's file name. Fragments with another number are
+    /// The low 32 bits of the number in the log's file name. Fragments with a different number are
     /// stale: they are left over from the log that the file contained before. `None` if the dialect
     /// has no log numbers or the number is not known.
     ///
@@ -50,7 +50,7 @@ pub struct LogFormat {
     pub compression: Option<Compression>,
 }
 
-/// Creates a format with only a dialect. Its log number and compression are absent or unknown.
+/// Creates a format with a dialect only. Its log number and compression are absent or unknown.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -58,7 +58,7 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// Creates a format with only a dialect. Its log number and compression are absent or unknown.
+    /// Creates a format with a dialect only. Its log number and compression are absent or unknown.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,
@@ -106,7 +106,7 @@ impl LogFormat {
         self.is_zstd() && self.dialect.compresses_records()
     }
 
-    /// Checks whether logs in this format are ever appended to. Logs with a log number or
+    /// Checks whether logs in this format are ever appended to. Logs with a log number or with
     /// compressed records never are.
     pub(crate) fn is_appended_to(&self) -> bool {
         self.log_number.is_none() && (self.compression.is_none() || self.dialect.is_packed())

@@ -52,8 +52,8 @@ use crate::names::{UnknownName, parse};
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static Spec);
 
-/// The data describing a dialect. Several values can have the same name: one for a named and one
-/// for a detected dialect, or one for each version of SwanLab's file header.
+/// The data describing a dialect. Several values can have the same name: one for a named dialect
+/// and one for a detected one, or one for each version of SwanLab's file header.
 #[derive(Clone, Copy)]
 struct Spec {
     name: &'static str,
@@ -73,7 +73,7 @@ struct Spec {
 }
 
 impl Dialect {
-    /// All dialects. Later releases may add more dialects.
+    /// All dialects. Later releases may add more.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -139,8 +139,8 @@ impl Dialect {
     }
 
     /// Checks whether fragments may carry their log's number, which distinguishes them from stale
-    /// fragments. Where a log with a number ends depends on all earlier bytes, so such a log is not
-    /// read in parallel.
+    /// fragments. Where a log with a number ends depends on all earlier bytes, so logs with numbers
+    /// are not read in parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
     }
@@ -151,7 +151,7 @@ impl Dialect {
         self.compresses_records() || self.is_packed()
     }
 
-    /// Checks whether a compressed log compresses each record separately.
+    /// Checks whether each record of a compressed log is compressed separately.
     pub(crate) const fn compresses_records(self) -> bool {
         matches!(
             self.0.kinds.meanings[SET_ZSTD.0 as usize].role,
@@ -238,8 +238,8 @@ impl Dialect {
         )
     }
 
-    /// Like [`valid`](Self::valid), but `is_right` decides whether the header's checksum matches
-    /// the bytes it covers.
+    /// Like [`valid`](Self::valid), but calls `is_right` to check whether the header's checksum
+    /// matches the bytes it covers.
     #[inline]
     pub(crate) fn valid_if(self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Valid> {
         let header = Header::decode(bytes.first_chunk()?);
@@ -356,13 +356,13 @@ const END_TRAILER_KIND: u8 = 5;
 /// The form of a fragment: which bytes follow the first seven bytes of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Only the payload follows, which is the data of a record.
+    /// Only the payload follows, holding record data.
     Plain,
     /// The log number follows.
     Recyclable,
     /// The log number follows, and then the offset up to which the file had been synced.
     Synced,
-    /// Only the payload follows, which is a container of records.
+    /// Only the payload follows, holding a container of records.
     Packed,
 }
 
@@ -402,7 +402,7 @@ pub(crate) enum Metadata {
     /// A `SetCompression` record in a log that cannot start with one. It does not mean that other
     /// records are compressed.
     LateSetCompression,
-    /// Gives the lengths of the timestamps in the keys of some column families.
+    /// States the lengths of the timestamps in the keys of some column families.
     TimestampSizes,
     /// Identifies the previous log.
     Predecessor,
@@ -416,7 +416,7 @@ impl Metadata {
         match self {
             Metadata::SetCompression => len == 4,
             Metadata::LateSetCompression => false,
-            // The payload is a list of pairs of a column family and a length.
+            // The payload is a list of pairs, each of a column family and a length.
             Metadata::TimestampSizes => len > 0 && len.is_multiple_of(6),
             Metadata::Predecessor => len == 24,
             // A later version may add bytes to the mark.

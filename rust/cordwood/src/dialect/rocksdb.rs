@@ -26,11 +26,11 @@ static KINDS: Kinds = {
     kinds.with_metadata(Metadata::SetCompression, Form::Recyclable)
 };
 
-/// The types in a log detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. Such a log does
+/// The types in a log detected as [`Dialect::LEVELDB`] or [`Dialect::RECYCLABLE`]. These logs do
 /// not start with a record that declares compression. If only types 1 to 4 were seen, a damaged
 /// header is assumed to have the length of a LevelDB header.
 ///
-/// The table also has the types of containers, because the mark of a packed log may have been
+/// The table also includes the container types, because the mark of a packed log may have been
 /// destroyed.
 static DETECTED_LEVELDB_KINDS: Kinds = Kinds::plain()
     .with_metadata(Metadata::LateSetCompression, Form::Plain)
@@ -70,8 +70,8 @@ impl Kinds {
 }
 
 impl Dialect {
-    /// Returns the dialect for reading a log if this dialect was detected rather than named by the
-    /// caller.
+    /// Returns the dialect to read a log with, if this dialect was detected rather than named by
+    /// the caller.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
     /// to, so the start of a log does not show whether one follows later. Source:

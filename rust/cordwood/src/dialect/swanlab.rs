@@ -54,7 +54,7 @@ impl Dialect {
     /// Returns the version in the file header, if the dialect has several. For
     /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. A decoder's
     /// [`format`](crate::codec::Decoder::format) has the version of a new file until the decoder
-    /// has read the file header, and the version of the log after that.
+    /// has read the file header, and the log's version from then on.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -103,7 +103,7 @@ fn is_known(version: u8) -> bool {
 }
 
 /// Returns the version that differs from `stated` in the fewest bits, or the first of several
-/// equally near ones.
+/// equally close ones.
 fn nearest(stated: u8, versions: &[u8]) -> u8 {
     let flipped_bits = |version: &&u8| (stated ^ **version).count_ones();
     versions.iter().min_by_key(flipped_bits).copied().unwrap_or(stated)

@@ -20,7 +20,7 @@ pub(super) struct Fragments {
     pub(super) start_at: u64,
 }
 
-/// Returns the maximum number of bytes that a record of `record_len` bytes takes up, including
+/// Returns the maximum number of bytes that a record of `record_len` bytes can take up, including
 /// those at the start of a file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
     // Each block that the record may touch gets a header. If compression makes the record longer,
@@ -160,8 +160,8 @@ impl Fragments {
     }
 }
 
-/// The state of a checksum after each kind byte. A checksum covers the kind byte first, and then
-/// the payload.
+/// The checksum state after each possible kind byte. A checksum covers the kind byte first, and
+/// then the payload.
 const STATES: [u32; 0x80] = {
     let mut states = [0; 0x80];
     let mut kind = 0;
@@ -172,7 +172,7 @@ const STATES: [u32; 0x80] = {
     states
 };
 
-/// The job of appending a fragment with a LevelDB header, compiled with the checksum kernel's
+/// A job that appends a fragment with a LevelDB header, compiled with the checksum kernel's
 /// instructions.
 pub(super) struct Plain<'a> {
     /// The type byte of the fragment, which is less than 0x80.

@@ -17,16 +17,16 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 /// have a two-byte length.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
-/// The greatest length with a one-byte varint.
+/// The greatest length that fits in a one-byte varint.
 const SHORT_LEN_MAX: usize = 0x7f;
 
 /// The open container, or the memory for the next container.
 #[derive(Debug, Clone)]
 pub(super) struct Packing {
     codec: Codec,
-    /// The bytes of the container. The lengths of the records are at the start. The data starts at
-    /// [`DATA_START`], followed by room for more. When the container is closed, the head and the
-    /// lengths are moved to just before the data.
+    /// The bytes of the container: the records' lengths at the start, the data from [`DATA_START`]
+    /// on, and room for more data. When the container is closed, the head and the lengths are moved
+    /// to just before the data.
     bytes: Vec<u8>,
     filled: Filled,
     /// The number of bytes from the start of the container to the end of the block it starts in.
@@ -131,14 +131,13 @@ impl Packing {
             return 0;
         }
         let len = HEAD_LEN_MAX + self.filled.lens_len + self.filled.data_len;
-        // A container that compression does not make shorter may be cut at the end of the block it
+        // A container that compression does not shorten may be cut at the end of the block it
         // starts in, and at the end of each block it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
         header_count * HEADER_LEN + len
     }
 
-    /// Reserves room for a copy of a long record and for its frame, if the record may be
-    /// compressed.
+    /// If a long record may be compressed, reserves room for a copy of it and for its frame.
     pub(super) fn try_reserve(&mut self, record_len: usize) -> Result<(), TryReserveError> {
         if self.may_compress(record_len) {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);
@@ -152,8 +151,8 @@ impl Packing {
         Ok(())
     }
 
-    /// Returns whether a record of this length may be alone in a compressed container. If not, it
-    /// is written as an ordinary record.
+    /// Returns whether a record of this length may be the only one in a compressed container. If
+    /// not, the record is written as an ordinary record.
     fn may_compress(&self, record_len: usize) -> bool {
         let body_len = record_len as u64 + varint_len(record_len as u64) as u64;
         self.codec == Codec::Zstd && body_len <= BUDGET_BASE
@@ -174,8 +173,8 @@ impl Packing {
         let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {
             Codec::Stored => self.room.saturating_sub(HEADER_LEN + HEAD_LEN_MAX + VARINT_LEN_MAX),
-            // Each record's offset must be in the block in which the container starts. The lengths
-            // take at least one byte per record.
+            // Each record's offset must be in the block where the container starts. Each record's
+            // length takes at least one byte.
             Codec::Zstd => self.room - 1,
         };
         // With this bound, a record that is too long to share a container is never within the
@@ -190,9 +189,9 @@ impl Packing {
         self.filled.add(record, &mut self.bytes);
     }
 
-    /// Adds records from `records` while they are within the limit, and counts them. Returns the
-    /// first one that is not. If a record within the limit may be longer than `record_len_max`,
-    /// adds no records.
+    /// Adds and counts records from `records` while they are within the limit. Returns the first
+    /// record that is not. Adds no records if one within the limit could be longer than
+    /// `record_len_max`.
     // Inlining this function would leave too few registers for its loop.
     #[inline(never)]
     fn add_all<R: AsRef<[u8]>>(
@@ -237,7 +236,8 @@ impl Packing {
             data_len,
         } = self.filled;
         if count == 0 {
-            // A record that would be alone in a stored container is written as an ordinary record.
+            // A record that would be the only one in a stored container is written as an ordinary
+            // record.
             return HEADER_LEN + record_len <= self.room;
         }
         let head_len = HEADER_LEN + 1 + varint_len(count as u64 + 1);
@@ -335,8 +335,8 @@ impl Packing {
         file.start(out);
         file.fill_block(out);
         self.room = file.block_left();
-        // The last record may be added when the data is just below its limit, so that record needs
-        // room too.
+        // The last record may be added when the data is just below its limit, so there must be room
+        // for that record too.
         self.bytes.resize(DATA_START + self.data_len_max() + STORED_LEN_MAX, 0);
         file.offset
     }
@@ -380,8 +380,8 @@ impl Packing {
 }
 
 impl Encoder {
-    /// Adds a record to the open container, if there is one and it is certain to stay open. Returns
-    /// the offset of the record if it was added.
+    /// Adds a record to the open container if there is one that is certain to stay open. Returns
+    /// the record's offset if the record was added.
     // Inlined, because it does little work for most records of a packed log.
     #[inline(always)]
     pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
@@ -449,7 +449,7 @@ mod tests {
     use super::*;
     use crate::dialect::{Compression, Dialect};
 
-    /// Without the reservation, a lack of memory for the record would abort the process.
+    /// Without the reservation, running out of memory for the record would abort the process.
     #[test]
     fn memory_is_reserved_for_every_long_compressible_record() {
         let stored = LogFormat::new(Dialect::PACKED);

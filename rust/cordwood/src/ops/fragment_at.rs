@@ -120,8 +120,8 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the header at this place, if it is complete. The entry spans the rest of the region
-    /// in this block.
+    /// Returns an entry for the header at this place, if the header is complete. The entry spans
+    /// the rest of the region in this block.
     fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         Some(Fragment {
@@ -156,7 +156,8 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the damaged header at this place, with the `len` bytes that are lost.
+    /// Returns an entry for the damaged header at this place. The entry covers the `len` bytes that
+    /// are lost.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         let form = self.format.dialect.meaning(header.kind).form;

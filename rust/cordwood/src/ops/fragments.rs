@@ -31,15 +31,15 @@ pub struct Fragments<S> {
     has_ended: bool,
 }
 
-/// Returns the fragments of a log. The log is read twice at the same time, so you must pass two
-/// sources of it.
+/// Returns the fragments of a log. Two passes read the log side by side, so you must pass two
+/// sources for it.
 ///
 /// The entries cover the bytes read, without gaps or overlaps: each starts where the previous one
 /// ends, and none crosses the end of a block. These rules apply:
 ///
-/// * Entries follow the records and regions of a reader with these options. [`OnCorruption::Fail`],
-///   the default, acts like [`OnCorruption::Salvage`], so that all valid fragments are shown.
-///   Entries in a skipped region carry its reason.
+/// * Entries follow the records and regions that a reader with these options returns.
+///   [`OnCorruption::Fail`], the default, acts like [`OnCorruption::Salvage`], so that all valid
+///   fragments are shown. Entries in a skipped region carry its reason.
 /// * Fragments with valid checksums are shown individually, even in a skipped region. They may
 ///   belong to a record without an end, or to an older log.
 /// * The length in a damaged header is not trusted. The entry extends to where the policy `salvage`

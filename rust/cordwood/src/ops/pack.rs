@@ -29,14 +29,14 @@ options! {
         /// [`LEVELDB`](Dialect::LEVELDB), [`WANDB`](Dialect::WANDB) or
         /// [`SWANLAB`](Dialect::SWANLAB). Default: `PACKED`, compressed with zstd.
         pub format: LogFormat = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd), into with_format;
-        /// The maximum length of a record, like [`ReadOptions::record_len_max`]. Longer records are
-        /// refused. Default: 1 GiB.
+        /// The maximum length of a record, as in [`ReadOptions::record_len_max`]. Longer records
+        /// are refused. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }
 
 impl PackOptions {
-    /// Returns the options for reading the log, with which the reader reports only the damage
+    /// Returns the options for reading the log. With them, the reader reports only the damage
     /// itself, not the rest of the block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {
@@ -95,9 +95,9 @@ impl PackOptions {
 /// * [`ErrorKind::NeverPacked`] if the log could not be restored from the new one.
 /// * [`ErrorKind::Unsupported`] if the options name a format that cannot be written, or if the
 ///   feature `zstd` is needed to read or write a log and this build lacks it.
-/// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
-///   [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`].
-/// * [`ErrorKind::Io`], with the path concerned, if `source` cannot be read or `destination` cannot
+/// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
+///   and [`ErrorKind::OverBudget`].
+/// * [`ErrorKind::Io`], with the affected path, if `source` cannot be read or `destination` cannot
 ///   be written. The last sync makes the name durable; if only this sync fails, the new log is
 ///   kept.
 /// * [`ErrorKind::Io`] if `destination` exists
@@ -184,7 +184,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     Ok(report)
 }
 
-/// Reads the new log at `path` in splits, as its readers do. It must contain all records of
+/// Reads the new log at `path` in splits, as its readers do. The log must contain all records of
 /// `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;

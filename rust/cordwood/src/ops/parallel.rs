@@ -17,7 +17,7 @@ use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 /// length, for readers in several threads or on several machines. Together, the readers return each
 /// event of the whole range once.
 ///
-/// There is only one part if `file_len` is not known, under [`OnCorruption::Stop`], or in a dialect
+/// Returns a single part if `file_len` is not known, under [`OnCorruption::Stop`], or in a dialect
 /// with log numbers, where the end of the log depends on all earlier bytes. Without a dialect,
 /// [`Dialect::LEVELDB`] is assumed.
 ///
@@ -110,8 +110,8 @@ impl Parts {
         self.count
     }
 
-    /// Returns whether this many threads are faster than one, which they are not on a single
-    /// processor or with few parts.
+    /// Returns whether this many threads are faster than one. They are not on a single processor or
+    /// with few parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
@@ -213,9 +213,9 @@ impl Events {
 
 /// Returns how reading ended for two consecutive ranges that are joined.
 ///
-/// No event starts in an empty range, which the reader of the previous range has read past, so the
-/// end of the previous range is used. It is also used if it is a torn tail and the next range
-/// contains only more of it.
+/// If no event starts in the next range, the reader of the previous range has read past it, and the
+/// end of the previous range is used. That end is also used if it is a torn tail and the next range
+/// contains only more of that tail.
 pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {
     let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
     match (events, next_events) {

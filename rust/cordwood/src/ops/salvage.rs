@@ -27,20 +27,20 @@ options! {
     /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
     /// ```
     pub struct SalvageOptions {
-        /// Whether to also return records whose damage one flipped bit explains, with this bit
-        /// flipped back. [`Report::repaired_count`] and [`Report::repaired`] report these records.
-        /// If exactly one bit was flipped, the repaired record has its original contents, as its
-        /// checksum confirms. `docs/format/damage.md` explains how likely other damage is to look
-        /// like one flipped bit. Default: `false`.
+        /// Whether to also return records whose damage is explained by one flipped bit, with that
+        /// bit flipped back. [`Report::repaired_count`] and [`Report::repaired`] report these
+        /// records. If exactly one bit was flipped, the repaired record has its original contents,
+        /// as its checksum confirms. `docs/format/damage.md` explains how likely other damage is to
+        /// look like one flipped bit. Default: `false`.
         pub repair_bit_flips: bool = false, set with_repair_bit_flips;
-        /// The maximum length of a record, like [`ReadOptions::record_len_max`]. Longer records are
-        /// refused. Default: 1 GiB.
+        /// The maximum length of a record, as in [`ReadOptions::record_len_max`]. Longer records
+        /// are refused. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// The dialect of the log, like [`ReadOptions::dialect`]. Default: `None`.
+        /// The dialect of the log, as in [`ReadOptions::dialect`]. Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, like [`ReadOptions::log_number`]. Default: `None`.
+        /// The number of the log, as in [`ReadOptions::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// The compression of each record, like [`ReadOptions::compression`]. Default: `None`.
+        /// The compression of each record, as in [`ReadOptions::compression`]. Default: `None`.
         pub compression: Option<Compression> = None, into with_compression;
     }
 }
@@ -101,20 +101,18 @@ impl SalvageOptions {
 ///
 /// # Errors
 ///
-/// * [`ErrorKind::Io`], with the path concerned, if `source` cannot be read or `destination` cannot
+/// * [`ErrorKind::Io`], with the affected path, if `source` cannot be read or `destination` cannot
 ///   be written.
 /// * [`ErrorKind::Io`] if `destination` exists
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). The existing file is left as it is.
 /// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
 ///   [segment](crate::segments), because a copy does not start at the offset of a segment.
-/// * [`ErrorKind::Unsupported`] if the log starts by declaring that it is compressed, and this
-///   build lacks the feature `zstd`, so that it cannot read any record of the log. No log is
-///   written.
+/// * [`ErrorKind::Unsupported`] if the log declares at its start that it is compressed but this
+///   build lacks the feature `zstd`, so it cannot read any record of the log. No log is written.
 /// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one its name or the
 ///   options state. No log is written.
-/// * The other errors of [`Reader::open`] and [`Reader::next_event`], such as
-///   [`ErrorKind::Foreign`] and [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No
-///   log is written.
+/// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
+///   and [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No log is written.
 #[cfg(feature = "fs")]
 pub fn salvage_file(
     source: impl AsRef<Path>,
@@ -313,7 +311,7 @@ impl<W: Write> Copy<'_, '_, W> {
         }
     }
 
-    /// Ends the log as the source ends, and returns the properties that could not be kept.
+    /// Ends the log the way the source ends, and returns the properties that could not be kept.
     fn finish(self) -> Result<Vec<NotKept>, Error> {
         if self.has_end_trailer {
             let Output { encoder, out, .. } = &mut *self.output;

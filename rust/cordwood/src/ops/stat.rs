@@ -65,7 +65,7 @@ pub struct Stat {
     /// The number of skipped bytes in regions of [`Severity::Corruption`].
     pub damaged_len: u64,
     /// The length of the file or, for a log in [`segments`](crate::segments), the offset of its
-    /// end. `None` if it is not known, for example for a stream that was not read to its end.
+    /// end. `None` if it is not known, for example for a stream that was not read to the end.
     pub file_len: Option<u64>,
     /// How reading ended.
     pub end: End,
@@ -135,7 +135,7 @@ impl Stat {
         self.stored_len += stored.payload_len;
         self.header_len += stored.header_len;
         match stored.fragment_count {
-            // The fragments of a container are counted only once.
+            // Each container's fragments are counted only once.
             0 => {}
             1 => self.full_count += 1,
             count => {
@@ -176,8 +176,8 @@ impl Stat {
     }
 
     /// Returns the number of blocks in the file, including a partial last one, or `None` if the
-    /// length of the file is not known. For a log in [`segments`](crate::segments), offsets are
-    /// treated as if they belonged to one file.
+    /// length of the file is not known. For a log in [`segments`](crate::segments), counts blocks
+    /// up to its end offset, as if it were one file.
     pub fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
     }
@@ -205,7 +205,7 @@ pub fn stat<S: Source>(source: S, options: &ReadOptions) -> Result<Stat, Error> 
     stat_from(&mut Reader::with_source(source, options.clone()))
 }
 
-/// Like [`stat`], but from the position of `reader`.
+/// Like [`stat`], but starts at the position of `reader`.
 pub(crate) fn stat_from<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     reader.without_failing(|reader| reader.without_data(count))
 }

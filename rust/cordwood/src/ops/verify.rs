@@ -1,4 +1,4 @@
-//! Reads a log to its end and reports its contents and damage.
+//! Reads a log to the end and reports its contents and damage.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub struct Report {
     pub payload_len: u64,
     /// The length of the whole file, including the bytes outside the range, or, for a log in
     /// [`segments`](crate::segments), the offset of its end. `None` if it is not known, for example
-    /// for a stream that was not read to its end.
+    /// for a stream that was not read to the end.
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
@@ -61,7 +61,7 @@ impl Report {
     }
 
     /// Returns the file offset where the zeros at the end of the file start, or `None` if the file
-    /// does not end in zeros or was not read to its end. These zeros are not treated as damage.
+    /// does not end in zeros or was not read to the end. These zeros are not treated as damage.
     /// They are space that was never written, or data that was lost.
     pub fn zeros_offset(&self) -> Option<u64> {
         self.findings.zeros_before(self.file_len?)
@@ -104,9 +104,9 @@ named! {
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A RocksDB record with the lengths of timestamps, which is damaged in a way that one
-        /// flipped bit explains, or was found only after damage in the same block. Without it,
-        /// RocksDB treats the keys that follow as keys without timestamps.
+        /// A RocksDB record with timestamp lengths that either has damage explained by one flipped
+        /// bit or was found only after damage in the same block. Without it, RocksDB treats the
+        /// keys that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
         /// A RocksDB record that identifies the previous log, lost for the same reasons as a record
         /// with the lengths of timestamps.
@@ -116,7 +116,7 @@ named! {
 
 shows_name!(NotKept);
 
-/// Reads a log to its end and reports the findings.
+/// Reads a log to the end and reports the findings.
 ///
 /// Records are not held in memory, however long they are, except those of a compressed log, which
 /// are held one at a time.
@@ -152,7 +152,7 @@ pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Err
     verify_from(&mut Reader::with_source(source, options.clone()))
 }
 
-/// Like [`verify`], but from the position of `reader`. After an
+/// Like [`verify`], but starts at the position of `reader`. After an
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) inside a record, reading resumes at the start of that
 /// record, which for a stream requires a [`seek`](Reader::seek).
 pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
@@ -262,12 +262,13 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 }
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
-/// options of `reader`. If a log with a number seems damaged, it is read again, because another
-/// program may be writing it over an older log: the first reading may have reached the end of the
-/// new log, and then bytes of the older log, just before more of the new log was written. A source
-/// that cannot seek is read only once.
+/// options of `reader`. If a log with a number seems damaged, it is read again: another program may
+/// be writing it over an older log, and the first reading may have run past the end of the new log
+/// into bytes of the older one, just before more of the new log was written. A source that cannot
+/// seek is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // The format at the start of the log. One found later would apply only to the bytes after it.
+    // The format at the start of the log. A format found later would apply only to the bytes after
+    // it.
     let format = reader.format()?;
     let report = verify_from(reader)?;
     let may_be_live = !report.is_ok() && format.log_number.is_some();

@@ -20,7 +20,7 @@ pub enum Found<'a> {
     Record(FoundRecord<'a>),
     /// Bytes not returned as a record, and the reason.
     Skipped(SkippedRegion),
-    /// An error, which [`Reader::advance`] returns.
+    /// An error, to be returned by [`Reader::advance`].
     Failed(&'a Error),
     /// The end of the log.
     End(End),
@@ -168,7 +168,7 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
     /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // Records in a run are handled separately, because most records are in one, and separate code
+    // Records in a run are handled separately, because most records are in a run, and separate code
     // lets the compiler know where their bytes are.
     #[inline(always)]
     pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {

@@ -13,7 +13,7 @@ pub struct Record<'a> {
     pub offset: u64,
     /// File offset after the last fragment's payload.
     pub end_offset: u64,
-    /// The bytes that were written.
+    /// The record's bytes, as they were written.
     pub data: &'a [u8],
     /// Whether the record starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
@@ -33,7 +33,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Shows the data in the form `b"one"`, and only the start of long data.
+/// Shows the data in the form `b"one"`, truncating long data.
 impl fmt::Debug for Record<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show("Record", *self, f)

@@ -48,7 +48,7 @@ use crate::wal_metadata::LogInfo;
 #[derive(Debug)]
 pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
-    /// The decoder's state about the last step remains valid until the next step.
+    /// The decoder's information about the last step remains valid until the next step.
     pub(crate) decoder: Decoder,
     /// `seek` changes `start`, `seek_range` also changes `end`, and opening a file changes
     /// `origin`.
@@ -253,7 +253,7 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// * [`ErrorKind::Io`] if the source cannot be read or cannot seek there.
     /// * [`ErrorKind::Pruned`] if `offset` is before the first offset of a segmented log.
-    /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`] as for [`format`](Reader::format).
+    /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as in [`format`](Reader::format).
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         let start = self.in_file_of(offset, |reader| {
             reader.format()?;
@@ -275,10 +275,10 @@ impl<S: SeekSource> Reader<S> {
     }
 
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
-    /// end of the range. The decoder itself does not stop there, because it only looks for runs of
-    /// records if it may read the whole block, so the caller must stop at the end of the range. If
-    /// `stays` is true and the open container includes `range.start`, the reader only seeks if it
-    /// is already past `range.start`.
+    /// end of the range. The decoder itself does not stop there, because it looks for runs of
+    /// records only if it may read the whole block. The caller must therefore stop at the end of
+    /// the range. If `stays` is true and the open container includes `range.start`, the reader only
+    /// seeks if it is already past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
         // A decoder created for a range stops at the end of that range, so the reader must seek.
@@ -401,8 +401,8 @@ impl<S: Source> Reader<S> {
         self.reported(region)
     }
 
-    /// Returns the step for a region, or an error if the region is damage and the options ask for
-    /// damage to be an error.
+    /// Returns the step for a region, or an error if the region is damage and the options make
+    /// damage an error.
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
         if self.fails && region.reason.severity() == Severity::Corruption {
@@ -473,12 +473,12 @@ impl<S: Source> Reader<S> {
     ///   record. A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
-    /// * [`ErrorKind::Corruption`] instead of an event, at damage under [`OnCorruption::Fail`]. A
-    ///   later call continues after the damage.
+    /// * [`ErrorKind::Corruption`] at damage under [`OnCorruption::Fail`], instead of an event. A
+    ///   later call resumes after the damage.
     /// * [`ErrorKind::Truncated`] at the end of the file, if it ends before the start of the range
     ///   or before the offset of a seek.
-    /// * [`ErrorKind::Foreign`] before the first event, as for [`format`](Self::format).
-    /// * [`ErrorKind::Unsupported`] before the first event, as for [`format`](Self::format), and
+    /// * [`ErrorKind::Foreign`] before the first event, as in [`format`](Self::format).
+    /// * [`ErrorKind::Unsupported`] before the first event, as in [`format`](Self::format), and
     ///   also where a packed log continues in a later version or with an unknown compression. A
     ///   later call returns the same error.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
@@ -680,7 +680,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Sets whether to keep the bytes of fragmented records. Without them, only the length of a
-    /// [found](Self::found) record is available, and [`move_found`](Self::move_found) only moves
+    /// [found](Self::found) record is available, and [`move_found`](Self::move_found) moves only
     /// the offsets and lengths of records.
     // Hidden because, outside this crate, only the Python binding uses it, to create tables without
     // the record column.
@@ -731,7 +731,7 @@ impl<S: Source> Reader<S> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
         match self.source.file_len() {
-            // After a seek past the end of the file, no byte there has been read.
+            // After a seek past the end of the file, no bytes have been read there.
             Some(file_len) if window.bytes.is_empty() && self.decoder.start() > file_len => Some(file_len),
             Some(file_len) => Some(file_len.max(window.end_offset())),
             None => seen,

@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and end offset of each record with a block trailer or a skipped region between it
-    /// and the next record.
+    /// The index and end offset of each record that a block trailer or a skipped region separates
+    /// from the next record.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -281,9 +281,8 @@ impl RecordBatch {
     }
 
     /// Reserves memory for a batch that has no records yet and will contain `target_len` bytes.
-    /// `log_len` is the length of the rest of the log. Without this call, the batch would grow step
-    /// by step, copying its records each time. It still does if there is not enough memory to
-    /// reserve.
+    /// `log_len` is the length of the rest of the log. Without this call, or if there is not enough
+    /// memory to reserve, the batch grows step by step, copying its records each time.
     pub(super) fn start(&mut self, target_len: usize, log_len: u64) {
         let len = log_len.min(target_len.min(START_LEN_MAX) as u64) as usize;
         let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
@@ -317,8 +316,8 @@ fn count_max(target_len: usize) -> usize {
 
 impl<S: Source> Reader<S> {
     /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends, skipping
-    /// regions between them. The last record may take the batch past `target_len`. Returns whether
-    /// any records were added.
+    /// the regions between them. The last record may take the batch past `target_len`. Returns
+    /// whether any records were added.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

@@ -16,7 +16,7 @@ pub struct OwnedRecord {
     pub offset: u64,
     /// File offset after the last fragment's payload.
     pub end_offset: u64,
-    /// The bytes that were written.
+    /// The record's bytes, as they were written.
     pub data: Vec<u8>,
     /// Whether the record starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
@@ -134,7 +134,7 @@ impl<S: Source> Reader<S> {
     /// records. To read records without copying them, use [`next_record`](Reader::next_record).
     ///
     /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail), the iterator returns damage as an
-    /// error, then continues after it. After any other error, the iterator ends.
+    /// error, then resumes after it. After any other error, the iterator ends.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

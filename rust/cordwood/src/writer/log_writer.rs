@@ -236,8 +236,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Writes out all records so far and flushes the sink. Does not sync, so a crash of the machine
-    /// may still lose the data.
+    /// Writes out all records appended so far and flushes the sink. Does not sync, so a machine
+    /// crash may still lose the data.
     ///
     /// ```
     /// # use cordwood_log::Writer;
@@ -272,7 +272,8 @@ impl<W: Sink> Writer<W> {
         self.buffer.len() + self.encoder.open_len()
     }
 
-    /// Writes out all records so far, then calls `sync` on the sink to put them on the disk.
+    /// Writes out all records appended so far, then calls `sync` on the sink to put them on the
+    /// disk.
     ///
     /// A failed sync cannot be retried, because the system may have dropped the bytes it could not
     /// write, and reports the failure only once. Every later call therefore also fails.

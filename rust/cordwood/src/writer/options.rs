@@ -18,9 +18,8 @@ options! {
         /// file. Its last record must be complete, because readers lose all records between a torn
         /// record and the next block. Default: 0, a new file.
         pub file_len: u64 = 0, set with_file_len;
-        /// The dialect to write, as for
-        /// [`Encoder::with_format`](crate::codec::Encoder::with_format). Default: `None`, meaning
-        /// [`Dialect::LEVELDB`].
+        /// The dialect to write. See [`Encoder::with_format`](crate::codec::Encoder::with_format).
+        /// Default: `None`, meaning [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, which is written into each fragment. See
         /// [`LogFormat::log_number`]. Default: `None`.
@@ -30,8 +29,8 @@ options! {
         pub compression: Option<Compression> = None, into with_compression;
         /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
-        /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A record of more than 1 GiB can be read only
-        /// if the reader's option of the same name allows it.
+        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. A record of more than 1 GiB can be
+        /// read only if the reader's option of the same name allows it.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }

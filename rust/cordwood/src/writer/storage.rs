@@ -36,8 +36,8 @@ pub trait Storage: Debug + Send + Sync {
     /// Waits until the file's name is on the disk.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// Returns the key under which to remember a failed sync of this file, or `None` if the file
-    /// has no identity.
+    /// Returns the key for remembering a failed sync of this file, or `None` if the file has no
+    /// identity.
     fn identity(&self) -> Option<FileId> {
         None
     }
@@ -48,8 +48,7 @@ pub trait Storage: Debug + Send + Sync {
     }
 }
 
-/// A file of the operating system. It stays locked until the process that opened it drops this
-/// handle.
+/// An operating-system file. It stays locked until the process that opened it drops this handle.
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
@@ -269,7 +268,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// The directories this thread has synced, which a file system gives no way to see.
+        /// The directories this thread has synced. A file system gives no way to see this.
         static SYNCED: RefCell<Vec<FileId>> = const { RefCell::new(Vec::new()) };
     }
 

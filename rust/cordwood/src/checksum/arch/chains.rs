@@ -20,7 +20,7 @@ static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 /// by a third. `sum_of_products` returns `a * x + b * y` for `[a, b]` and `[x, y]`, not yet
 /// reduced.
 ///
-/// Create both closures in a function with `#[target_feature]`, so that they may use its
+/// Create both closures in a function with `#[target_feature]`, so that they can use its
 /// instructions. `three_chains` is inlined into that function, and the closures into
 /// `three_chains`.
 #[inline(always)]

@@ -86,8 +86,8 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// Returns the format for appending to a log, in the given dialect or else in the log's own. If a
-/// dialect is given, this also returns the detected foreign format.
+/// Returns the format in which to append to a log, using the given dialect or else the log's own.
+/// If a dialect is given, also returns the detected foreign format.
 ///
 /// A packed log keeps the compression its mark names or, if the mark is lost, that of its first
 /// container. The given compression is used only if the file has neither a mark nor a container.
@@ -242,7 +242,7 @@ impl LogBefore<'_> {
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         // Without a valid fragment, there is no proof that this file is a log. It may be a log
         // whose first record is torn. If the dialect was named, it may also be a log whose only
-        // records have a sector that never reached the disk.
+        // records include a sector that never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
@@ -281,10 +281,10 @@ impl LogBefore<'_> {
 
     /// Returns the first byte of the padding. The others are zeros.
     ///
-    /// Zeros alone could complete a torn record whose missing part is zeros. The record would then
-    /// reappear after it was reported as lost. The byte 0xff followed by zeros could also complete
-    /// it. But no checksum is valid for two payloads that differ in one byte, so 0xfe is used if
-    /// 0xff would complete the record.
+    /// Zeros alone could complete a torn record whose missing part is all zeros. The record would
+    /// then reappear after being reported as lost. The byte 0xff followed by zeros could also
+    /// complete it. But no checksum is valid for two payloads that differ in one byte, so 0xfe is
+    /// used if 0xff would complete the record.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let block_start = self.grid.block_start(self.file_len);
         let start = tail.start.max(block_start);
@@ -387,8 +387,8 @@ impl LogBefore<'_> {
             let step = reader.step()?;
             let (start, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
-                // Engine metadata is treated as complete, like a record. So is a container too long
-                // to be decompressed, because its checksums are valid.
+                // Engine metadata is treated as complete, like a record, and so is a container too
+                // long to decompress, because its checksums are valid.
                 Step::Skipped(region) => (
                     region.start,
                     region.end,

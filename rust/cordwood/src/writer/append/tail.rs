@@ -134,8 +134,8 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
 /// Engine metadata is treated like a record. `bytes` is the remainder of a block after damage,
 /// where no reader looks for records.
 ///
-/// This mistakes log fragments in the data of a damaged record for a record. A false alarm is
-/// better than a silent loss.
+/// If the data of a damaged record contains log fragments, this check mistakes them for a record. A
+/// false alarm is better than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
     (0..bytes.len()).any(|at| {

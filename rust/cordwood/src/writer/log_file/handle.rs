@@ -118,8 +118,8 @@ impl LogFile {
         self.status().offset
     }
 
-    /// Returns the file offset before which everything is on the disk and survives a crash of the
-    /// machine. This is 0 before this writer's first sync.
+    /// Returns the file offset before which everything is on the disk and survives a machine crash.
+    /// This is 0 before this writer's first sync.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -252,7 +252,7 @@ impl LogFile {
     #[inline(never)]
     fn prepare_container(&self, state: &mut State, record_len: usize, syncs: bool) -> Result<bool, Error> {
         let len = state.encoder.encoded_len_max(record_len);
-        // The length of the open container is not known yet, so this is an upper bound.
+        // The length of the open container is not known yet, so this end is an upper bound.
         let end = state.encoder.closed_offset().saturating_add(len);
         let syncs = syncs || self.is_due(state, end);
         if syncs || self.writes_each() || !Encoder::shares_container(record_len) {
@@ -356,7 +356,7 @@ impl LogFile {
         {
             return Ok(Some(offset));
         }
-        // This is an upper bound. If it is too high, the caller must use `append`.
+        // This length is an upper bound. If it is too high, the caller must use `append`.
         let len = state.encoder.encoded_len_max(record.len());
         let end = state.encoder.offset().saturating_add(len);
         let is_full = state.buffer.len() as u64 + len >= BUFFER_LEN as u64;
@@ -366,8 +366,8 @@ impl LogFile {
         Ok(Some(state.encode(record)))
     }
 
-    /// Writes all records so far to the file. They then survive the end of this process, but not a
-    /// crash of the machine.
+    /// Writes all records appended so far to the file. They then survive the end of this process,
+    /// but not a machine crash.
     ///
     /// # Errors
     ///
@@ -378,14 +378,14 @@ impl LogFile {
         self.flushed().map(drop)
     }
 
-    /// Writes all records so far and returns the locked state.
+    /// Writes all records appended so far and returns the locked state.
     pub(in crate::writer) fn flushed(&self) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.usable()?;
         self.write_out(&mut state)?;
         Ok(state)
     }
 
-    /// Writes all records so far and waits until they are on the disk.
+    /// Writes all records appended so far and waits until they are on the disk.
     ///
     /// # Errors
     ///
@@ -461,7 +461,7 @@ impl LogFile {
 
     /// Closes the log.
     ///
-    /// Writes all records so far and waits until they are on the disk, unless the
+    /// Writes all records appended so far and waits until they are on the disk, unless the
     /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. `close` also waits for threads that
     /// are waiting for a sync. Then it releases the file, so that another writer can open it.
     ///
@@ -536,7 +536,7 @@ impl LogFile {
         self.wait_until_durable(state, end)
     }
 
-    /// Checks whether this is a forked child's copy of the log.
+    /// Checks whether this log is a forked child's copy.
     #[inline]
     fn is_forked(&self) -> bool {
         self.process.number() != self.owner

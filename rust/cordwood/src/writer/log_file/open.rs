@@ -52,7 +52,7 @@ impl LogFile {
     ///
     /// * [`ErrorKind::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), cannot be
     ///   created, or has the wrong name, as in [`create`](Self::create).
-    /// * [`ErrorKind::Unsupported`], as for [`create`](Self::create).
+    /// * [`ErrorKind::Unsupported`], as in [`create`](Self::create).
     pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
     }
@@ -86,7 +86,7 @@ impl LogFile {
     ///   options name.
     /// * [`ErrorKind::NeverAppended`] for a log with a log number or with compression. RocksDB and
     ///   Pebble create a new log instead.
-    /// * [`ErrorKind::Unsupported`], as for [`create`](Self::create).
+    /// * [`ErrorKind::Unsupported`], as in [`create`](Self::create).
     /// * [`ErrorKind::Foreign`] if the file is not a log.
     /// * [`ErrorKind::TornTail`] if the file ends with an incomplete record or with zeros, and the
     ///   options refuse such files.

@@ -103,14 +103,14 @@ options! {
         pub segment_len: u64 = 64 << 20, set with_segment_len;
         /// How many bytes a [`SegmentedLog`](crate::SegmentedLog) keeps in older segments. Each
         /// time a segment starts, the log removes the oldest segments, as long as at least this
-        /// many bytes are left before the new one. If [`retention_time`](Self::retention_time) is
+        /// many bytes remain before the new one. If [`retention_time`](Self::retention_time) is
         /// also set, either option is enough for a segment to be removed. Default: `None`, which
         /// keeps all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
         /// How long a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a segment
         /// starts, the log removes the oldest segments whose files have not changed for longer than
-        /// this. If the system's clock says that a segment was changed in the future, it is kept,
-        /// and so are all later ones. Default: `None`, which keeps all segments.
+        /// this. If a segment's last change is in the future according to the system's clock, the
+        /// segment and all later ones are kept. Default: `None`, which keeps all segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
         /// An offset where a record starts or ends and before which everything is known to be on
         /// the disk, such as an earlier [`durable_offset`](crate::LogFile::durable_offset).
@@ -120,11 +120,10 @@ options! {
         /// Default: `None`, which reads the file from its start, and rewrites no bytes unless a
         /// sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
-        /// The dialect to write, as for
-        /// [`Encoder::with_format`](crate::codec::Encoder::with_format). In Pebble's dialect,
-        /// closing the log writes the end-of-log trailer. Default: `None`, which uses the dialect a
-        /// [`Reader`](crate::Reader) detects in the existing file, or [`Dialect::LEVELDB`] for a
-        /// new log.
+        /// The dialect to write. See [`Encoder::with_format`](crate::codec::Encoder::with_format).
+        /// In Pebble's dialect, closing the log writes the end-of-log trailer. Default: `None`,
+        /// which uses the dialect a [`Reader`](crate::Reader) detects in the existing file, or
+        /// [`Dialect::LEVELDB`] for a new log.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, which is written into each fragment. See
         /// [`LogFormat::log_number`]. A log with a number is never appended to. Default: `None`.
@@ -135,17 +134,17 @@ options! {
         pub compression: Option<Compression> = None, into with_compression;
         /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
-        /// [`RECORD_LEN_MAX`], 1 GiB, as for readers. A record of more than 1 GiB can be read only
-        /// if the reader's option of the same name allows it.
+        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. A record of more than 1 GiB can be
+        /// read only if the reader's option of the same name allows it.
         ///
         /// This option also limits how much data [`LogFile::append_to`](crate::LogFile::append_to)
         /// decompresses, by the same rules as for readers. A longer container is treated as
         /// complete without decompressing it. A log whose containers exceed a reader's budget is
         /// refused, unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
-        /// Whether the file is known to be a segment, because the previous segment ends where it
-        /// starts or because the directory had a lock. A segment is a log, even if its bytes do not
-        /// show it.
+        /// Whether the file is known to be a segment. It is if the previous segment ends where this
+        /// file starts, or if the directory had a lock. A segment is a log, even if its bytes do
+        /// not show it.
         pub(in crate::writer) is_segment: bool = false;
     }
 }

@@ -55,7 +55,7 @@ pub trait Directory: Debug + Send + Sync {
     }
 }
 
-/// A directory of the operating system. It stays locked until the process that opened it drops this
+/// An operating-system directory. It stays locked until the process that opened it drops this
 /// handle.
 #[derive(Debug)]
 pub(super) struct DiskDirectory {
@@ -143,7 +143,7 @@ impl DiskDirectory {
 /// because the process that created it may have exited before syncing the name.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {
-        // Another user created the directory in a parent that this user cannot read.
+        // Another user created the directory, in a parent directory that this user cannot read.
         Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }

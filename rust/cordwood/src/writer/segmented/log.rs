@@ -127,8 +127,8 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`LogFile::append_to`] for the last segment, with log offsets and the
-    /// directory's path. Also returns:
+    /// Returns the same errors as [`LogFile::append_to`] for the last segment, with log offsets and
+    /// the directory's path. Also returns:
     ///
     /// * [`ErrorKind::Locked`] if another writer has the log open.
     /// * [`ErrorKind::NotASegment`] if the directory contains other files. The directory is not
@@ -249,8 +249,8 @@ impl SegmentedLog {
         self.status().offset
     }
 
-    /// Returns the log offset before which everything is on the disk and survives a crash of the
-    /// machine. After opening, this is where the last segment starts.
+    /// Returns the log offset before which everything is on the disk and survives a machine crash.
+    /// After opening, this is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -344,7 +344,7 @@ impl SegmentedLog {
             };
             count += added;
             match &kept {
-                // Packing the records may leave more room than expected.
+                // Packing may have left more room than expected.
                 Some(record) => {
                     if !segments.room(&self.options).takes(record.as_ref().len()) {
                         self.switch(&mut segments)?;
@@ -382,7 +382,7 @@ impl SegmentedLog {
             .map_err(|error| error.in_segment(base))
     }
 
-    /// Writes all records so far to the last segment, like [`LogFile::flush`].
+    /// Writes all records appended so far to the last segment, like [`LogFile::flush`].
     ///
     /// # Errors
     ///
@@ -394,7 +394,7 @@ impl SegmentedLog {
         segments.active.flush().map_err(|error| error.in_segment(base))
     }
 
-    /// Writes all records so far and waits until they are on the disk.
+    /// Writes all records appended so far and waits until they are on the disk.
     ///
     /// # Errors
     ///
@@ -460,8 +460,8 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if a segment cannot be removed. Those before it have been removed. The
-    ///   log stays usable, and another call tries again.
+    /// * [`ErrorKind::Io`] if a segment cannot be removed. The segments before it have been
+    ///   removed. The log stays usable, and another call tries again.
     /// * [`ErrorKind::Write`] if the directory cannot be synced. Every later call also fails.
     /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn prune_before(&self, offset: u64) -> Result<u64, Error> {
@@ -569,7 +569,7 @@ impl SegmentedLog {
         Ok(())
     }
 
-    /// Checks whether this is a forked child's copy of the log.
+    /// Checks whether this log is a forked child's copy.
     fn is_forked(&self) -> bool {
         self.process.number() != self.owner
     }

@@ -1,9 +1,9 @@
 //! Computes checksums by folding. Two carry-less multiplications advance 16 bytes over the bytes
-//! that follow, and the result is added to those. With 256-bit registers, two such steps are done
-//! at once.
+//! that follow, and the result is added to those. With 256-bit registers, two of these steps are
+//! done at once.
 //!
-//! For long data, two units of the processor are kept busy at once: three chains of `crc32` process
-//! the front of the data while folding processes the back.
+//! Long data keeps two of the processor's units busy at once: three chains of `crc32` process the
+//! front of the data while folding processes the back.
 //!
 //! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 //! Instruction", Intel, 2009.
@@ -85,7 +85,7 @@ fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
 const SUMS: usize = 4;
 const WORDS: usize = 4;
 
-/// The numbers of bytes each step processes in the front and in the back.
+/// How many bytes each step processes in the front and in the back.
 const FRONT: usize = 3 * 8 * WORDS;
 const BACK: usize = SUMS * LANES;
 

@@ -3,8 +3,8 @@
 //! holds the factors that advance the bytes before it.
 //!
 //! Folding is faster than the `crc32` instruction from about 20 bytes on. For long data, it is
-//! three to five times as fast, so using both at once, as in [`fold256`](super::fold256), gains no
-//! speed.
+//! three to five times as fast, so using both at once, as in [`fold256`](super::fold256), is no
+//! faster.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,

@@ -16,7 +16,7 @@ kernels! {
     is_x86_feature_detected;
 
     /// A machine with AVX-512: Intel servers since Ice Lake, and AMD since Zen 4. The compiler
-    /// takes AVX-512 to imply FMA and F16C, so these features are also detected.
+    /// assumes that AVX-512 implies FMA and F16C, so these features are also detected.
     Fold512(
         "SSE4.2, AVX-512, VPCLMULQDQ",
         [
