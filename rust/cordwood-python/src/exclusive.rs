@@ -12,21 +12,21 @@ use pyo3::sync::MutexExt;
 
 use crate::values::error::with_hint;
 
-/// A mutex that releases the interpreter while it waits. Two kinds of threads get an error instead
-/// of the lock, because they would wait forever:
+/// A mutex that releases the interpreter while it waits. Two kinds of threads would wait forever,
+/// so they get an error instead of the lock:
 ///
 /// * A thread that already holds the lock. Reading from or writing to a Python object runs Python
 ///   code, which can call back into this module.
-/// * A thread in a forked process, if another thread held the lock at the fork. The locked mutex
-///   was copied into this process, but the thread that would release it was not.
+/// * A thread in a forked process, if another thread held the lock at the time of the fork. The
+///   locked mutex was copied into this process, but the thread that would release it was not.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, or 0 if there is none.
     owner: AtomicUsize,
-    /// Twice the number of the process that `is_lost` is valid for, plus 1 while a thread is still
+    /// Twice the ID of the process that `is_lost` is valid for, plus 1 while a thread is still
     /// determining `is_lost`.
     process: AtomicU64,
-    /// Whether a thread that does not exist in this process held the lock at the fork.
+    /// Whether a thread that does not exist in this process held the lock at the time of the fork.
     is_lost: AtomicBool,
 }
 

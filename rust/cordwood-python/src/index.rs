@@ -26,11 +26,11 @@ use crate::values::shown::handle_repr;
 /// Reads the records of logs by index. Created by `cordwood.index`.
 ///
 /// `index[i]` is a record. Indices start at 0, and negative indices count from the end.
-/// `index[i:j]` is a list of records. Any number of threads can use an index at the same time, and
-/// so can a forked process. An index can be pickled; once unpickled, it opens the files again by
-/// their absolute paths. A log may grow after it was indexed. Reading raises `LogChangedError` if a
-/// path names another log when its file is opened again, or if a record no longer starts at its old
-/// offset.
+/// `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
+/// index at the same time. An index can be pickled; once unpickled, it opens the files again by
+/// their absolute paths. A log may grow after it has been indexed. Reading raises `LogChangedError`
+/// if a path names another log when its file is opened again, or if a record no longer starts at
+/// its old offset.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
     index: cordwood::RecordIndex,
@@ -332,7 +332,7 @@ pub(crate) fn restored_index(
 /// A source, and its `Split` if it has one.
 type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Indexes the records of one or more logs, so that you can read each record by its number.
+/// Indexes the records of one or more logs, so that any record can be read by its number.
 ///
 /// Creating the index reads each log once. The index takes 8 bytes of memory for every 16 records,
 /// plus 8 bytes for each record near damage. Files are opened as needed; at most 64 stay open,
@@ -349,11 +349,11 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
-///     on_corruption: As for `Reader`. With a policy other than `"raise"`, lost records are not
-///         counted. Default: `"raise"`.
+///     on_corruption: As for `Reader`. Under a policy other than `"raise"`, lost records are left
+///         out of the numbering. Default: `"raise"`.
 ///
 /// Returns:
-///     A `RecordIndex`, which any number of threads can use and which can be pickled.
+///     A `RecordIndex`, which can be pickled and used by any number of threads.
 ///
 /// Raises:
 ///     CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.

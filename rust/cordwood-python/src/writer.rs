@@ -119,7 +119,7 @@ impl Object {
 /// To create a writer, call `cordwood.open(sink, "w")` or `cordwood.Writer(sink)`.
 ///
 /// By default, a record survives a crash or kill of this process once `append` has returned. Synced
-/// records also survive a crash of the machine. A `with` statement closes the writer.
+/// records also survive a machine crash. A `with` statement closes the writer.
 ///
 /// Threads may share a writer, and each record is written whole. A file stays locked until its
 /// writer is closed. The lock keeps out a second writer in this process and in every process that
@@ -146,7 +146,7 @@ impl Object {
 ///         never changes, so the object may keep it.
 ///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
 ///         existing one. `"a"`: append to the file, or create it if it does not exist. For an
-///         object, pass `"x"` or `"w"`, which mean the same there. Default: `"x"`.
+///         object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
 ///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
 ///         end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
 ///         `"a"`, the dialect of the file as detected by `Reader`.
@@ -162,22 +162,22 @@ impl Object {
 ///         longer than 256 KiB takes one write per 256 KiB, and `extend` makes one write per 1,024
 ///         records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
 ///         `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
-///         cannot pass `flush`. Default: `None`, which is `"append"`.
+///         cannot pass `flush`. Default: `None`, which means `"append"`.
 ///     sync: When to wait until records are on the disk, in addition to `sync()` and
 ///         `append(..., sync=True)`. `"never"`: at no other time, except that a segmented log syncs
 ///         each segment before starting the next. `"close"`: when the writer is closed. `"append"`:
 ///         before each `append` returns, and when the writer is closed. Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
-///         long ago, and so does closing the writer. Without an `append` there is no sync, because
-///         no thread runs in the background. You cannot combine `sync_interval` with `sync`.
-///         Default: `None`.
+///         long ago. Closing the writer syncs too. The passing of time alone never causes a sync,
+///         because no thread runs in the background. You cannot combine `sync_interval` with
+///         `sync`. Default: `None`.
 ///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
-///         `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash may have left after the
-///         last complete record. Other damage raises, as do damage that a single flipped bit can
-///         explain and a file without any valid fragment. `"pad"`: keep every byte, damaged or not,
-///         and continue in the next block. Readers keep reporting the skipped bytes. A damaged file
-///         without any valid fragment raises, unless you pass `dialect` and a crash may have left
-///         the file in this state. Default: `"refuse"`.
+///         `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
+///         left after the last complete record. Other damage raises an exception, as do damage that
+///         a single flipped bit can explain and a file without any valid fragment. `"pad"`: keep
+///         every byte, damaged or not, and continue in the next block. Readers keep reporting the
+///         skipped bytes. A damaged file without any valid fragment raises an exception, unless you
+///         pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
 ///         `durable_offset`. Everything before the checkpoint must be on the disk. The writer reads
 ///         the file from the checkpoint on to find the end of the log, then rewrites the bytes
@@ -206,20 +206,20 @@ impl Object {
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
-///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, an
-///         existing file raises `FileExistsError`. With a `checkpoint`, a missing file raises
-///         `FileNotFoundError`.
+///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, the
+///         exception is `FileExistsError` if the file exists. With a `checkpoint`, it is
+///         `FileNotFoundError` if the file is missing.
 ///     BlockingIOError: Another writer has the file open.
 ///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
 ///         `on_torn_tail` is `"refuse"`.
 ///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
 ///         damage.
 ///     DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log you
-///         cannot append to, because it has a log number or is compressed.
+///         cannot append to because it has a log number or is compressed.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `sink` is not a path and has no `write`, or is a text file.
 ///     ValueError: An option has an invalid value or is not allowed here, such as a log number or a
-///         compression for a dialect without one.
+///         compression for a dialect that does not have one.
 ///
 /// >>> with cordwood.Writer("example.log", "w") as writer:
 /// ...     writer.append(b"one")
@@ -373,8 +373,8 @@ impl Writer {
     /// record.
     ///
     /// If this raises, the records before the error are already in the log. After a failed write,
-    /// however, the log lacks the records that had not reached the file, which may be all of them.
-    /// `tell` returns the offset where the log ends.
+    /// however, the log lacks the records that had not reached the file yet, which may be all of
+    /// them. `tell` returns the offset where the log ends.
     ///
     /// Args:
     ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -439,7 +439,7 @@ impl Writer {
 
     /// Writes all records so far to the operating system, or to the sink.
     ///
-    /// The written records survive the end of this process, but not a crash of the machine.
+    /// The written records survive the end of this process, but not a machine crash.
     ///
     /// Raises:
     ///     OSError: As for `append`.
@@ -510,8 +510,8 @@ impl Writer {
     ///     The log offset where the last segment starts, in bytes.
     ///
     /// Raises:
-    ///     OSError: The segment cannot be created, in which case the writer stays usable, or a
-    ///         write or a sync failed, as for `sync`.
+    ///     OSError: The segment cannot be created (the writer then stays usable), or a write or a
+    ///         sync failed, as for `sync`.
     ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
     ///
@@ -538,8 +538,8 @@ impl Writer {
     ///     The new `first_offset`.
     ///
     /// Raises:
-    ///     OSError: A segment cannot be removed, in which case the writer stays usable, or a sync
-    ///         failed, as for `sync`.
+    ///     OSError: A segment cannot be removed (the writer then stays usable), or a sync failed,
+    ///         as for `sync`.
     ///     OverflowError: `offset` is negative.
     ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
@@ -588,13 +588,13 @@ impl Writer {
         dialect_name(py, self.format.dialect)
     }
 
-    /// The log number carried by each fragment, or `None` if there is none.
+    /// The log number carried by each fragment, or `None` if fragments carry no number.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` for no compression.
+    /// How each record is compressed: `"zstd"`, or `None` if records are not compressed.
     #[getter]
     fn compression(&self) -> Option<&'static str> {
         compression_name(self.format)
@@ -614,7 +614,7 @@ impl Writer {
 
     /// Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
     ///
-    /// If other threads are waiting for a sync, this call waits until it is done. Afterwards,
+    /// If other threads are waiting for a sync, this call waits until the sync is done. Afterwards,
     /// another writer can open the file. In a forked child, this only closes the child's copy of
     /// the descriptor.
     ///
@@ -808,7 +808,7 @@ impl Log {
         }
     }
 
-    /// Appends a record if that needs no waiting and no Python code. Otherwise, or if the append
+    /// Appends a record if this requires no waiting and no Python code. Otherwise, or if the append
     /// fails, returns `None` and appends nothing.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {

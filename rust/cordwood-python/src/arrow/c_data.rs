@@ -2,7 +2,7 @@
 //! copying. The rest of the crate describes arrays with the safe [`Array`] and [`Field`]. Arrays
 //! from other libraries are imported in `import.rs`.
 //!
-//! The interface requires the following of a producer, and each requirement is met as described:
+//! These are the interface's requirements for a producer, and how each of them is met:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
 //!   [`Memory`] of its buffers. Moving a [`Memory`] value does not move the buffer, and the bytes
@@ -14,9 +14,9 @@
 //!   and `table/column.rs` in `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads and dropped without the interpreter. `release` sets itself to null.
-//! - *A consumer may move a structure out*, including a child, and then sets the original's
-//!   `release` to null: each structure owns everything it refers to, in `private_data`. Dropping a
-//!   structure releases it only if `release` is not null.
+//! - *A consumer may move a structure out*, even a child, after which it sets the original's
+//!   `release` to null. So each structure owns everything it refers to, in `private_data`, and
+//!   dropping a structure releases it only if `release` is not null.
 //! - *Callbacks do not unwind*: every callback that calls other code in the crate catches panics.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
@@ -87,7 +87,7 @@ impl DataType {
 
 /// Memory that an array refers to. Its address does not change when this value is moved.
 pub(crate) enum Memory {
-    /// No memory, for the validity buffer of a column without nulls.
+    /// No memory. Used for the validity buffer of a column without nulls.
     Absent,
     Batch(Arc<PooledBatch>, BatchBuffer),
     Bytes(Arc<Vec<u8>>),
@@ -163,7 +163,8 @@ impl Array {
     }
 }
 
-/// The memory owned by an exported structure. `dictionary` is null if there is none.
+/// The memory owned by an exported structure. `dictionary` is null if the structure has no
+/// dictionary.
 struct Kept<T, M> {
     children: Vec<*mut T>,
     dictionary: *mut T,
@@ -206,8 +207,8 @@ macro_rules! released {
     ($structure:ty, $release:ident, $kept:ty) => {
         /// # Safety
         ///
-        /// This module created the structure. It may have been moved, has not been released, and
-        /// has no other user.
+        /// This module created the structure, which may have been moved, has not been released, and
+        /// is not used by any other code.
         unsafe extern "C" fn $release(structure: *mut $structure) {
             // SAFETY: upheld by the caller. `private_data` was set to a box of this type when the
             // structure was created, and is taken only once: `release` is null from here on.
@@ -329,7 +330,7 @@ pub(crate) trait Batches: Send {
 /// An error for the consumer of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// A number from `errno.h`, from which the consumer chooses its exception's class.
+    /// A number from `errno.h` that the consumer maps to the class of its exception.
     pub(crate) errno: c_int,
     pub(crate) message: String,
 }
@@ -349,7 +350,7 @@ pub(super) struct ArrowArrayStream {
 
 struct KeptStream {
     batches: Box<dyn Batches>,
-    /// The error that `next` returned. Every later call fails with it too.
+    /// The error that `next` returned. Every later call also fails with this error.
     failed: Option<Failure>,
     last_error: Option<CString>,
 }
@@ -410,8 +411,9 @@ impl ArrowArrayStream {
 
 /// # Safety
 ///
-/// `stream` was created by [`ArrowArrayStream::new`], may have been moved, has not been released,
-/// and no other thread is using it; `out` may be written to, and its old value need not be dropped.
+/// `stream` was created by [`ArrowArrayStream::new`] and may have been moved since, but it has not
+/// been released and no other thread is using it. `out` may be written to, and its old value need
+/// not be dropped.
 unsafe extern "C-unwind" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
     // SAFETY: upheld by the caller; `new` has set `private_data`.
     unsafe {
@@ -433,7 +435,7 @@ unsafe extern "C-unwind" fn get_next(stream: *mut ArrowArrayStream, out: *mut Ar
 
 /// # Safety
 ///
-/// `stream` is as for [`get_schema`]. The text is valid until the next call.
+/// `stream` meets the conditions of [`get_schema`]. The returned text is valid until the next call.
 unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
     // SAFETY: upheld by the caller; `new` has set `private_data`.
     let kept = unsafe { &*(*stream).private_data.cast::<KeptStream>() };

@@ -1,20 +1,20 @@
 //! Reads records from memory that other libraries pass through the Arrow C Data Interface.
 //!
-//! The interface has the following requirements for a consumer, each of which is met as
+//! These are the interface's requirements for a consumer, and how each of them is met:
 //! described:
 //!
 //! - *A structure that is taken over is released once*: [`taken`] sets the original's `release` to
 //!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
 //! - *Memory is used only until it is released*: a record borrows from the [`RecordArray`] that
 //!   owns its array.
-//! - *A stream is used by one thread at a time, and never after its release*: the [`Column`] owns
-//!   the stream.
+//! - *A stream is used by one thread at a time, and never after it is released*: the [`Column`]
+//!   owns the stream.
 //!
 //! Arrays are checked before they are used: the counts must be valid, each record must be within
-//! its buffer, and the offsets must not decrease. The rest cannot be checked, and the interface
-//! requires the producer to ensure it. The pointers must be valid. A buffer must be as long as the
-//! array's `offset` and `length` require, and the data buffer as long as the last offset says. The
-//! bytes of a buffer must not change before the array is released.
+//! its buffer, and the offsets must not decrease. The interface requires the producer to ensure the
+//! rest, which cannot be checked: the pointers must be valid, a buffer must be as long as the
+//! array's `offset` and `length` require, the data buffer must be as long as the last offset says,
+//! and the bytes of a buffer must not change before the array is released.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
@@ -91,8 +91,8 @@ enum Layout {
     Offsets32,
     /// The records follow one another in one buffer, with 64-bit offsets.
     Offsets64,
-    /// Each record has a view of 16 bytes, which contains the record itself if it is short. A
-    /// longer record is stored in one of several buffers.
+    /// Each record has a view of 16 bytes, which contains the record itself if it is short. Longer
+    /// records are stored in one of several buffers.
     Views,
 }
 
@@ -124,10 +124,10 @@ impl Layout {
 pub(crate) struct RecordArray {
     array: ArrowArray,
     layout: Layout,
-    /// The buffer indices of this array's records.
+    /// The indices of this array's records in the buffers.
     range: Range<usize>,
-    /// The length of the data buffer. With views, each data buffer has its own length, which is
-    /// read as needed.
+    /// The length of the data buffer. For views, each data buffer has its own length, which is read
+    /// as needed.
     data_len: usize,
 }
 
@@ -135,11 +135,11 @@ impl RecordArray {
     fn new(array: ArrowArray, layout: Layout) -> PyResult<Self> {
         let count = |count: i64| usize::try_from(count).ok();
         let (start, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
-        // Memory cannot hold more offsets or views than this, because a view has 16 bytes and an
-        // offset fewer. So no address computed below can overflow.
+        // Memory cannot hold more offsets or views than this, because a view takes 16 bytes and an
+        // offset takes fewer. So no address computed below can overflow.
         let end = start.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
-        // The buffers are validity, offsets and data; with views: validity, views, any number of
-        // data buffers, and the lengths of the data buffers.
+        // The buffers are validity, offsets and data. For views, they are validity, views, any
+        // number of data buffers, and the lengths of the data buffers.
         let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
             return Err(malformed("an array states impossible counts"));
         };
@@ -166,8 +166,8 @@ impl RecordArray {
         self.range.len()
     }
 
-    /// Returns at most `count_max` records from index `start`. Stops after the record that brings
-    /// the total length to `len_max` bytes or more, or before a fault.
+    /// Returns at most `count_max` records from index `start`. Stops before a fault, or after the
+    /// record that brings the total length to `len_max` bytes or more.
     pub(crate) fn records(&self, start: usize, count_max: usize, len_max: usize) -> (Vec<&[u8]>, Option<Fault>) {
         let mut records = Vec::with_capacity(count_max.min(self.len() - start));
         let mut len = 0;
@@ -253,7 +253,7 @@ impl RecordArray {
         self.part(2 + index, start, len)
     }
 
-    /// Returns bytes of a data buffer, or `None` if the buffer does not exist. The caller must have
+    /// Returns bytes of a data buffer, or `None` if there is no such buffer. The caller must have
     /// checked that the bytes are within the buffer.
     fn part(&self, buffer: usize, start: usize, len: usize) -> Option<&[u8]> {
         let data = self.buffer(buffer);

@@ -29,7 +29,7 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{NotYet, Outcome};
 
-/// The longest time to sleep between checks for Ctrl-C and a closed follower.
+/// The longest time to sleep before checking again for Ctrl-C and for a closed follower.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Follows a log that is being written. `cordwood.follow` creates a follower.
@@ -44,19 +44,20 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Threads may share a follower, even while one of them waits. If another thread closes the
 /// follower, the waiting thread gets a `ClosedError`. After a fork, both processes can continue
-/// following independently. If another thread was polling the file at the fork, the child cannot
-/// use its copy of the follower: `close` has no effect, and all other calls raise `OSError`.
+/// following independently. If another thread was polling the file at the time of the fork, the
+/// child cannot use its copy of the follower: `close` has no effect, and all other calls raise
+/// `OSError`.
 ///
 /// Args:
 ///     path: The file, which must exist but may be empty, or the directory of a segmented log. With
 ///         a segmented log, rotations never raise an exception and no record is missed.
-///     start: Return only the records that start at or after this file offset, in bytes, or the
-///         `position` of an earlier run. A position also identifies the log. If a record starts
-///         before this offset, the rest of it is skipped and not reported, even if it is damaged.
-///         Default: 0.
+///     start: Return only the records that start at or after this offset, which is a file offset in
+///         bytes or the `position` of an earlier run. A position also identifies the log. If a
+///         record starts before this offset, the rest of it is skipped and not reported, even if it
+///         is damaged. Default: 0.
 ///     timeout: The longest time to wait for a record in each step of the iteration, in seconds.
-///         With 0, the iteration returns the records in the file and never waits. Default: `None`,
-///         which waits forever.
+///         With 0, the iteration returns the records already in the file and never waits. Default:
+///         `None`, which waits forever.
 ///     dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
 ///         complete fragment. `"wandb_old"` is never detected, so you must pass it explicitly.
 ///         Default: `None`.
@@ -88,7 +89,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// Each step of the iteration, and `poll`, can raise:
 ///
 /// * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, under
-///   the policy `"raise"`. The next step continues after the damage or the record.
+///   the policy `"raise"`. The next step resumes after the damage or the record.
 /// * `DialectError`: the file is not a log.
 /// * `LogChangedError`: another log has replaced this one. Every later step raises this again.
 /// * `LogTruncatedError`: the file has become shorter than the part already read. Every later step
@@ -227,8 +228,8 @@ impl Follower {
     ///     `outcome` says whether more can follow.
     ///
     /// Raises:
-    ///     CordwoodError: The log is damaged or the file has changed, as in a step of the
-    ///         iteration.
+    ///     CordwoodError: The log is damaged or the file has changed. The exception is the same as
+    ///         in a step of the iteration.
     ///     OSError: The file cannot be read.
     ///     ClosedError: The follower is closed.
     ///
@@ -308,7 +309,7 @@ impl Follower {
         self.timeout.map(in_seconds)
     }
 
-    /// The first 100,000 regions not returned so far, ordered by offset.
+    /// The first 100,000 regions found so far that were not returned, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]
@@ -324,7 +325,8 @@ impl Follower {
         Ok(self.seen(py)?.skipped.is_ok())
     }
 
-    /// The number of bytes in all regions not returned so far, listed in `skipped` or not.
+    /// The number of bytes in all regions found so far that were not returned, even those not
+    /// listed in `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.seen(py)?.skipped.len())
@@ -334,8 +336,8 @@ impl Follower {
     ///
     /// The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
     /// `"clean"` after the trailer of a closed Pebble log. After a rotation with
-    /// `on_rotation="stop"`, it is `"clean"`, or `"torn_tail"` if the old file ends with bytes that
-    /// are not a complete record.
+    /// `on_rotation="stop"`, it is `"torn_tail"` if the old file ends with bytes that are not a
+    /// complete record, and otherwise `"clean"`.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(self.seen(py)?.outcome)
@@ -347,13 +349,14 @@ impl Follower {
         dialect_name(py, self.seen(py)?.format.dialect)
     }
 
-    /// The number of the log, or `None` if it has none or its number is not known yet.
+    /// The number of the log, or `None` if the log has no number or the number is not known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` for no compression or until it is known.
+    /// How each record is compressed: `"zstd"`, or `None` if records are not compressed or this is
+    /// not known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))

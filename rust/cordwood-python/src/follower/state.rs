@@ -126,7 +126,7 @@ impl Open {
             }
             Ok(Poll::NotYet(not_yet)) => {
                 if self.follower.is_probing() {
-                    // The follower is still searching the rest of a replaced file.
+                    // A replaced file has not been fully searched yet.
                     return Ok(Taken::Again(Messages::default()));
                 }
                 // If the path names the file again, the file was not rotated.

@@ -41,8 +41,8 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// Returns the cache of the final subclass.
     fn fast_class() -> &'static FastClass;
 
-    /// Returns the next item, if that neither waits nor raises. Otherwise, `__next__` tries again,
-    /// and raises the exception if there is one.
+    /// Returns the next item if this requires no waiting and raises no exception. Otherwise,
+    /// `__next__` tries again, and raises the exception if there is one.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
@@ -51,8 +51,8 @@ pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     /// Returns the cache of the final subclass.
     fn fast_class() -> &'static FastClass;
 
-    /// Appends a record and returns its offset, if that neither waits nor raises. Otherwise,
-    /// appends nothing.
+    /// Appends a record and returns its offset if this requires no waiting and raises no exception.
+    /// Otherwise, appends nothing.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
     /// Appends a record: the class's regular `append` method.
@@ -97,9 +97,9 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
 }
 
 /// Returns the final subclass of `T` with the slot that `fast` creates. It is created once per
-/// process, and stays the same if the module is imported again. Returns `T` itself if the subclass
-/// cannot be created. All calls then still work, but more slowly, and
-/// `tests/api/test_fast_calls.py` fails.
+/// process, and reused if the module is imported again. Returns `T` itself if the subclass cannot
+/// be created. All calls then still work, but more slowly, and `tests/api/test_fast_calls.py`
+/// fails.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
     class: &'static FastClass,
@@ -178,7 +178,7 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 
 /// # Safety
 ///
-/// Only Python calls this function, with the thread attached and with an object of the final class,
+/// Only Python calls this function. The thread is attached, and the object is of the final class,
 /// which Python checks first.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
@@ -206,8 +206,8 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
 /// # Safety
 ///
 /// Only Python calls this function, with the thread attached. `writer` is an object of the final
-/// class, as the method descriptor guarantees. `args` points to `arg_count` objects, followed by
-/// one more for each keyword if `names` is a tuple of keywords.
+/// class, as the method descriptor guarantees. `args` points to `arg_count` objects. If `names` is
+/// a tuple of keywords, one more object follows for each keyword.
 unsafe extern "C" fn fast_append<T: FastAppend>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -273,8 +273,9 @@ unsafe fn base_append<'py, T: FastAppend>(
 ) -> Option<Bound<'py, PyAny>> {
     // SAFETY:
     // - As the caller promises, the thread is attached, and the objects outlive the call.
-    // - Each function returns a new reference, or null or -1 with an exception set, which is
-    //   checked; `PyTuple_GetItem` returns a borrowed one, since each index is within the tuple.
+    // - Each function returns a new reference, or null or -1 with an exception set, and this is
+    //   checked. `PyTuple_GetItem` instead returns a borrowed reference, which is not null because
+    //   each index is within the tuple.
     // - There is no other reference to the tuple, which has room at each index; the references it
     //   takes over are new.
     unsafe {

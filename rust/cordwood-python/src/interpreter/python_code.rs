@@ -205,7 +205,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A guard that is dropped only if the stack is unwound, never by a panic, because no Rust code
+/// A guard that is dropped only if the stack is unwound. No panic can drop it, because no Rust code
 /// runs while it exists.
 struct Guard;
 

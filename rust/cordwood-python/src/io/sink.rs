@@ -56,15 +56,15 @@ impl Sink for ObjectOutput {
     }
 }
 
-/// An object with a `write` method, and the bytes to write. Only suffixes of these are passed to
-/// `write`.
+/// An object with a `write` method, and the bytes to write. Only suffixes of these bytes are passed
+/// to `write`.
 struct Showing<'a>(&'a Py<PyAny>, &'a Arc<Vec<u8>>);
 
 impl Write for Showing<'_> {
     fn write(&mut self, rest: &[u8]) -> io::Result<usize> {
         let Showing(object, bytes) = self;
         if rest.len() < bytes.len() {
-            // This may take long if the object writes only part of the bytes in each call.
+            // This can take a long time if each call writes only some of the bytes.
             check_signals_anywhere()?;
         }
         call_python(|py| {

@@ -31,8 +31,8 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         None
     }
 
-    /// Checks whether the input can seek. Even then, it may have no second input, because other
-    /// users of the same object would move its position.
+    /// Checks whether the input can seek. Even if it can, it may have no second input, because
+    /// other users of the same object would move its position.
     fn can_seek(&self) -> bool {
         self.another().is_some()
     }
@@ -67,7 +67,7 @@ pub(crate) type SourceReader = cordwood::Reader<InputSource>;
 /// An open reader.
 pub(crate) struct OpenedReader {
     pub(crate) reader: SourceReader,
-    /// The given options, including the detected format if it had to be detected.
+    /// The given options, plus the detected format if it had to be detected.
     pub(crate) options: ReadOptions,
     /// A second input for the same source, if there can be one.
     pub(crate) another: Option<Box<dyn Input>>,
@@ -120,8 +120,8 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
 /// Does the work of [`open_reader`] for a path, without the interpreter.
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
-    // A pipe is read by `FileInput` instead, because reading a pipe may wait, and `FileInput` lets
-    // a signal interrupt the wait.
+    // `FileInput` reads pipes instead, because reading a pipe can block, and `FileInput` lets a
+    // signal interrupt the wait.
     if options.must_look() && options.start > 0 && reader.file_len().is_some() {
         // The reader will start in the middle of the file, so the format must be known first.
         options = options.with_format(reader.format()?);
@@ -173,7 +173,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
             let len = view.getattr(interned!(py, "nbytes")?)?.extract()?;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
-                // PyO3 refuses a buffer without dimensions, such as that of a NumPy scalar.
+                // PyO3 rejects a buffer without dimensions, such as that of a NumPy scalar.
                 view = view.run_method(interned!(py, "cast")?, ("B",))?;
             }
             let view = Arc::new(Held::new(&view));

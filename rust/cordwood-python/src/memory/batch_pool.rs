@@ -20,8 +20,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// The largest record batch kept, in bytes. A batch can be larger than this if it contains a
-    /// huge record.
+    /// The size of the largest record batch to keep, in bytes. A batch can be larger than this if
+    /// it contains a huge record.
     const CAPACITY_MAX: usize = 64 << 20;
 
     /// The maximum amount of memory that the process keeps between pools, in bytes. Each batch read

@@ -19,9 +19,9 @@ use super::batch_pool::PooledBatch;
 /// Copies bytes from `source`, starting at `position`, to `target`, up to the end of either buffer.
 /// Returns the number of bytes copied.
 ///
-/// As whenever a mutable buffer is used in Python, other threads may write to it during the copy,
-/// which then mixes old and new bytes. Only the copy is ever used, so a checksum always matches the
-/// data it was computed from.
+/// As with any mutable buffer in Python, other threads may write to it during the copy, which then
+/// mixes old and new bytes. Only the copy is ever used, so a checksum always matches the data it
+/// was computed from.
 pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, position: u64, target: &mut [u8]) -> usize {
     let source_len = source.len_bytes();
     let position = usize::try_from(position).unwrap_or(usize::MAX).min(source_len);
@@ -30,15 +30,16 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
         return 0;
     }
     // SAFETY:
-    // - The buffer is contiguous and `source_len` bytes long, and stays so while `source` holds its
-    //   view (the exporter must not move or resize it meanwhile); `position + len <= source_len`,
-    //   so the read is within bounds.
-    // - `target` is an exclusive reference to at least `len` bytes; Python does not access this
-    //   Rust memory, so the two do not overlap.
+    // - The buffer is contiguous and `source_len` bytes long. It stays so while `source` holds its
+    //   view, because the exporter must not move or resize it meanwhile. The read is within bounds,
+    //   because `position + len <= source_len`.
+    // - `target` is an exclusive reference to at least `len` bytes. Python does not access this
+    //   Rust memory, so source and target do not overlap.
     // - `u8` has no invalid values and no alignment requirement.
     // - A raw copy creates no reference to the source, so the source may change. A simultaneous
-    //   write by another thread is still a data race, for which neither Rust nor C makes any
-    //   promise. There is no portable way to exclude it, and CPython reads buffers in the same way.
+    //   write by another thread is still a data race, about which neither Rust nor C makes any
+    //   promise. There is no portable way to rule it out, and CPython reads buffers in the same
+    //   way.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }
@@ -76,11 +77,11 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
 ) -> Option<Bound<'py, PyBytes>> {
     let len: usize = pieces.clone().map(<[u8]>::len).sum();
     // SAFETY:
-    // - Without bytes, `PyBytes_FromStringAndSize` returns a new object with room for `len` of
-    //   them, which may be written to because there is no other reference yet; or null with an
-    //   exception set, and then no byte is written.
-    // - All of the room is written, and no byte after it, for any iterator: no piece is longer than
-    //   the room left, and the room left at the end is filled with zeros.
+    // - When called without bytes, `PyBytes_FromStringAndSize` returns a new object with room for
+    //   `len` bytes, which may be written to because there is no other reference yet. If it returns
+    //   null with an exception set, no byte is written.
+    // - Whatever the iterator yields, all of the room is written, and no byte after it: no piece is
+    //   longer than the room left, and the room left at the end is filled with zeros.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
@@ -202,8 +203,8 @@ pub(crate) fn new_named_tuple<'py>(
     let arguments = new_tuple(py, [items.into_any()])?;
     let tuple = PyTuple::type_object_raw(py);
     // SAFETY:
-    // - The thread is attached, and both are types. `PyType_GetSlot` returns null or the contents
-    //   of a slot, which have the type given here.
+    // - The thread is attached, and both objects are types. `PyType_GetSlot` returns null or the
+    //   contents of a slot, which have the type given here.
     // - `tuple` creates objects of any class that has the layout of its base `tuple`, which is
     //   checked first. The function gets a tuple of arguments and no keywords.
     // - The result is a new reference, or null with an exception set.
@@ -248,7 +249,7 @@ impl BatchBuffer {
     }
 }
 
-/// Returns a view of the memory as bytes. The memory does not change, and outlives the view.
+/// Returns a view of the memory as bytes. The memory does not change, and it outlives the view.
 pub(crate) fn view_of_shared(py: Python<'_>, memory: Shared) -> PyResult<Bound<'_, PyMemoryView>> {
     PyMemoryView::from(Bound::new(py, Exporter(memory))?.as_any())
 }
@@ -270,11 +271,11 @@ impl Exporter {
         };
         // SAFETY:
         // - `view` may be filled, as the caller promises; it holds a reference to this object.
-        // - There are `len` initialised bytes at `start`, those of a slice of integers.
-        // - They stay there, unchanged, as long as this object, which shares them, lives: no code
+        // - The `len` bytes at `start` are initialised, because they belong to a slice of integers.
+        // - They stay there, unchanged, while this object, which shares them, is alive: no code
         //   takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` does not change
         //   before it is dropped.
-        // - The view is read-only: Python refuses a request for a writable one, so the pointer is
+        // - The view is read-only: Python refuses a request for a writable view, so the pointer is
         //   never written through.
         let filled = unsafe {
             let start = start.cast_mut().cast();

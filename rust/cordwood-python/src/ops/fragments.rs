@@ -22,10 +22,10 @@ const BATCH_MAX: usize = 512;
 
 /// Lists every fragment and gap of a log.
 ///
-/// Each one that a reader skips has the reason why.
+/// Each fragment or gap that a reader skips comes with the reason.
 ///
 /// Together, the fragments and gaps cover the file: each one starts where the previous one ends,
-/// and none crosses the end of a block. Damage is not treated as an error. The list matches the
+/// and none crosses the end of a block. Damage does not raise an exception. The list matches the
 /// records and regions of `Reader` under the policy `"salvage"`: each fragment in a skipped region
 /// has that region's reason. Memory use does not grow with the log.
 ///
@@ -94,7 +94,7 @@ impl Fragments {
 
     /// Returns the findings so far.
     ///
-    /// This is a tuple: the dialect, the log number, the compression, the number of the other log
+    /// This is a tuple of the dialect, the log number, the compression, the number of the other log
     /// if the whole file belongs to another log, and the number of records that start after damage
     /// in the same block.
     #[getter]
@@ -113,7 +113,7 @@ impl Fragments {
     /// This method is for drawing long logs.
     ///
     /// Returns:
-    ///     A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
+    ///     A tuple of the offset, the end offset, the kind, the reason, the severity of the reason,
     ///     and the number of fragments. `None` at the end of the log.
     fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         self.with_reader(py, |fragments| {
@@ -192,7 +192,7 @@ struct FragmentReader {
     path: Option<PathBuf>,
     referents: [Option<Referent>; 2],
     found: vec::IntoIter<ops::Fragment>,
-    /// The error hit after the fragments in `found`.
+    /// The error found after the fragments in `found`.
     failed: Option<cordwood::Error>,
     /// The number of records that start after damage in the same block, returned by `found`.
     salvaged_count: u64,

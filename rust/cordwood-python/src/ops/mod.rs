@@ -25,23 +25,23 @@ use crate::values::{Report, Stat};
 
 /// Reads a log to its end, and reports on its contents and its damage.
 ///
-/// Damage is not treated as an error. The log is read under the policy `"salvage"`, so the report
+/// Damage does not raise an exception. The log is read under the policy `"salvage"`, so the report
 /// covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
 /// of records that LevelDB and the policy `"skip"` would drop.
 ///
-/// If damage is found in a log with a log number, the log is read a second time if the source can
-/// seek, and the report describes the second reading. This matters while RocksDB or Pebble
-/// overwrites an older log with a new one: the first reading may see bytes of the older log where a
-/// record is written a moment later.
+/// If a log has a log number and damage is found in it, the log is read a second time if the source
+/// can seek, and the report describes the second pass. This matters while RocksDB or Pebble
+/// overwrites an older log with a new one: where the first pass sees bytes of the older log, a new
+/// record may be written a moment later.
 ///
 /// Args:
 ///     source: As for `Reader`, or a `Split`. To pass many logs, use a directory, for all logs in
 ///         it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
 ///         directories, patterns and splits.
-///     threads: How many threads to read with, 1 to 256. The report is the same for any number.
-///         Only one thread is used for an object with `read`, a log with log numbers, or a file
-///         with less than about 2 MiB per thread. If there are many logs, several are read at a
-///         time. Default: 1.
+///     threads: How many threads to read with, 1 to 256. The report is the same for any number of
+///         threads. Only one thread is used for an object with `read`, a log with log numbers, or a
+///         file with less than about 2 MiB per thread. If there are many logs, several are read at
+///         a time. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -170,7 +170,7 @@ fn read_parts<T: Send>(
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     repair_bit_flips: Also write each record whose damage a single flipped bit can explain, with
-///         that bit flipped back. The report has the number of these records as `repaired_count`,
+///         that bit flipped back. The report gives the number of these records as `repaired_count`,
 ///         and lists the repaired fragments in `repaired`. If only one bit was flipped, the
 ///         checksum of a repaired record confirms its contents. Default: `False`.
 ///     storage_options: As for `Reader`. Default: `None`.
@@ -229,7 +229,7 @@ pub(crate) fn salvage(
         .with_repair_bit_flips(repair_bit_flips);
     (options.dialect, options.log_number, options.compression) = (dialect, log_number, compression);
     let (report, path) = read_once(source, progress, |source| ops::salvage(source, &destination, &options))?;
-    // The new log exists by now, so failing to read it is not an error of this call.
+    // The new log exists by now, so this call succeeds even if the log cannot be read.
     let lacks_an_edit = !report.is_ok()
         && py.detach(|| {
             let options = ReadOptions::default()
@@ -253,11 +253,11 @@ pub(crate) fn salvage(
 ///
 /// This function also unpacks a log. To get the same records back, copy a packed log to the dialect
 /// of the original log. If the original consisted only of whole records, the unpacked log is also
-/// identical to it byte for byte. Logs that could not be restored are refused: those with a log
-/// number, compression of each record or engine metadata, `"wandb_old"` logs, and versions 0 and 1
-/// of `"swanlab"`.
+/// identical to it byte for byte. The function refuses logs that could not be restored: logs with a
+/// log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
+/// `"swanlab"` logs of version 0 or 1.
 ///
-/// The source is not changed. The new log is written as by `salvage`: a file with the final name is
+/// The source is not changed. The new log is written as in `salvage`: a file with the final name is
 /// complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
 /// database has to read.
 ///
@@ -279,7 +279,7 @@ pub(crate) fn salvage(
 /// Raises:
 ///     CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
 ///         than padding. No new log is written.
-///     DialectError: `source` is not a log, or is one that could not be restored from the new log.
+///     DialectError: `source` is not a log, or it could not be restored from the new log.
 ///     FileExistsError: A file already exists at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or
 ///         `destination` has the name of a segment.
@@ -349,7 +349,7 @@ fn given_compression(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Compres
     compression_of(value).map(Some)
 }
 
-/// The value if the argument is omitted, which gives the new log the default compression of its
+/// The value for an omitted argument, which gives the new log the default compression of its
 /// dialect.
 const OF_DIALECT: Option<Option<Compression>> = None;
 
@@ -364,7 +364,7 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 
 /// Reads a log to its end, and counts its contents.
 ///
-/// Damage is not treated as an error, but handled as in `verify`.
+/// Damage does not raise an exception, but is handled as in `verify`.
 ///
 /// Args:
 ///     source: As for `verify`.

@@ -15,8 +15,8 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::source::{Input, InputSource};
 use crate::values::error::{call_python, check_signals_anywhere};
 
-/// A source that checks for Ctrl-C before each read and reports progress after it. The check is
-/// needed because the interpreter is released during the work. Only Python's main thread can detect
+/// A source that checks for Ctrl-C before each read and reports progress after it. It has to check
+/// because the interpreter is released during the work. Only Python's main thread can detect
 /// Ctrl-C; the other threads stop once it has.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
@@ -27,8 +27,8 @@ pub(crate) struct Watched {
 pub(crate) struct Watch {
     /// A Python function to call after each read, with the number of bytes read.
     progress: Option<Py<PyAny>>,
-    /// The length of the source, and the number of bytes read. This can exceed the length, because
-    /// threads read past the ends of their parts and some logs are read twice.
+    /// The length of the source, and the number of bytes read. That number can exceed the length,
+    /// because threads read past the ends of their parts and some logs are read twice.
     len: u64,
     read_len: AtomicU64,
     /// The first exception raised by `progress` or a signal handler. It stops all threads.

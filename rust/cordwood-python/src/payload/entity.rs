@@ -1,4 +1,4 @@
-//! The function `decode_entity`. The decoded values have Python classes, in
+//! The function `decode_entity`. The Python classes of the decoded values are in
 //! `cordwood.payload.entity`.
 
 use cordwood_payload::table::View;

@@ -10,7 +10,7 @@ use crate::values::arguments::bytes_of;
 use crate::values::enums::OPERATION_KIND;
 use crate::values::{IntoField, named_tuple};
 
-/// An operation read from a batch. It has a sequence number if it is counted.
+/// An operation read from a batch. It has a sequence number if the batch header counts it.
 pub(crate) struct Operation<'a> {
     pub(crate) operation: payload::Operation<'a>,
     pub(crate) sequence: Option<u64>,
@@ -45,8 +45,8 @@ fn names(parts: &Parts<'_>) -> Vec<&'static str> {
         .collect()
 }
 
-/// Returns the number in a field. If it has too many bits, the error gets a note with the field's
-/// name.
+/// Returns the number in a field. If it has too many bits, a note with the field's name is added to
+/// the error.
 fn number_of<T>(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Option<T>>
 where
     T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
@@ -90,8 +90,8 @@ impl<'py> NewOperation<'py> {
         })
     }
 
-    /// Converts the values to an operation in a batch. Fails unless they are exactly the parts of
-    /// its kind.
+    /// Converts the values to an operation in a batch. Fails unless these are exactly the parts
+    /// that its kind has.
     pub(crate) fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
         let strings = self.strings.each_ref();

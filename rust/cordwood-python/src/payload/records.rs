@@ -14,13 +14,13 @@ use crate::interpreter::interned;
 use crate::memory::batch_pool::PooledBatch;
 use crate::reader::record_batch::RecordBatch;
 
-/// Returns the decoder for a payload in a log with these facts.
+/// Returns the decoder for a payload, given the facts about its log.
 pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
     let decoder = Decoder::named(payload, facts);
     decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
 }
 
-/// Returns the facts implied by a log's dialect.
+/// Returns the facts that follow from a log's dialect.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();
     facts.engine = engine_of_log(dialect);
@@ -34,8 +34,8 @@ pub(super) enum Records {
 }
 
 impl Records {
-    /// Converts a `RecordBatch`, or a list of `Record`. If `has_salvaged` is true, a list also says
-    /// which records are salvaged.
+    /// Converts a `RecordBatch`, or a list of `Record`. If `has_salvaged` is true, each record of a
+    /// list also says whether it is salvaged.
     pub(super) fn of(records: &Bound<'_, PyAny>, has_salvaged: bool) -> PyResult<Self> {
         if let Ok(batch) = records.cast::<RecordBatch>() {
             return Ok(Records::Batch(batch.get().shared()));

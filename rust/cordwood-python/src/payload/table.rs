@@ -34,8 +34,8 @@ const PARTS: [(Part, &str); 4] = [
     (Part::Rest, "rest"),
 ];
 
-/// The result of one call to a table, the output, the faults, and the number of further faults.
-/// Each fault has the index of the record, the missing part, and the error.
+/// The result of one call to a table: the output, the faults, and the number of further faults.
+/// Each fault gives the index of the record, the missing part, and the error.
 type Taken<'py, T> = (
     T,
     Vec<Bound<'py, PyAny>>,
@@ -62,9 +62,9 @@ type Taken<'py, T> = (
 ///     opens_early: Whether a table that learns its columns is opened with those of the first
 ///         records.
 ///     bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
-///         `"utf-8"`, a row whose bytes are not UTF-8 is a fault.
-///     escapes_formulas: Whether CSV text that a spreadsheet would read as a formula gets an
-///         apostrophe.
+///         `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
+///     escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would read
+///         as a formula.
 ///     column_count_max: The maximum number of columns, including fields inside columns.
 ///     field_count_max: The maximum number of fields in a column.
 ///     level_count_max: The maximum nesting depth of lists and structures in a column.
@@ -80,7 +80,7 @@ pub(crate) struct Table {
 struct Parts {
     table: table::Table,
     decoder: Decoder,
-    /// Whether rows with their record's offset also say whether the record is salvaged.
+    /// Whether rows that give their record's offset also say whether the record is salvaged.
     has_salvaged: bool,
     /// The columns, if they are known.
     known: Option<Vec<(String, Type)>>,
@@ -174,12 +174,13 @@ impl Table {
     /// Starts a log.
     ///
     /// Args:
-    ///     first: The names and texts of the cells at the start of each row of the log.
+    ///     first: The names and texts of the leading cells, which are the same in each row of the
+    ///         log.
     ///     dialect: The dialect of the log, if it is known.
     ///     families: The names of the log's column families, by number.
     ///     is_run: Whether to treat the log as a Weights & Biases run even if it has no records.
-    ///     has_salvaged: Whether rows with their record's offset also say whether the record is
-    ///         salvaged.
+    ///     has_salvaged: Whether rows that give their record's offset also say whether the record
+    ///         is salvaged.
     #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
     fn start_log(
         &self,
@@ -212,13 +213,13 @@ impl Table {
     ///     A tuple of four items: the index of the record to continue with; the output; the list of
     ///     faults; and the number of faults that are not in the list. The output is `bytes`, or for
     ///     Arrow, the indices of the columns that have values, the number of rows, and capsules of
-    ///     the Arrow C data interface. Each fault has the index of a record, the missing part
+    ///     the Arrow C data interface. Each fault gives the index of a record, the missing part
     ///     (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory.
     ///     TooManyColumnsError: There are too many columns.
-    ///     HasFirstError: A row has a column with the same name as a cell at the start of each row.
+    ///     HasFirstError: A row has a column with the same name as one of the leading cells.
     ///     MisfitError: A value does not fit its column, or has no column.
     #[pyo3(signature = (source, start, only = None, /))]
     fn take<'py>(
@@ -311,7 +312,7 @@ impl Table {
 
     /// Stops writing rows.
     ///
-    /// From then on, the table only learns, as if a row had needed another column.
+    /// After this call, the table only learns, as if a row had needed another column.
     fn only_learn(&self, py: Python<'_>) -> PyResult<()> {
         self.parts.lock(py)?.table.only_learn();
         Ok(())
@@ -329,7 +330,8 @@ impl Table {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// Returns the wanted columns that were in no row, and the columns that were in rows.
+    /// Returns the wanted columns that no row has contained, and the columns that rows have
+    /// contained.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;
@@ -392,7 +394,7 @@ impl Table {
     }
 }
 
-/// Returns the exception that says why a table takes no more records.
+/// Returns the exception that explains why a table takes no more records.
 fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
     let (class, message) = match stop {
         Stop::TooManyColumns => ("TooManyColumnsError", "there are too many columns".to_owned()),
@@ -410,8 +412,8 @@ fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, T
     types.collect()
 }
 
-/// The types that contain no others, with their names in `cordwood._tables.schema` and their Arrow
-/// types.
+/// The types that contain no other types, with their names in `cordwood._tables.schema` and their
+/// Arrow types.
 const TYPES: [(&str, Type, DataType); 8] = [
     ("bool", Type::Bool, DataType::BOOL),
     ("int", Type::Int, DataType::INT64),

@@ -43,8 +43,8 @@ pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<
 ///     offset: The offset of the field in the record, in bytes.
 ///
 /// Returns:
-///     The name of the field's kind, its tag, its value, and the offset after it. `None` at the end
-///     of the record.
+///     The name of the field's kind, its tag, its value, and the offset after the field. `None` at
+///     the end of the record.
 ///
 /// Raises:
 ///     PayloadError: The bytes at the offset are not a field.
@@ -83,7 +83,7 @@ impl VersionState {
     ///     record: `bytes` or any other buffer.
     ///
     /// Raises:
-    ///     PayloadError: The record is not a version edit. The state is then unchanged.
+    ///     PayloadError: The record is not a version edit. In that case, the state is unchanged.
     ///     TypeError: `record` is not bytes-like.
     #[pyo3(signature = (record, /))]
     fn apply(&self, record: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -50,8 +50,8 @@ pub(crate) fn write_batch_header<'py>(
 ///
 /// Raises:
 ///     PayloadError: The engine does not know one of the operations, or a part is too large.
-///     TypeError: An item is not an `Operation`, or lacks an attribute of its kind or has one that
-///         its kind does not have.
+///     TypeError: An item is not an `Operation`, lacks an attribute that its kind needs, or has one
+///         that its kind does not have.
 ///     ValueError: The engine or a kind of operation is unknown.
 ///     OverflowError: A number is negative or has too many bits.
 #[pyfunction]
@@ -79,7 +79,7 @@ pub(crate) fn build_write_batch<'py>(
 ///
 /// Args:
 ///     dialect: The dialect of the log, or `None`. If RocksDB and Pebble both use the dialect, the
-///         batches reveal which of them wrote the log.
+///         batches show which of them wrote the log.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct WriteBatchReader(Exclusive<payload::WriteBatchReader>);
 
@@ -116,15 +116,15 @@ impl WriteBatchReader {
 
     /// A message if it is uncertain which engine wrote the log, otherwise `None`.
     ///
-    /// It is uncertain if RocksDB and Pebble read a batch differently and no earlier batch shows
-    /// which of them wrote the log.
+    /// The engine is uncertain if RocksDB and Pebble read a batch differently and no earlier batch
+    /// shows which of them wrote the log.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.0.lock(py)?.note())
     }
 }
 
-/// Returns the engine of a log in this dialect, or `None` if only the batches reveal it.
+/// Returns the engine of a log in this dialect, or `None` if only the batches can show it.
 pub(crate) fn engine_of_log(dialect: Option<&str>) -> Option<Engine> {
     match dialect {
         Some("rocksdb") => Some(Engine::RocksDb),

@@ -41,7 +41,7 @@ pub(crate) struct Cursor {
     gathered: RecordBatch,
     first: usize,
     /// Whether threads have read up to `position`, so that the core's reader has to seek there
-    /// before it continues.
+    /// before it takes over.
     is_elsewhere: bool,
     /// The source to read in several threads, if it is a file or memory of known length.
     source: Option<Box<dyn Input>>,
@@ -50,8 +50,8 @@ pub(crate) struct Cursor {
     /// The offset of the last `seek`. No byte after this offset belongs to an earlier range.
     sought: Option<u64>,
     pub(super) logged: Logged,
-    /// The position before the last step that released the interpreter. Initially, it is not near
-    /// any position, because the first step may have to wait for a read.
+    /// The position before the last step that released the interpreter. The initial value is not
+    /// near any position, because the first step may have to wait for a read.
     released_at: u64,
 }
 
@@ -193,7 +193,7 @@ impl Cursor {
     }
 
     /// Looks for the next event without releasing the interpreter, if it was last released less
-    /// than 4 KiB before this position. If every second record were damaged, releasing the
+    /// than 4 KiB before this position. If every other record were damaged, releasing the
     /// interpreter for each would take a quarter of the time. Returns `false` if the interpreter
     /// has to be released: for every read, and for every compressed record, because it may be as
     /// long as the limit allows.
@@ -205,7 +205,7 @@ impl Cursor {
 
     /// Looks for an event to report, and gathers the records before it until they fill a batch of
     /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
-    /// not logged are only counted here, because each may be as short as a header and there may be
+    /// not logged are only counted here, because each can be as short as a header and there can be
     /// very many. Returns whether an event or a batch was found. Returns `false` after one read or
     /// many regions, so that a long part without a record does not delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
@@ -234,7 +234,7 @@ impl Cursor {
     }
 
     /// Gathers records that are in memory. Returns `true` if they fill a batch of `target_len`
-    /// bytes, or if there is no memory for the next record, which makes the batch shorter.
+    /// bytes, or if there is no memory for the next record, in which case the batch is shorter.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
         // Regions skipped after the last record have already advanced the position.
@@ -293,8 +293,8 @@ impl Cursor {
             Err(Stop::Failed(error)) => {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skip(region);
-                    // The core's reader also seeks when it continues after threads. The user did
-                    // not choose that offset, so the hint to check it does not apply.
+                    // The core's reader also seeks when it takes over from the threads. The user
+                    // did not choose that offset, so the hint to check it does not apply.
                     if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.start) {
                         error.hint = Some(Hint::OnCorruption);
                     }
@@ -309,7 +309,8 @@ impl Cursor {
         Messages::default()
     }
 
-    /// Prepares the core's reader to continue, by seeking to the position reached by threads.
+    /// Prepares the core's reader to take over from the threads, by seeking to the position they
+    /// have reached.
     fn come_here(&mut self, py: Option<Python<'_>>) -> Result<(), Stop> {
         if self.end.is_some() {
             return Err(Stop::End);
@@ -351,7 +352,7 @@ impl Cursor {
     }
 
     /// Gathers the next records, either from threads that have read ahead or until a batch is full.
-    /// An event other than a record ends a batch early. Fails if there is such an event before the
+    /// Any event other than a record ends a batch early. Fails if there is such an event before the
     /// first record, or if a signal handler raises an exception.
     fn fill(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<(), Stop> {
         if batches.threads > 1 && self.take_ahead(py, batches)? {
@@ -378,8 +379,8 @@ impl Cursor {
         }
     }
 
-    /// Takes the next batch read ahead by threads. Returns `false` if the core's reader has to
-    /// continue.
+    /// Takes the next batch read ahead by threads. Returns `false` if the core's reader has to take
+    /// over.
     fn take_ahead(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<bool, Stop> {
         if self.options.dialect.is_none() {
             let format = released(py, || self.reader.format()).map_err(Stop::Failed)?;

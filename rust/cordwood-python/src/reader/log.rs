@@ -1,5 +1,5 @@
-//! The messages to the logger `cordwood`: a limited number about skipped regions, and the reason
-//! why a whole file contains no record.
+//! The messages to the logger `cordwood`: a limited number about skipped regions, and one that
+//! explains why a whole file contains no record.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) enum Message {
     Skipped(SkippedRegion),
     /// The number of regions that were not logged individually, and the number of bytes in them.
     Summary { count: u64, len: u64 },
-    /// The number of the log, and of the log that the whole file belongs to.
+    /// The number of the log, and the number of the log that the whole file belongs to.
     OtherLog { own: u32, other: u32 },
     /// The offset and length of the incomplete record at the end of a file that is no longer
     /// followed.
@@ -51,8 +51,8 @@ impl Logged {
         [is_logged.then_some(Message::Skipped(region)), None]
     }
 
-    /// Counts a region that need not be logged. Returns `false`, without counting it, if the region
-    /// has to be logged.
+    /// Counts a region that does not need to be logged. If the region has to be logged, returns
+    /// `false` without counting it.
     pub(crate) fn only_counts(&mut self, region: SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {
@@ -73,8 +73,8 @@ impl Logged {
     }
 
     /// Returns the messages at the end of a log: the [`summary`](Self::summary) and, if the file
-    /// belongs to another log, a message that says so. That one needs `whole`, the reader of a log
-    /// that was read from its start.
+    /// belongs to another log, a message that says so. The latter needs `whole`, the reader of a
+    /// log that was read from its start.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {
             let other = reader.info().other_log_number?;

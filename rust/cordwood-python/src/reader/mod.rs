@@ -44,8 +44,8 @@ use crate::values::{Outcome, len_by_reason};
 ///
 /// Threads may share a reader, and each record goes to exactly one of them. If the source is a path
 /// or memory, both processes can continue reading independently after a fork. If another thread was
-/// using the reader at the fork, the child cannot use its copy of the reader: `close` has no
-/// effect, and all other calls raise `OSError`.
+/// using the reader at the time of the fork, the child cannot use its copy of the reader: `close`
+/// has no effect, and all other calls raise `OSError`.
 ///
 /// A path is opened only once, and that file is read to its end, even with several threads.
 /// Renaming, replacing or removing the file does not affect the reader. If the file is truncated
@@ -59,9 +59,9 @@ use crate::values::{Outcome, len_by_reason};
 ///         path may name the directory of a segmented log, which is read as a single log whose
 ///         offsets continue from one segment to the next. A path in `bytes` would be read as
 ///         content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
-///         the object's current position. If the file of an `mmap` is truncated while the log
-///         is read, the operating system kills the process (`SIGBUS`), as it kills any program that
-///         reads beyond the end of a mapped file. If others may truncate a file, pass its path
+///         the object's current position. If the file of an `mmap` is truncated while the log is
+///         read, the operating system kills the process (`SIGBUS`), as it kills any program that
+///         reads beyond the end of a mapped file. If a file might be truncated, pass its path
 ///         instead. The following sources are read in ranges of up to 16 MiB, with four ranges read
 ///         ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
 ///         through fsspec; an obstore store and a path in it, as a tuple; or an object with
@@ -83,11 +83,11 @@ use crate::values::{Outcome, len_by_reason};
 ///     compression: How each record is compressed, in `"rocksdb"`. The only supported value is
 ///         `"zstd"`. Default: `None`: the compression stated at the start of the log.
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
-///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
-///         logger `cordwood` gets a warning for each of the first ten regions; the number of the
-///         others is logged at the end of the log, on `seek` or on `close`. `"stop"`: treat the
-///         damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid records after
-///         the damage in the same block. `records()` marks them. Default: `"raise"`.
+///         resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. The
+///         logger `cordwood` gets a warning for each of the first ten regions; the number of
+///         further regions is logged at the end of the log, on `seek` or on `close`. `"stop"`:
+///         treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
+///         records after the damage in the same block. `records()` marks them. Default: `"raise"`.
 ///     start: Return only the records that start at or after this file offset, in bytes. For a path
 ///         or URL, you can pass a `Position` in the same log instead. Default: 0.
 ///     end: Return only the records that start before this file offset, in bytes. The last record
@@ -116,17 +116,18 @@ use crate::values::{Outcome, len_by_reason};
 ///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package that fsspec needs for this
 ///         URL, is not installed.
 ///     ValueError: An option has an invalid value, a log number or a compression is given for a
-///         dialect that has none, or fsspec does not know the file system of a URL.
+///         dialect that does not have one, or fsspec does not know the file system of a URL.
 ///
 /// Each step of an iteration over the reader, `records` or `record_batches` can raise:
 ///
-/// * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step continues
-///   after the damage.
+/// * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step resumes after
+///   the damage.
 /// * `RecordTooLargeError`: a record is longer than `record_len_max`, under the policy `"raise"`.
 /// * `DialectError`: the source is not a log. Only the first step raises this.
 /// * `OSError`: the source cannot be read.
 /// * `ClosedError`: the reader is closed.
-/// * `ValueError`: a log number or compression was given, but the detected dialect has none.
+/// * `ValueError`: a log number or compression was given, but the detected dialect does not have
+///   one.
 /// * `RuntimeError`: the source's own `read` uses the reader, or raises `StopIteration`.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -215,14 +216,14 @@ impl Reader {
     /// Args:
     ///     target_len: A batch is complete once it contains at least this many bytes. It is also
     ///         complete once it contains 65,536 records, or one record for every 16 bytes of
-    ///         `target_len` if that is more. A batch may be shorter before damage that has to be
-    ///         reported, and at the end of the log. Default: 256 KiB.
+    ///         `target_len` if that is more. Before damage that has to be reported and at the end
+    ///         of the log, a batch may be shorter. Default: 256 KiB.
     ///     threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
     ///         MiB at a time. If `target_len` is greater than 2 MiB, a part has `target_len` bytes,
-    ///         but at most 8 MiB. There are at most two more parts in memory than threads. The
-    ///         records and their order are the same for any number of threads. Only one thread
-    ///         reads an object with `read`, a log with log numbers, a file with fewer than two
-    ///         parts per thread, or any source under the policy `"stop"`. Default: 1.
+    ///         but at most 8 MiB. The number of parts in memory exceeds the number of threads by at
+    ///         most two. The records and their order are the same for any number of threads. Only
+    ///         one thread reads an object with `read`, a log with log numbers, a file with fewer
+    ///         than two parts per thread, or any source under the policy `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`. No batch is empty.
@@ -295,7 +296,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The first 100,000 regions not returned so far, ordered by offset.
+    /// The first 100,000 regions found so far that were not returned, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
@@ -314,7 +315,8 @@ impl Reader {
         Ok(self.skipped_regions(py)?.is_ok())
     }
 
-    /// The number of bytes in all regions not returned so far, listed in `skipped` or not.
+    /// The number of bytes in all regions found so far that were not returned, even those not
+    /// listed in `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.skipped_regions(py)?.len())
@@ -344,7 +346,8 @@ impl Reader {
 
     /// Whether the dialect was named or can be detected.
     ///
-    /// Otherwise, the log is read as `"leveldb"`. Reads the source if the dialect must be detected.
+    /// If neither is true, the log is read as `"leveldb"`. Reads the source if the dialect must be
+    /// detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -368,7 +371,7 @@ impl Reader {
         Ok(self.format(py)?.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it is not.
+    /// How each record is compressed: `"zstd"`, or `None` if records are not compressed.
     ///
     /// Reads the source if the compression must be detected.
     ///
@@ -381,7 +384,7 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// The number of another log that everything read so far belongs to, or `None`.
+    /// The number of the other log that everything read so far belongs to, or `None`.
     ///
     /// This is never the number in the file's name or in `log_number`. If it is not `None`, either
     /// the file was recycled and no record has been written to the new log yet, or the file was

@@ -31,7 +31,7 @@ const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
 /// Returns the maximum number of record batches of `target_len` bytes in use at the same time. One
 /// thread fills a batch while the previous one is in use. Several threads need the batches of all
-/// parts that are being read or are waiting, and of two more.
+/// parts that are being read or are waiting, and of two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -81,7 +81,7 @@ pub(super) enum Ahead {
     Records(cordwood::read::RecordBatch),
     Skipped(SkippedRegion),
     Failed(Error),
-    /// The threads have ended. The core's reader continues at this file offset.
+    /// The threads have ended. The core's reader takes over at this file offset.
     Rest(u64),
 }
 
@@ -90,12 +90,12 @@ pub(super) enum Ahead {
 struct Part {
     found: Vec<Ahead>,
     /// The file offset where reading the part stopped: the part's end, or the start of a torn tail.
-    /// `None` if a read failed or there was not enough memory, in which case reading continues
-    /// where the last item of `found` ends.
+    /// `None` if a read failed or there was not enough memory. Reading then continues where the
+    /// last item of `found` ends.
     end_offset: Option<u64>,
-    /// Whether the core's reader has to continue here: after a torn tail, because its extent
-    /// depends on everything that follows, and after a failed read or a lack of memory, because the
-    /// core's reader tries again.
+    /// Whether the core's reader has to take over here. It does after a torn tail, because the
+    /// tail's extent depends on everything that follows, and after a failed read or a lack of
+    /// memory, because the core's reader tries again.
     is_last: bool,
 }
 
@@ -137,8 +137,8 @@ impl ReadAhead {
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
-            // This is the first call, or the cursor has been used in another way since, or this is
-            // a forked process, which has no copy of the threads.
+            // This is the first call, or the cursor has been used in another way since the last
+            // call, or this is a forked process, which has no copy of the threads.
             *self = ReadAhead::default();
             self.pipeline = released(py, || start(reading)).map_err(|error| Stop::Failed(error.into()))?;
             self.position = Some(reading.position);
@@ -155,7 +155,7 @@ impl ReadAhead {
             };
             match released(py, || pipeline.next_within(PAUSE)) {
                 Next::Result(part) => {
-                    // All findings of the previous part have been returned. This conversion
+                    // All findings from the previous part have been returned. This conversion
                     // allocates no memory.
                     self.found = part.found.into();
                     let known = self.end_offset.filter(|_| part.end_offset.is_some());
@@ -178,7 +178,7 @@ impl ReadAhead {
         self.pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &batches.pool))
     }
 
-    /// Returns the offset where the core's reader continues, or `None` if it is `position`.
+    /// Returns the offset where the core's reader takes over, or `None` if it is `position`.
     fn rest(&mut self, position: u64) -> Option<Ahead> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);
@@ -236,7 +236,7 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
 /// variables.
 fn is_shutting_down(py: Python<'_>) -> bool {
     let asked = imported!(py, "sys", "is_finalizing").and_then(|ask| ask.run(())?.is_truthy());
-    // If the call fails, it may be too late to ask, so assume a shutdown.
+    // If the call fails, it may be too late to ask, so a shutdown is assumed.
     asked.unwrap_or(true)
 }
 
@@ -312,7 +312,7 @@ impl Worker {
         let mut batch = pool.take();
         loop {
             // Reserves room for a record batch and the event after it. If there is not enough
-            // memory, the core's reader continues here.
+            // memory, the core's reader takes over here.
             if part.found.try_reserve(2).is_err() {
                 part.is_last = true;
                 break;

@@ -24,7 +24,8 @@ use crate::values::arguments::place_of;
 /// copied, and unchanged for as long as an object refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
-/// `IndexError` if there is none. A slice returns a list, and iterating yields every record.
+/// `IndexError` if there is no such record. A slice returns a list, and iterating yields every
+/// record.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -207,7 +208,7 @@ impl RecordBatchIterator {
         loop {
             let index = self.index.load(Ordering::Relaxed);
             let bytes = new_bytes(py, self.batch.records().get(index)?)?;
-            // Without the interpreter's lock, another thread may have returned this record.
+            // Without the interpreter's lock, another thread may already have returned this record.
             let next = self
                 .index
                 .compare_exchange(index, index + 1, Ordering::Relaxed, Ordering::Relaxed);

@@ -74,8 +74,8 @@ impl Scan {
 
     /// The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// These are the regions found so far by the read that started last, up to the first 100,000
-    /// for each source. The outer tuple is empty if no read has started.
+    /// These are the regions found so far by the most recently started read, up to the first
+    /// 100,000 for each source. The outer tuple is empty if no read has started.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -86,7 +86,7 @@ impl Scan {
     /// Whether no damage has been found in any source.
     ///
     /// Only regions of severity `"corruption"` are damage. If the table has been read several
-    /// times, only the read that started last counts.
+    /// times, only the most recently started read is considered.
     #[getter]
     fn ok(&self) -> bool {
         self.plan.latest().iter().all(Skipped::is_ok)
@@ -94,8 +94,8 @@ impl Scan {
 
     /// How reading each source ended: an `Outcome` for each source, in order.
     ///
-    /// These are the outcomes of the read that started last, with `"unfinished"` for a source whose
-    /// end has not been reached. The tuple is empty if no read has started.
+    /// These are the outcomes of the most recently started read, with `"unfinished"` for a source
+    /// whose end has not been reached. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.plan.latest();
@@ -149,8 +149,8 @@ impl Scan {
 ///         offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
 ///         path of the log, as a dictionary of text, or null if the log has none; `"salvaged"`:
 ///         whether the record starts after damage in the same block. Without `"record"`, records
-///         are checked but not copied. Default: `None`: `"offset"` and `"record"`, and `"path"` if
-///         `sources` is a directory, a pattern or an iterable.
+///         are checked but not copied. Default: `None`, which means `"offset"` and `"record"`, plus
+///         `"path"` if `sources` is a directory, a pattern or an iterable.
 ///     decode: The kind of content in the records. Pass a name that `cordwood convert --as`
 ///         accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
 ///         `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
@@ -170,17 +170,17 @@ impl Scan {
 ///     compression: As for `Reader`.
 ///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
 ///         other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
-///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
-///         source that is not a path, or one that `Reader.record_batches` reads in one thread. The
-///         same goes for a table without the column `"record"`, or with the column `"salvaged"`.
+///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread is used
+///         for a source that is not a path, for a source that `Reader.record_batches` reads in one
+///         thread, and for a table without the column `"record"` or with the column `"salvaged"`.
 ///         Default: 1.
-///     start: As for `Reader`, in each source that is not a `Split`.
-///     end: As for `Reader`, in each source that is not a `Split`.
+///     start: As for `Reader`, for each source that is not a `Split`.
+///     end: As for `Reader`, for each source that is not a `Split`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///
 /// Returns:
-///     A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`; with `decode`, a
-///     `DecodedScan`, which has both methods too.
+///     A `Scan` or, with `decode`, a `DecodedScan`. Both have `__arrow_c_stream__` and
+///     `__arrow_c_schema__`.
 ///
 /// Raises:
 ///     ModuleNotFoundError: With `decode`: pyarrow is not installed.

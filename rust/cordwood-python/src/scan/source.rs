@@ -33,10 +33,10 @@ enum Kind {
     Object(Option<Py<PyAny>>),
 }
 
-/// A source of a scan and its options.
+/// A scan source and its options.
 pub(super) struct Log {
     pub(super) source: Source,
-    /// The options, which may select a part of the log.
+    /// The options, which may limit reading to a part of the log.
     pub(super) options: ReadOptions,
     /// How many times the source has been opened.
     pub(super) opening_count: AtomicU64,
@@ -94,8 +94,8 @@ impl Source {
     }
 
     /// Returns the sources, each with its `Split` if it has one, and whether `sources` stands for
-    /// several sources. `decode` and `reading` are the options of the scan, which decide which logs
-    /// in directories are left out.
+    /// several sources. `decode` and `reading` are the scan's options, and determine which logs in
+    /// directories are left out.
     pub(super) fn all_of<'py>(
         sources: &Bound<'py, PyAny>,
         decode: Option<&Bound<'py, PyAny>>,

@@ -26,8 +26,8 @@ pub(super) struct Stream {
     reading: Option<Reading>,
     /// The index of the source being read or to be read next.
     source: usize,
-    /// The log being read, and how many times its source had been opened when this stream opened
-    /// it, including that time.
+    /// The log being read, and how many times its source had been opened by the time this stream
+    /// opened it, including that time.
     log: Option<(Cursor, u64)>,
 }
 

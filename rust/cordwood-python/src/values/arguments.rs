@@ -151,8 +151,8 @@ pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<
     }
 }
 
-/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. An object
-/// without a buffer would give a `TypeError`.
+/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. For an
+/// object without a buffer, it would raise a `TypeError`.
 pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyTypeError>(py)
 }

@@ -312,7 +312,7 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         io::ErrorKind::UnexpectedEof => EIO,
         _ => return error.into(),
     };
-    // The core gives some of these errors a text that describes the fault. The others get the
+    // Some of these errors have a text from the core that describes the fault. The others get the
     // operating system's text instead of Rust's.
     let text = match error.get_ref() {
         Some(fault) => fault.to_string(),

@@ -12,10 +12,10 @@ pub(crate) fn handle_repr(class: &str, path: Option<&Path>, is_closed: bool) -> 
     format!("<cordwood.{class}{of}{closed}>")
 }
 
-/// The most bytes that `repr` shows in full.
+/// The maximum number of bytes that `repr` shows in full.
 const SHOWN_MAX: usize = 64;
 
-/// Returns the `repr` of bytes, shortened if there are more than `SHOWN_MAX`.
+/// Returns the `repr` of bytes, shortened if there are more than `SHOWN_MAX` bytes.
 pub(crate) fn short_repr(py: Python<'_>, bytes: &[u8]) -> PyResult<String> {
     let shown = |bytes| PyBytes::new(py, bytes).repr().map(|text| text.to_string());
     if bytes.len() <= SHOWN_MAX {
