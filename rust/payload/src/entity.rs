@@ -3,7 +3,7 @@
 //! `EntityProto` is a protocol buffer from 2008 that uses groups (`storage_onestore_v3`; the field
 //! numbers are from `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). This
 //! module parses the records by hand, because a general library such as `prost` drops unknown
-//! fields and cannot report where in a record a fault is. This decoder drops no field: those it
+//! fields and cannot report where in a record a fault is. This decoder drops no fields: those it
 //! does not interpret are in [`Entity::other_fields`].
 
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ use super::wire::Cursor;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Entity<'a> {
-    /// The key. An entity that is a property value may have none.
+    /// The key. An entity that is a property value may have no key.
     pub key: Option<EntityKey<'a>>,
     /// The properties, ordered by where they start in the record. Their names are unique.
     pub properties: Vec<Property<'a>>,
@@ -119,9 +119,9 @@ pub struct User<'a> {
     pub federated_provider: Option<&'a str>,
 }
 
-/// The property names that this decoder refuses, because tables and JSON use them for an entity's
-/// key and [other fields](Entity::other_fields). Datastore and Firestore do not accept names that
-/// start and end with two underscores.
+/// Property names that this decoder refuses because tables and JSON use them for an entity's key
+/// and [other fields](Entity::other_fields). Datastore and Firestore do not accept names that start
+/// and end with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 
 const MEANING_GD_WHEN: u64 = 7;
@@ -143,8 +143,8 @@ impl<'a> Entity<'a> {
     /// # Errors
     ///
     /// Fails if the record is not an `EntityProto`, has no key, or breaks the rules of
-    /// [the crate](super), which forbid repeated values, an array that is not marked as one, and a
-    /// property named `__key__` or `__other_fields__`.
+    /// [the crate](super), which forbid repeated values, arrays not marked as such, and properties
+    /// named `__key__` or `__other_fields__`.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let entity = Entity::read(Message::new(record), 1)?;
         if entity.key.is_none() {
@@ -206,7 +206,7 @@ impl<'a> Entity<'a> {
         Ok((meaning, name, multiple, content))
     }
 
-    /// Reads one `Property` and adds its value to the property of that name.
+    /// Reads one `Property` and adds its value to the property with that name.
     fn read_property(
         &mut self,
         message: Message<'a>,
@@ -425,8 +425,8 @@ impl<'a> PlainProperty<'a> {
     }
 }
 
-/// Returns the value of a `PropertyValue` with one field. That field must not be a message, nor a
-/// group unless it is a point.
+/// Returns the value of a `PropertyValue` with one field. That field must be neither a message nor,
+/// unless it is a point, a group.
 #[inline]
 fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
     Some(match content.bytes() {
@@ -494,7 +494,7 @@ mod tests {
         b"\x1a\x01p\x20\x00\x2a\x14\x2b\x31\0\0\0\0\0\0\xf0\x3f\x39\0\0\0\0\0\0\xf8\x7f\x2c",
     ];
 
-    /// Paths, each with its number of elements.
+    /// Paths, each with the number of its elements.
     const PATHS: [(&[u8], usize); 5] = [
         (b"", 0),
         (b"\x0b\x12\x04Task\x18\x07\x0c", 1),
@@ -503,8 +503,8 @@ mod tests {
         (b"\x0b\x12\x01k\x22\x02\xc3\xa4\x0c\x0b\x12\x01k\x18\x00\x0c", 2),
     ];
 
-    /// Checks whether the fast path accepts the bytes. If so, the loops over fields must read the
-    /// same values.
+    /// Checks whether the fast path accepts the bytes. If it does, the loops over fields must read
+    /// the same values.
     fn is_plain(bytes: &[u8]) -> bool {
         let message = Message::new(bytes);
         for meaning in [None, Some(7), Some(14), Some(15), Some(19), Some(24)] {

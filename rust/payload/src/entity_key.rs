@@ -1,4 +1,4 @@
-//! Decodes an entity key, for which there are two encodings.
+//! Decodes an entity key, which has two encodings.
 
 use super::error::PayloadError;
 use super::proto::{Message, OtherField};
@@ -44,7 +44,7 @@ pub enum PathId<'a> {
 /// number and the name.
 const PATH: u32 = 2;
 
-/// Like [`PATH`], but for a `ReferenceValue` element.
+/// Like [`PATH`], but for an element of a `ReferenceValue`.
 const REFERENCE_VALUE_PATH: u32 = 15;
 
 /// Reads a `Path`.

@@ -9,7 +9,7 @@ pub struct PayloadError {
     /// The offset in the payload where the unreadable part starts, in bytes. For an encoding error,
     /// this is the number of bytes already written.
     pub offset: usize,
-    /// The number of affected bytes from `offset` on.
+    /// The number of bytes affected, starting at `offset`.
     pub len: usize,
     /// Why these bytes cannot be decoded or encoded.
     pub reason: PayloadReason,
@@ -50,7 +50,7 @@ pub enum PayloadReason {
         /// The number of the field.
         tag: u32,
     },
-    /// A text is not valid UTF-8.
+    /// Some text is not valid UTF-8.
     NotUtf8,
     /// A property has a reserved name: `__key__` or `__other_fields__`.
     ReservedName,

@@ -157,9 +157,9 @@ macro_rules! option {
     };
 }
 
-/// Defines all operations. For each one, the arguments are the engine that knows it, or `_` for
-/// both engines; its tag, and after a slash its tag with a column family; its name; and its parts
-/// in the order in which they are written.
+/// Defines all operations. For each operation, the arguments are the engine that knows it, or `_`
+/// for both engines; its tag, and after a slash its tag with a column family; its name; and its
+/// parts in the order they are written in.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {
@@ -188,8 +188,8 @@ macro_rules! operations {
             }
 
             /// Builds an operation of the kind with this name from these parts. A missing part
-            /// becomes 0 or empty, and a part that the kind does not have is ignored. Returns
-            /// `None` if there is no such kind.
+            /// becomes 0 or empty, and a part that this kind does not have is ignored. Returns
+            /// `None` if there is no kind with this name.
             ///
             /// ```
             /// use cordwood_payload::{Operation, Parts};
@@ -214,8 +214,8 @@ macro_rules! operations {
                 }
             }
 
-            /// Reads the operation with this tag. The time of a put, if it has one, is left at the
-            /// end of the value.
+            /// Reads the operation with this tag. If it is a put with a time, the time is left at
+            /// the end of the value.
             fn read(strings: &mut Strings<'_, 'a>, engine: Engine, tag: u8) -> Result<Option<Self>, PayloadError> {
                 if engine == RocksDb && (false $($(|| tag == $family)?)*) {
                     strings.read_column_family()?;
@@ -306,8 +306,8 @@ impl Part<'_> for u64 {
 }
 
 impl<'a> Operation<'a> {
-    /// Checks whether the operation is counted in the batch header and uses a sequence number, as
-    /// all operations with a key are.
+    /// Checks whether the batch header counts the operation, which then uses a sequence number. All
+    /// operations with a key are counted.
     ///
     /// Log data and transaction markers are not counted (`WriteBatchInternal::Iterate` of RocksDB's
     /// `db/write_batch.cc`, `Batch.LogData` of Pebble's `batch.go`).
@@ -344,7 +344,7 @@ impl<'a> Operation<'a> {
         Ok(operation)
     }
 
-    /// Appends the operation to `out`, as the engine would write it, without a default column
+    /// Appends the operation to `out` as the engine would write it, omitting a default column
     /// family.
     pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
         let parts = self.parts();

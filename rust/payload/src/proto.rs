@@ -14,7 +14,7 @@ pub(super) struct Message<'a> {
     cursor: Cursor<'a>,
 }
 
-/// A field, with its number, its content and its position.
+/// A field, including its number, content and position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field<'a> {
     pub(super) number: u32,

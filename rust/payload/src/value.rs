@@ -14,7 +14,7 @@ pub enum Value<'v> {
     Int(i64),
     /// An unsigned 64-bit integer. Parsing JSON text never returns this variant.
     UInt(u64),
-    /// The digits of an integer with more than 64 bits.
+    /// The digits of an integer wider than 64 bits.
     Huge(Cow<'v, str>),
     /// A floating-point number.
     Float(f64),
@@ -78,7 +78,7 @@ fn owned(text: Cow<'_, str>) -> Result<Cow<'static, str>, TryReserveError> {
     .into())
 }
 
-/// Returns a copy of a text from a record.
+/// Returns a copy of text from a record.
 pub(super) fn copied(text: &str) -> Result<String, TryReserveError> {
     let mut copy = String::new();
     copy.try_reserve_exact(text.len())?;

@@ -96,8 +96,8 @@ pub struct Field<'a> {
     /// The number that the field starts with. Some kinds have several tags, because the engines
     /// have changed their encoding.
     pub tag: u32,
-    /// The name of the kind, such as `"log_number"`. It is part of the interface and the same in
-    /// Python.
+    /// The name of the field's kind, such as `"log_number"`. It is part of the interface and the
+    /// same in Python.
     pub kind: &'static str,
     /// The value, which is null if fields of this kind have no value.
     pub value: Value<'a>,

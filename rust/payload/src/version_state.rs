@@ -68,7 +68,7 @@ impl VersionState {
     }
 
     fn apply_number(&mut self, field: &Field<'_>, family: u64) {
-        // All fields that LevelDB knows have tags below 10.
+        // All fields known to LevelDB have tags below 10.
         self.has_other_tags |= field.tag >= 10;
         match (field.kind, &field.value) {
             ("column_family_drop", _) => drop(self.log_numbers.remove(&family)),

@@ -162,7 +162,7 @@ pub struct WandbItem<'a> {
 #[derive(Debug, Clone)]
 pub struct WandbItems<'a> {
     message: Message<'a>,
-    /// The number of the fields containing items.
+    /// The number of the field that contains an item.
     number: u32,
 }
 
@@ -172,7 +172,7 @@ impl<'a> WandbRecord<'a> {
     /// # Errors
     ///
     /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of
-    /// [the crate](crate) forbid. Errors in items are detected only when those are read.
+    /// [the crate](crate) forbid. Errors in items are detected only when the items are read.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let Some(field) = content(record)? else {
             return Ok(WandbRecord::Other);

@@ -3,7 +3,7 @@
 
 use super::error::{PayloadError, PayloadReason};
 
-/// Reads a payload from front to back. After an error, the cursor's position has no meaning.
+/// Reads a payload from front to back. After an error, the cursor's position is meaningless.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     /// The payload up to the end of this cursor. It includes the bytes before the cursor, so that

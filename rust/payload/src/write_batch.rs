@@ -98,7 +98,7 @@ impl<'a> WriteBatch<'a> {
     ///
     /// Returns the operation's fault or, at the end of the record, the header's:
     /// [`WrongCount`](PayloadReason::WrongCount) if the count in the header is not the number of
-    /// counted operations, in which case LevelDB and RocksDB refuse the batch, or
+    /// counted operations (LevelDB and RocksDB then refuse the batch), or
     /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
     /// bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {

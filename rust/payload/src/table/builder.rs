@@ -67,8 +67,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns an error if a value does not fit its column or has no column, or if there is not
-    /// enough memory. On error, the rows since the last batch are lost.
+    /// Returns an error if a value does not fit its column, if a value has no column, or if there
+    /// is not enough memory. On error, the rows since the last batch are lost.
     pub fn add(&mut self, row: &Row<'_>) -> Result<bool, NotAdded> {
         if !self.has_room(row) {
             return Ok(false);
@@ -110,8 +110,8 @@ impl Builder {
         mem::replace(&mut self.columns, Columns::new(Arc::clone(&self.fields), self.is_given))
     }
 
-    /// Checks whether the number of cells stays within the limit if this row is added. Columns with
-    /// at least one value have a cell in each row.
+    /// Checks whether adding this row keeps the number of cells within the limit. Columns with at
+    /// least one value have a cell in each row.
     fn has_room(&self, row: &Row<'_>) -> bool {
         if self.row_count == 0 {
             return true;

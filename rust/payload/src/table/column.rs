@@ -23,9 +23,9 @@ pub struct Column {
     len: usize,
     /// The number of values that are not null.
     valid_count: usize,
-    /// Bits that mark the values that are not null. There are none until a value is null.
+    /// Bits that mark the values that are not null. No bits are stored until a value is null.
     validity: Bits,
-    /// The values. A value at the index of a null has no meaning.
+    /// The values. A value at the index of a null is meaningless.
     pub values: Values,
 }
 
@@ -40,7 +40,7 @@ pub enum Values {
     U64(Vec<u64>),
     /// Floating-point numbers.
     F64(Vec<f64>),
-    /// Texts, bytes or JSON.
+    /// Text, bytes or JSON.
     Bytes {
         /// The offset of each value in `data`, followed by the end of the last one, so there is one
         /// more offset than there are values.
@@ -230,8 +230,8 @@ impl Column {
         Ok(cell_count)
     }
 
-    /// Checks whether the value at an index was set. The column must not have a later value. A null
-    /// counts as set only if the type of the column is given.
+    /// Checks whether the value at an index was set. The column must not have a later value. For a
+    /// null, returns true only if the type of the column is given.
     pub(super) fn has(&self, index: usize) -> bool {
         self.len > index
     }
@@ -288,8 +288,8 @@ impl Columns {
     ///
     /// # Errors
     ///
-    /// Returns an error if a value does not fit its column or has no column, or if there is not
-    /// enough memory. On error, the columns must not be used again.
+    /// Returns an error if a value does not fit its column, if a value has no column, or if there
+    /// is not enough memory. On error, the columns must not be used again.
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let (mut cell_count, mut hint, mut set) = (0, 0, Ok(()));
         value.all_fields(|name, value| {

@@ -15,8 +15,8 @@ pub enum BytesAs {
     /// As the structure `{"base64": "..."}`.
     #[default]
     Object,
-    /// As text if the bytes are UTF-8, otherwise as the structure. A table omits rows with bytes
-    /// that are not UTF-8.
+    /// As text if the bytes are UTF-8, and otherwise as the structure. A table omits rows with
+    /// bytes that are not UTF-8.
     Text,
     /// Hexadecimal digits.
     Hex,
@@ -189,7 +189,7 @@ fn write_text(out: &mut Text, text: &str) {
 
 /// Writes a number as Python's `repr` does. Exponents have a sign and at least two digits. If 17
 /// digits are needed and two 17-digit numbers are equally close to the value, the one with an even
-/// last digit is written, whereas Rust's shortest text may be the other one.
+/// last digit is written. Rust's shortest text may be the one with an odd last digit.
 fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {
@@ -224,7 +224,7 @@ fn write_float(out: &mut Text, value: f64) {
     }
 }
 
-/// Counts the digits from the first non-zero digit on.
+/// Counts the digits, starting from the first non-zero digit.
 fn digit_count(number: &str) -> usize {
     let digits = number.bytes().filter(u8::is_ascii_digit);
     digits.skip_while(|&digit| digit == b'0').count()
@@ -280,8 +280,8 @@ fn write_base64(out: &mut Text, bytes: &[u8]) {
     }
 }
 
-/// Appends the path of a key as one flat list, which ends with a kind if the last element has
-/// neither a number nor a name.
+/// Appends the path of a key as one flat list. If the last element has neither a number nor a name,
+/// the list ends with a kind.
 fn write_path(out: &mut Text, path: &[PathElement<'_>]) {
     out.push('[');
     let start = out.len();
@@ -312,8 +312,8 @@ mod tests {
             (-(2.0_f64.powi(-25)), "-2.9802322387695312e-08"),
             (5e-324, "5e-324"),
             (0.1 + 0.2, "0.30000000000000004"),
-            // This number has 21 bits after the binary point. The text that ends with a 3 is
-            // equally close.
+            // This number has 21 bits after the binary point. The text ending in 3 is just as close
+            // to it.
             (257.0 / 2_097_152.0, "0.00012254714965820312"),
             (1e16, "1e+16"),
             (9_007_199_254_740_993.0, "9007199254740992.0"),

@@ -152,7 +152,7 @@ struct Room {
 
 impl Room {
     /// Counts one more field, and returns whether there was room for it. The field is counted even
-    /// if there wasn't.
+    /// if there was no room.
     fn take(&mut self) -> bool {
         self.own_count += 1;
         self.field_count += 1;
@@ -203,7 +203,7 @@ impl Learner {
     }
 
     /// Checks whether, since the last call, a column was added or a column's type may have changed.
-    /// If not, the rows since then have not changed the columns.
+    /// If neither happened, the rows since then have not changed the columns.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
@@ -243,8 +243,8 @@ impl Learner {
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
     }
 
-    /// Learns from one value in a row. Returns the number of its column, the search for which
-    /// starts at `hint`.
+    /// Learns from one value in a row. Searches for its column starting at `hint`, and returns the
+    /// column's number.
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;
         let number = names.find(name, hint).unwrap_or_else(|| {

@@ -19,8 +19,8 @@ pub enum NotAdded {
     NoMemory,
 }
 
-/// A value that does not fit its column: it has another type, is more than a column can contain, or
-/// has a name without a column or field.
+/// A value that does not fit its column: the value has another type, it is more than a column can
+/// contain, or no column or field has its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misfit {
     /// The name of the column. `a.b` is a field of `a`, and `a[]` is an item of `a`.
@@ -30,7 +30,7 @@ pub struct Misfit {
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
-    /// Why this value does not fit, if other values of its type do.
+    /// Why this value does not fit, if other values of its type fit.
     pub why: Option<String>,
 }
 

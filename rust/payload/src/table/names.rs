@@ -24,7 +24,7 @@ impl<N: AsRef<str>> FromIterator<N> for Names {
     }
 }
 
-/// The number in an empty slot, which no name has.
+/// The number in an empty slot. No name has this number.
 const EMPTY: u32 = u32::MAX;
 
 impl Names {
@@ -90,7 +90,7 @@ struct Key {
 }
 
 impl Key {
-    /// Two names no longer than this are equal if their keys are.
+    /// Two names no longer than this are equal if their keys are equal.
     const WHOLE_MAX: usize = 16;
 
     #[inline]

@@ -13,13 +13,14 @@ pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
     out.check()
 }
 
-/// Comma-separated values in PostgreSQL's format, where an empty field means no value, and `""` an
-/// empty text.
+/// Comma-separated values in PostgreSQL's format, where an empty field means no value, and `""`
+/// means empty text.
 #[derive(Debug)]
 pub(super) struct Csv {
     columns: Fields,
     escapes_formulas: bool,
-    /// The cells of a row that have a value, each as its column number and its index in the row.
+    /// The cells of a row that have a value, each given by its column number and its index in the
+    /// row.
     cells: Vec<(usize, usize)>,
     /// The text of a cell before quoting.
     text: Text,

@@ -28,10 +28,10 @@ impl<'v> Row<'v> {
         Row(first.chain(self.0.iter().copied()).collect())
     }
 
-    /// Returns the row with only the wanted cells, in the order of `names`. A name is either that
-    /// of a column, or `a.b` for the field `b` of the column `a`.
+    /// Returns the row with only the wanted cells, in the order of `names`. A name is either the
+    /// name of a column, or `a.b` for the field `b` of the column `a`.
     ///
-    /// A name with dots refers to the column with this exact name if there is one. Otherwise, it
+    /// A name with dots refers to the column with exactly this name, if there is one. Otherwise, it
     /// refers to a field, in the column with the longest name for which the field exists.
     pub fn select<'r>(&'r self, names: &'r Names) -> Row<'r> {
         let mut found: Vec<Option<View<'r>>> = vec![None; names.len()];
@@ -73,7 +73,7 @@ impl<'v> Row<'v> {
 }
 
 /// Returns the field that a name with dots refers to. `outer` returns the value with the name
-/// before a dot. The name is split at the last dot for which the field exists.
+/// before a dot. The name is split at the last dot that leads to an existing field.
 fn inside<'v>(name: &str, outer: &dyn Fn(&str) -> Option<View<'v>>) -> Option<View<'v>> {
     let mut dots = name.rmatch_indices('.');
     dots.find_map(|(at, _)| {

@@ -14,8 +14,8 @@ pub(super) enum Rules {
     /// integer with more than [`DIGITS_MAX`] digits.
     Document,
     /// Uses the last of several values with the same name. A number outside the range of a double
-    /// becomes infinite, and an integer with too many digits becomes text. These are the rules for
-    /// the values of a run.
+    /// becomes infinite, and an integer with too many digits becomes text. The values of a run are
+    /// parsed this way.
     Run,
 }
 

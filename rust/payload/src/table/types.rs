@@ -84,8 +84,8 @@ pub struct Given {
 /// The values that fit a given type. Casting does not change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// The values that fit the type that the columns are built as. If this type is a structure,
-    /// fields that it does not contain are omitted.
+    /// The values that fit the type that the columns are built as. If that type is a structure,
+    /// fields missing from it are omitted.
     Same,
     /// No value.
     Nothing,
@@ -131,7 +131,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// A cell count that no batch of several rows can reach. In a fixed-size list, each item counts as
+/// A cell count too large for any batch of several rows. In a fixed-size list, each item counts as
 /// a cell.
 const LEAF_COUNT_MAX: usize = 1 << 24;
 
@@ -203,12 +203,12 @@ impl Type {
         ])
     }
 
-    /// Returns the place type of an entity.
+    /// Returns the type of an entity's place values.
     pub(super) fn point() -> Type {
         Type::of_fields([("latitude", Type::Float), ("longitude", Type::Float)])
     }
 
-    /// Returns the user type of an entity.
+    /// Returns the type of an entity's user values.
     pub(super) fn user() -> Type {
         Type::of_fields([
             ("email", Type::Text),

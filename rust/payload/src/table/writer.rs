@@ -90,9 +90,9 @@ impl Missing {
         &self.wanted
     }
 
-    /// Returns the existing names for a message. These include the columns that always exist and
-    /// the columns that rows have contained. If a field of a column is wanted, the names of all
-    /// fields in that column are included.
+    /// Returns the existing names for a message. These are the names of the columns that always
+    /// exist and of the columns that rows have contained. If a field of a column is wanted, the
+    /// names of all fields in that column are also included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
     }
@@ -165,11 +165,11 @@ struct Current {
     /// The address and length of the record's bytes. The bytes of rows at the end of a log are not
     /// in a record.
     bytes: (usize, usize),
-    /// The index of the record to resume, because there was no room for one of its rows. The
-    /// decoder reports this record's faults again.
+    /// The index of the record to resume after there was no room for one of its rows. The decoder
+    /// reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were only counted, because their record has too many.
+    /// The number of faults that were only counted, because their record has too many faults.
     more_fault_count: u64,
 }
 
@@ -231,7 +231,7 @@ impl Table {
         wanted.iter().map(column).collect()
     }
 
-    /// Starts a log, each row of which starts with these cells.
+    /// Starts a log. Each of its rows starts with these cells.
     pub fn start(&mut self, first: Vec<(String, Option<String>)>) {
         self.first = first;
         self.record = Current::default();
@@ -246,9 +246,9 @@ impl Table {
         records: impl Iterator<Item = Record<'r>> + Clone,
         start: usize,
     ) -> usize {
-        // If rows at the end of earlier logs have been counted, the table has only learned from
-        // them and not written them. It must not be opened now, because those rows would be
-        // missing.
+        // If rows at the end of earlier logs have been counted, the table has learned from these
+        // rows without writing them. It must not be opened now, because those rows would be missing
+        // from it.
         if !mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), start);
@@ -323,7 +323,7 @@ impl Table {
     }
 
     /// Returns the faults found since the last call, each with the index of its record, and the
-    /// number of faults that were only counted, because their record has too many.
+    /// number of faults that were only counted, because their record has too many faults.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),
@@ -338,7 +338,7 @@ impl Table {
 
     /// Checks whether the table writes its rows, rather than only learning from them. If it isn't
     /// open at the end, either a later row needed another column or the first records had no
-    /// columns. In that case, create another table with all [columns](Table::columns).
+    /// columns. Then create another table with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
@@ -455,7 +455,7 @@ impl Written {
     }
 
     /// Takes a row whose columns have been selected, and returns whether there was room for it.
-    /// `is_incomplete` says whether some wanted column has not been in any row so far.
+    /// `is_incomplete` says whether at least one wanted column has not been in any row so far.
     fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;

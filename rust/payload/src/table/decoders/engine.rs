@@ -9,13 +9,13 @@ use crate::table::row::Row;
 use crate::table::view::{View, add_parts};
 use crate::{Engine, PayloadError, Position, VersionEdit, VersionState, WriteBatch, WriteBatchReader};
 
-/// Decodes write batches into one row per operation. An empty batch also has one row.
+/// Decodes write batches into one row per operation. An empty batch also gets one row.
 #[derive(Debug, Clone)]
 pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
-    /// The operation to continue with in the same record, if the rows of the earlier ones have been
-    /// taken.
+    /// The operation to continue with in the same record, if the rows of the earlier operations
+    /// have been taken.
     next: Option<(Engine, Position)>,
 }
 
@@ -28,12 +28,12 @@ impl Batches {
         }
     }
 
-    /// Returns the engine of a record. Passes a fault to `sink` if it follows at least one
-    /// operation.
+    /// Returns the engine of a record. If a fault follows at least one operation, passes the fault
+    /// to `sink`.
     fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
-            // If no operation precedes the fault, the whole record is faulty.
+            // If no operation precedes the fault, it concerns the whole record.
             batch.operations().next().transpose()?;
             sink.fault(Fault {
                 part: Part::Rest,

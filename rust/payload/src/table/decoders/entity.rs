@@ -68,7 +68,7 @@ const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
 
 /// Returns a property name that is also the name of a key column, if any.
 fn reserved_name<'e>(entity: &Entity<'e>) -> Option<&'e str> {
-    // Few property names start with `__`, and only those are compared with each column name.
+    // Few property names start with `__`, and only those names are compared with the column names.
     let mut names = entity.properties.iter().map(|property| property.name);
     names.find(|name| name.starts_with("__") && KEY_COLUMNS.contains(name))
 }

@@ -23,7 +23,7 @@ pub struct Record<'r> {
     /// The file offset where the record's last fragment ends.
     pub end_offset: u64,
     /// Whether the record starts after damage in its block. If this is `None`, rows with the
-    /// record's offset don't say whether it is salvaged.
+    /// record's offset don't say whether the record is salvaged.
     pub is_salvaged: Option<bool>,
     /// The bytes of the record.
     pub data: &'r [u8],
@@ -43,7 +43,7 @@ impl<'r> Record<'r> {
     /// Returns the cell for the offset and, if wanted, the one that says whether the record is
     /// salvaged.
     fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
-        // This capacity suffices for most rows. Growing the vector takes as long as decoding a
+        // This capacity suffices for most rows. Growing the vector costs as much time as decoding a
         // short row.
         let mut cells = Vec::with_capacity(8);
         cells.push(("offset", View::UInt(self.offset)));
@@ -71,15 +71,15 @@ pub trait Sink {
     /// gets the same record again, it starts with the same row.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
-    /// Takes a fault in the record, before the record's first row. If there was no room for that
-    /// row, the fault is passed again when the record is decoded again.
+    /// Takes a fault in the record. Faults are passed before the record's first row. If there was
+    /// no room for that row, the fault is passed again when the record is decoded again.
     fn fault(&mut self, fault: Fault);
 }
 
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// A sink that passes on the faults of a record, and its only row as an object.
+/// A sink that passes on the faults of a record, and the record's only row as an object.
 pub struct OneRow<'t> {
     /// Takes the row.
     pub take: &'t mut dyn FnMut(View<'_>),
@@ -120,8 +120,8 @@ trait Decode: Another + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Passes a record's value to `take`, and returns whether it has one. By default, the value is
-    /// the only row of the record, as an object.
+    /// Passes a record's value to `take`, and returns whether the record has one. By default, the
+    /// value is the only row of the record, as an object.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let (mut is_taken, mut first) = (false, None);
         let mut sink = OneRow {
@@ -148,8 +148,8 @@ impl<D: Decode + Clone + 'static> Another for D {
 }
 
 impl Decoder {
-    /// Creates the decoder with this name, for a log with these facts. Returns `None` if the name
-    /// is unknown. The names are:
+    /// Creates the decoder with this name, given these facts about the log. Returns `None` if the
+    /// name is unknown. The names are:
     ///
     /// - `raw`: any records. The row contains the bytes.
     /// - `write-batch`: LevelDB, RocksDB or Pebble write batches. Each operation is a row.
@@ -159,10 +159,11 @@ impl Decoder {
     /// - `json`: JSON text.
     /// - `wandb`: JSON text made from a record, with the record's offset.
     /// - `wandb-history`: records of a Weights & Biases run. Each step is a row.
-    /// - `wandb-run`, `wandb-summary`, `wandb-config`: the same records. The only row is the run's
-    ///   description, summary or configuration.
-    /// - `wandb-metrics`: the same records. Each measurement of the machine is a row.
-    /// - `wandb-output`: the same records. Each printed line is a row.
+    /// - `wandb-run`, `wandb-summary`, `wandb-config`: records of a Weights & Biases run. The only
+    ///   row is the run's description, summary or configuration.
+    /// - `wandb-metrics`: records of a Weights & Biases run. Each measurement of the machine is a
+    ///   row.
+    /// - `wandb-output`: records of a Weights & Biases run. Each printed line is a row.
     /// - `swanlab-history`: records of a SwanLab run. Each logged number is a row.
     pub fn named(name: &str, facts: Facts) -> Option<Self> {
         Some(Decoder(match name {
@@ -194,8 +195,8 @@ impl Decoder {
         self.0.record(record, sink).map_err(|fault| *fault)
     }
 
-    /// Passes the whole value of a record to `take`, and returns whether it has one. It has none if
-    /// the rows do not describe records of this kind.
+    /// Passes the whole value of a record to `take`, and returns whether the record has one. It has
+    /// none if the rows do not describe records of this kind.
     ///
     /// # Errors
     ///

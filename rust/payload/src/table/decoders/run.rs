@@ -24,8 +24,8 @@ pub(super) struct Run {
     exit_code: Option<i32>,
 }
 
-/// The texts from the environment records. Each record may contain only some of them, and a text
-/// that no record has contained is empty.
+/// The texts from the environment records. Each record may contain only some of the texts, and a
+/// text that no record has contained is empty.
 #[derive(Debug, Clone, Default)]
 struct Environment {
     executable: String,
@@ -187,7 +187,7 @@ pub(super) struct Changes {
     row: Option<Vec<Item<'static>>>,
 }
 
-/// A dictionary of changing values. With a list of items, each change would require a search.
+/// A dictionary of changing values. If it were a list of items, each change would require a search.
 #[derive(Debug, Clone, Default)]
 struct Directory {
     /// The values by name, each with a number that determines its position in the row.

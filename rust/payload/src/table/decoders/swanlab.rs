@@ -43,7 +43,7 @@ fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
 }
 
 /// Returns the number in a model and its epoch, which counts the numbers with the same name.
-/// Returns `None` if the model has another form.
+/// Returns `None` for a model in any other form.
 fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
     let data = model.get("data")?;
     let metric = data.get("metric")?;
@@ -128,7 +128,7 @@ fn time(text: &str) -> Option<i64> {
     (is_date && is_time && TIMES.contains(&time)).then_some(time)
 }
 
-/// Parses the numbers between separators. `lens` says how many digits each must have.
+/// Parses the numbers between separators. `lens` says how many digits each number must have.
 fn numbers<const COUNT: usize>(text: &str, separator: char, lens: [usize; COUNT]) -> Option<[i64; COUNT]> {
     let mut parts = text.split(separator);
     let mut found = [0; COUNT];

@@ -223,7 +223,7 @@ pub(super) fn read_value<'r>(
     parse(json, Rules::Run, value).map_or_else(|refused| fault_of(record, json, name, &refused), |()| Ok(None))
 }
 
-/// Returns the fault for a refused value, as an error if the whole record is refused.
+/// Returns the fault for a refused value, as `Err` if the whole record is refused.
 #[cold]
 fn fault_of(record: &[u8], json: &str, name: &str, refused: &Refused) -> Result<Option<Box<Fault>>, Box<Fault>> {
     let offset = offset_in(record, json.as_bytes());
@@ -245,7 +245,7 @@ fn offset_in(record: &[u8], text: &[u8]) -> usize {
     text.as_ptr().addr() - record.as_ptr().addr()
 }
 
-/// Returns the fault for a value whose text is nested too deeply.
+/// Returns the fault for a value whose text is too deeply nested.
 pub(super) fn too_deep(record: &[u8], text: &[u8], name: &str) -> Fault {
     let error = PayloadError::new(offset_in(record, text), text.len(), PayloadReason::TooDeep);
     let detail = format!("the value of '{name}' has more than {LEVELS_MAX} levels");
