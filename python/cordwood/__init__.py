@@ -17,7 +17,7 @@ programs store in records, and `cordwood.compat` contains replacements for the r
 
 A reader raises a `CorruptionError` when it reaches damage, and the iteration can then continue after the damage. With
 the `on_corruption` option, the reader can instead skip the damage, stop there, or also salvage the valid records that
-follow. See `Reader` for details. `Reader.ok` tells whether any damage was found, and `Reader.skipped` lists the skipped
+follow. See `Reader` for details. `Reader.ok` shows whether any damage was found, and `Reader.skipped` lists the skipped
 regions. `help(cordwood.errors)` shows all exceptions.
 """
 

@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""For each kind of record, the name for a directory of such logs, and the kinds that can be in it."""
+"""Maps each kind of record to the name for a directory of logs holding it, and to the kinds allowed there."""
 
 
 def info(

@@ -26,13 +26,13 @@ from cordwood.errors import CordwoodError, DialectError, PayloadError
 from cordwood.types import OF_CURRENT, Database, Engine, OutcomeKind, Problem, ProblemKind, Severity
 
 _READINGS_MAX = 10
-"""How many times, at most, a directory is read if its database keeps changing."""
+"""The maximum number of times to read a directory whose database keeps changing."""
 
 _NAMES_MAX = 10
-"""At most this many files are named on one line."""
+"""The maximum number of files named on one line."""
 
 _TEXT_LEN_MAX = 1 << 20
-"""At most this many bytes of `CURRENT`, an options file or an info log are read. Later bytes do not matter."""
+"""The maximum number of bytes read from `CURRENT`, an options file or an info log. Later bytes do not matter."""
 
 _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})")
 _MARKER = re.compile(r"marker\.manifest\.([0-9]+)\.(MANIFEST-[0-9]+)")
@@ -44,7 +44,7 @@ _OTHER_CURRENT = re.compile(r"CURRENT\.([0-9]{1,20}|bak)")
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
-# These texts may be untrusted, so the patterns scan each line only once, whatever it contains.
+# These texts may be untrusted, so the patterns scan each line only once, regardless of its contents.
 _OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
@@ -69,7 +69,7 @@ def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[lis
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
-    # The path of a damaged log may name the same directory differently.
+    # A damaged log's path may name the same directory differently.
     names: dict[str, set[str]] = defaultdict(set)
     for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
@@ -117,8 +117,8 @@ _Read = TypeVar("_Read")
 def judged(path: object, read: _Read) -> _Read:
     """Returns a log's `Report` or `Stat`, adjusted for the other files in its directory.
 
-    If the newest log of a database belongs entirely to another log, that is not a fault, and `other_log_number` is set
-    to `None`.
+    If the file of a database's newest log still belongs entirely to another log, that is not a fault, and
+    `other_log_number` is set to `None`.
     """
     log: Any = read
     is_fault = log.other_log_number is None or not is_without_record(path, log.log_number)
@@ -132,7 +132,7 @@ def is_without_record(path: object, number: int | None) -> bool:
     the file belongs entirely to the older log.
 
     Args:
-        path: The path of the file. For a value that is not a path, the result is false.
+        path: The path of the file. For any other value, the result is false.
         number: The log number the file was read with, which must match the one in its name.
     """
     if not is_path(path):
@@ -252,7 +252,7 @@ class _Directory:
         oldest = database.log_number_min or 0
         logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
         needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
-        # The writes that seem to be missing at the end of such a log may be in its damaged part.
+        # The writes that seem to be missing at the end of a damaged log may be in its damaged part.
         rest = [each for each in database.problems if each.kind != ProblemKind.LOG_CUT or each.path not in needed]
         problems = [*rest, *(Problem(ProblemKind.LOG_DAMAGED, path) for path in needed)]
         # The other problems disappear once these files are fetched.
@@ -309,7 +309,7 @@ class _Directory:
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
-        """Returns the fault of `CURRENT`, and the name of the MANIFEST that it or the marker names."""
+        """Returns the fault of `CURRENT`, and the name of the MANIFEST that `CURRENT` or the marker names."""
         if self.marker:
             return None, self.marker[2]
         if self.current is None:
@@ -326,7 +326,7 @@ class _Directory:
         return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
 
     def _others(self) -> list[str]:
-        """Returns the file goleveldb uses instead of a faulty `CURRENT`, if it names a MANIFEST."""
+        """Returns the file goleveldb uses instead of a faulty `CURRENT`, if that file names a MANIFEST."""
         names = [name for name in self.names if _OTHER_CURRENT.fullmatch(name)]
         # The newest file comes first, and `CURRENT.bak` last.
         names.sort(key=lambda name: int(name[8:]) if name[8:].isdecimal() else -1, reverse=True)
@@ -442,10 +442,10 @@ class _Directory:
                 yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """Yields the logs without a record, or the directory if the database has no log and no table.
+        """Yields the logs that have no record, or the directory if the database has neither logs nor tables.
 
-        A database without logs and tables is new or has lost its writes. For LevelDB, only the newest log is checked,
-        because the sequence numbers show whether other logs were lost.
+        A database with neither logs nor tables is new or has lost its writes. For LevelDB, only the newest log is
+        checked, because the sequence numbers show whether other logs were lost.
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
             older = (
@@ -467,8 +467,8 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A `Reader` would log a warning about the older log. Usually the log has a record, and then only the first is
-        # read.
+        # A `Reader` would log a warning about the older log. Usually this log has a record, and then only its first
+        # record is read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
@@ -482,7 +482,7 @@ class _Directory:
         return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the newest log if the MANIFEST contains a later sequence number than every log.
+        """Yields the newest log if the MANIFEST's last sequence number is later than all those in the logs.
 
         The logs must contain write batches.
 
@@ -513,7 +513,7 @@ class _Directory:
                         yield start, start + count
 
     def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields logs that are cut short, empty or torn even though a newer log has later writes.
+        """Yields logs that are cut short, empty or torn although a newer log has later writes.
 
         LevelDB starts a new log once the previous one is complete, and continues its sequence numbers, so a gap in the
         numbers means that writes were lost. An empty log may leave no gap, because a flush closes a log even if it has
@@ -528,7 +528,7 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Usually only one log is needed, and it does not have to be read here.
+        # Usually only one log is needed, and then it is not read here.
         for number, path in logs if len(logs) > 1 else ():
             try:
                 with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
@@ -555,7 +555,7 @@ class _Directory:
 
         RocksDB reads the newer log only if its sequence numbers continue those of the torn log, as they do after a
         crash, or if the options skip or tolerate incomplete records. Otherwise, it refuses the database, or opens it
-        without the newer logs. With absolute consistency, it always refuses such a database, and so does Pebble.
+        without the newer logs. With absolute consistency, RocksDB always refuses the database, and so does Pebble.
         """
         from cordwood.payload.write_batch import WriteBatch
 
@@ -604,10 +604,10 @@ class _Directory:
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """Returns the tables the engine removes because the MANIFEST's last edits are gone.
 
-        A crash also leaves tables newer than the last edit. But then the log that the engine was writing at the time of
-        that edit still exists, because the engine removes it only after a later edit. In LevelDB, the last edit names
-        this log. In RocksDB, the last edit may name a log that was never created, and in older versions the log's
-        number is larger than the one in the edit. A Pebble database may have no log.
+        A crash can also leave tables newer than the last edit. But then the log being written at the time of that edit
+        still exists, because the engine removes it only after a later edit. In LevelDB, the last edit names this log.
+        In RocksDB, the last edit may name a log that was never created, and in older versions the log's number is
+        larger than the one in the edit. A Pebble database may have no log.
 
         RocksDB starts a log before writing the previous log's table. If its MANIFEST ends with a complete edit, or the
         next log was started before the last remaining edit, only the sequence numbers show that edits are missing: the
@@ -658,7 +658,7 @@ _POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer"
 
 
 def _pointer_kind(path: str) -> ProblemKind | None:
-    """Returns which program left a pointer in this file's place, or `None` if there is no pointer."""
+    """Returns which program left a pointer in place of this file, or `None` if there is no pointer."""
     try:
         if os.path.isfile(path):  # Opening a pipe may block forever.
             detect(path)
@@ -676,7 +676,7 @@ def _own_directory(info: str) -> str | None:
 
 
 def log_number(name: str) -> int | None:
-    """Returns the log number in this name, or `None` if no log of a database has such a name."""
+    """Returns the log number in this name, or `None` if the name is not that of a database's log."""
     return _table_or_log_number(name) if _LOG.fullmatch(name) else None
 
 
@@ -710,7 +710,7 @@ _CURRENT_TEXTS = {
 
 
 def _current_texts(database: Database, names: Mapping[ProblemKind, list[str]]) -> list[str]:
-    """Describes the faults of `CURRENT`, and names the MANIFEST that `CURRENT` should name."""
+    """Describes the faults of `CURRENT`, and says which MANIFEST it should name."""
     texts = [text.format(database.manifest) for kind, text in _CURRENT_TEXTS.items() if names[kind]]
     if database.newest_manifest:
         texts.append(f"{database.newest_manifest} is intact and the newest")
@@ -740,7 +740,7 @@ _OF_LOGS = {
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
     """Describes a database in several lines, each with a label, a text, and a flag for a fault.
 
-    With `is_brief`, the MANIFEST and the tables get a line only for a fault or an oddity.
+    With `is_brief`, the MANIFEST and the tables get a line only if they have a fault or an oddity.
     """
     lines: list[tuple[str, str, bool]] = []
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}

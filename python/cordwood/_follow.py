@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cordwood._native import Follower, Record
 
 _PAUSE_MAX = 0.1
-"""The longest time, in seconds, between two checks of whether the follower was closed."""
+"""The maximum time, in seconds, between checks of whether the follower was closed."""
 
 
 class FollowerRecords:

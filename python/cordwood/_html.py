@@ -11,7 +11,7 @@ _REGIONS_MAX = 10
 
 
 def page_of(value: Any, names: Iterable[str], regions: Sequence[Any] = ()) -> str:
-    """Returns a table of a report's attributes, and a second one of its skipped regions."""
+    """Returns a table of a report's attributes, and a second table of its skipped regions."""
     caption: str = value.path or type(value).__name__
     html = _table(caption, ((name, getattr(value, name)) for name in names))
     if not regions:

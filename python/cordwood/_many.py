@@ -121,8 +121,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
     def ok(self) -> bool:
         """Whether any log, database or export was found, all could be read, and no log has a fault.
 
-        Damage is a fault, and so is a file that belongs to another log. For `verify`, all `databases` and `exports`
-        must also be `ok`.
+        Faults are damage and files that belong to another log. For `verify`, all `databases` and `exports` must also be
+        `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports) and not self.errors
         is_any = bool(self._results or self._databases or self.exports)
@@ -314,7 +314,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception. Whatever its class, the file is not at fault.
+            # The caller's code raised this exception. Its class does not matter: the file is not at fault.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found

@@ -286,7 +286,7 @@ def follow(
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path names another file or none, and every record of the old file has been
+        on_rotation: What to do once the path names another file or no file, and every record of the old file has been
             returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file, but
             misses a file that was at the path only between two polls. `"stop"` ends the iteration. See `Follower`.
             Default: `"raise"`.

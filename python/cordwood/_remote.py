@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges. Later ranges have the last length. Reading only the start must not take 16 MiB."""
+"""The lengths of the first ranges. Later ranges have the last length, too long for reading only the start."""
 
 AHEAD_MAX = 4
 """The maximum number of ranges requested before they are needed, each in its own thread."""
@@ -263,8 +263,8 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise _about(url, ValueError, str(error)) from error
     except Exception:
-        # Exceptions of any class are possible here, because archives are already opened and other file systems check
-        # their options.
+        # This can raise exceptions of any class, because archives are opened here and other file systems check their
+        # options.
         with _os_errors_of(url):
             raise
     return fs, path
@@ -309,7 +309,7 @@ class _OnFilesystem:
         if self._file_len is not None:
             return self._file_len
         info = self._info()
-        # A directory has the length 0, just like an empty log.
+        # A directory has length 0, just like an empty log.
         if info.get("type") == "directory":
             error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.name)
             _add_hint(error, Hint.READ_DIRECTORY)
@@ -415,12 +415,12 @@ class RangeFile:
         if position:
             self._planned, self._version = marks_of(position)
         self._version = self._version or getattr(source, "version", None)
-        # The marks of the received ranges, by the ranges' start offsets.
+        # The mark of each received range, by the range's start offset.
         self._marks: dict[int, tuple[int, int, int]] = {}
         self._is_compared = False
         self._start = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
-            # The last record may extend into the block after the end, which reading only the start does not need.
+            # The last record may extend into the block after the end. Reading only the start does not need that block.
             end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
@@ -502,7 +502,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. One that has already started finishes by itself, and so does its thread."""
+        """Cancels the requests. A request that has already started runs to its end, and so does its thread."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -564,7 +564,7 @@ def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
         DialectError: The file is not a log.
         OSError: The file cannot be read.
     """
-    # `detect` reads this many bytes, and the range is kept until it closes the file.
+    # This is how many bytes `detect` reads. The range is kept until `detect` closes the file.
     start = ranges.read(3 * BLOCK_LEN)
     found = detect(cast("RangeReadable", ranges))
     version: str | None = getattr(ranges.source, "version", None)
@@ -576,8 +576,8 @@ def looked_at(ranges: RangeFile) -> tuple[LogFormat | None, Position]:
 def _os_errors_of(name: str | None) -> Generator[None]:
     """Raises a source's error as an `OSError` that names the source.
 
-    An `OSError` keeps its class. It is raised unchanged if its class is not built in, because the class may take
-    different arguments, or if it has a hint, because it then already names the source.
+    An `OSError` keeps its class. If that class is not built in, it may take different arguments, so the error is raised
+    unchanged. So is an error with a hint, because it already names the source.
     """
     try:
         yield

@@ -40,9 +40,9 @@ def plan_splits(
     repeated URL is also cut only once. A file in a directory is cut only if it is a log.
 
     Args:
-        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these and of objects in stores.
-            A directory includes all logs in it and its subdirectories. If you know a file's length in bytes, you can
-            pass a tuple of its path or URL and the length.
+        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these, which may include objects
+            in stores. A directory includes all logs in it and its subdirectories. If you know a file's length in bytes,
+            you can pass a tuple of its path or URL and the length.
         split_len: The number of bytes in a range, at least 1, rounded up to whole blocks of 32 KiB.
         dialect: Same as for `Reader`, for all files. Default: `None`, which detects the dialect of each file.
         log_number: Same as for `Reader`. Default: `None`.

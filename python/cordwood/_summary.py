@@ -132,13 +132,13 @@ def is_incomplete(report: Report) -> bool:
 def has_no_dialect(report: Report) -> bool:
     """Checks whether a log is damaged and its dialect could not be detected.
 
-    Such a log may have been read in the wrong dialect.
+    If so, the log may have been read in the wrong dialect.
     """
     return not (report.ok or _has_records(report) or report.dialect_known or _shows_flip(report.skipped))
 
 
 def report_of(reader: Reader, record_count: int) -> Report:
-    """Returns the report of a reading that returned this many records.
+    """Returns the report on a reading that returned this many records.
 
     The report's `salvaged_count` is the number of records after damage in the same block, which LevelDB drops.
     """

@@ -245,7 +245,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
     """Turns each `_Log` into batches of its records. A restriction is a range of parts, claimed one by one.
 
     Args:
-        of_batch: A function that returns an element with the first records of a batch.
+        of_batch: A function that returns an element holding the first records of a batch.
     """
 
     def __init__(
@@ -363,11 +363,10 @@ class ReadAllFromLog(PTransform):
     always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
     had when it was found.
 
-    Segmented logs are refused. So are their files unless you name each one, because a missing file would not be
-    noticed.
+    Segmented logs are refused. So are their files, unless you name each one, because a missing file would go unnoticed.
 
-    The namespace `cordwood` has three counters. `records` is the number of records, `record_bytes` their number of
-    bytes, and `skipped_bytes` the number of bytes in all regions of the output `damage`.
+    The namespace `cordwood` has three counters. `records` counts the records, `record_bytes` counts their bytes, and
+    `skipped_bytes` counts the bytes in all regions of the output `damage`.
 
     Args:
         desired_bundle_size: The number of bytes of a log in each range that a worker reads, rounded down to whole
@@ -512,8 +511,8 @@ class ReadFromLog(PTransform):
 
     Args:
         file_pattern: A path on one of Beam's file systems, or a pattern. In a pattern, `*`, `?` and `[...]` match
-            characters of a name, and `**` matches directories. If a file has exactly this name, only this file is
-            read.
+            characters of a name, and `**` matches directories. If a file is named exactly like the pattern, only that
+            file is read.
         min_bundle_size: Same as for `ReadAllFromLog`. Default: 0.
         validate: Whether to check, when the pipeline is built, that at least one file matches. Default: `True`.
         options: The other options of `ReadAllFromLog`.
@@ -612,9 +611,9 @@ class _Sink(FileBasedSink):
 class WriteToLog(PTransform):
     """Writes the records of a `PCollection` to new logs, one per shard, and returns the paths of the logs.
 
-    The logs get their final names once all of them are complete. A bundle that fails and is retried leaves no
-    duplicate records and no partial logs. On a local file system, the logs and their directory entries have been
-    synced to the disk by then. Existing logs with such names are removed first. A `PCollection` without records
+    The logs get their final names once all of them are complete. A bundle that fails and is retried leaves no duplicate
+    records and no partial logs. On a local file system, the logs and their directory entries have been synced to the
+    disk by then. Existing logs whose names have the same form are removed first. A `PCollection` without records
     produces an empty log.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end

@@ -27,7 +27,7 @@ from cordwood.types import Hint, PayloadReason, Reason
 class CordwoodError(Exception):
     """The base class of all exceptions in this module.
 
-    `str(error)` starts with the path. The attribute `hint` is advice, which a traceback shows in words.
+    `str(error)` starts with the path. The attribute `hint` holds advice, which a traceback prints as text.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -131,8 +131,8 @@ class DialectError(CordwoodError):
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: Usually 0. If a packed log has an unknown version or codec, the offset of that version or codec. If a
-            log cannot be packed because of an engine's metadata, the offset of that metadata.
+        offset: Usually 0. If a packed log has an unknown version or codec, this is the offset of that version or codec.
+            If a log cannot be packed because of an engine's metadata, this is the offset of that metadata.
         format: The detected format: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
             `"text"`, ... For a log, this is the name of its dialect. Otherwise it may be `"unknown"`.
     """
@@ -164,8 +164,8 @@ class RecordTooLargeError(_RegionError):
     Under every policy, a reader of a compressed log also raises this error for a record that decompresses to too many
     bytes. It then stays before the record, and each further attempt to read raises the same error. See `Reader`.
 
-    A `Writer` does not write a record longer than its `record_len_max`, and stays usable. In this case, `offset` is the
-    length of the log, and `length` that of the record.
+    A `Writer` does not write a record longer than its `record_len_max`, and stays usable. The error's `offset` is then
+    the length of the log, and its `length` that of the record.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -286,7 +286,7 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """The path of a followed log now names another file or none, and all records of the old file were returned.
+    """The path of a followed log now names another file or no file, and all records of the old file were returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
     new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that was at the

@@ -20,7 +20,8 @@ class DetectedDialect(str):
 
     A `DetectedDialect` compares equal to the plain name. Readers, reports and `cordwood.detect` return one as the
     `dialect` for `"leveldb"` and `"recyclable"`. If you pass a `DetectedDialect` as an option, even after pickling,
-    RocksDB's metadata is still recognised. If you pass the plain name, that metadata is damage, as it is in LevelDB.
+    RocksDB's metadata is still recognised. If you pass the plain name, that metadata is reported as damage, as in
+    LevelDB.
 
     >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
     'leveldb'
@@ -133,7 +134,7 @@ class Reason(StrEnum):
 class Hint(StrEnum):
     """Advice on how to proceed after an error.
 
-    The traceback of an exception shows the hint in words after the message.
+    A traceback prints the hint as text after the message.
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
@@ -229,8 +230,8 @@ class WaitReason(StrEnum):
             or look damaged in a log with a number. If no record is ever returned, the file may have been renamed,
             because readers take the log's number from the file's name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
-        DAMAGED: The next bytes are the rest of a block whose damage has been reported. Reading continues at the next
-            block or, after damage at the start of the file, once later bytes identify the log.
+        DAMAGED: The next bytes are the rest of a block in which damage has already been reported. Reading continues at
+            the next block or, after damage at the start of the file, once later bytes identify the log.
     """
 
     IDLE = "idle"
@@ -591,9 +592,9 @@ class Report(NamedTuple):
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records, without headers and trailers.
         file_len: The length of the whole file, including bytes outside the range. For a segmented log, the offset where
-            the log ends. `None` if the length is unknown because an object with `read` was not read to its end.
+            the log ends. `None` if an object with `read` was not read to the end, so that the length is unknown.
         outcome: How reading ended.
-        len_by_reason: The number of bytes in the regions with each reason found, including unlisted regions.
+        len_by_reason: For each reason found, the number of bytes in its regions, including unlisted regions.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the policy
@@ -603,7 +604,7 @@ class Report(NamedTuple):
         skipped: The first 100,000 regions that were not returned, ordered by offset. A region explained by one flipped
             bit has a `bit_flip`. Adjacent regions are merged if they have the same reason, with the same details, and
             no flipped bit explains either of them.
-        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each is listed as the region
+        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each entry is the region
             that a reader would skip, with its `bit_flip`. A fragment may be part of a record, metadata of the engine,
             the file header, or the trailer of a closed log.
         other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If not
@@ -661,7 +662,7 @@ class Report(NamedTuple):
 
     @property
     def len_by_severity(self) -> dict[Severity, int]:
-        """The number of bytes in the regions of each severity found."""
+        """For each severity found, the number of bytes in its regions."""
         lens = dict.fromkeys(Severity, 0)
         for reason, length in self.len_by_reason.items():
             lens[Reason(reason).severity] += length
@@ -855,16 +856,19 @@ class ProblemKind(StrEnum):
         LOG_CUT: In LevelDB, a log lacks its last writes, or all of its writes, although a newer log has later ones, and
             LevelDB does not report this loss. In RocksDB, a log ends in an incomplete record, and a newer log does not
             start with the next write. By default, RocksDB refuses the database, or opens it without the newer log. With
-            absolute consistency, it refuses every such log, as Pebble does.
+            absolute consistency, it refuses every log that ends in an incomplete record and is followed by a newer log,
+            as Pebble does.
         LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. The log may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
             block. Depending on its `wal_recovery_mode`, RocksDB refuses the database, drops the writes that follow,
             or drops only the damaged writes. Pebble refuses the database, or drops the writes that follow.
-        LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. The writes with the numbers in
-            between, `missing_sequences`, were lost, for example in a power failure, or bypassed the log in RocksDB.
-        LOG_EMPTY: A log has no record: it is empty or contains only zeros, or the newest log is an older log that
-            RocksDB or Pebble is about to overwrite. Either no write has reached the log, or the writes were lost.
+        LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. Either the writes with the
+            numbers in between, `missing_sequences`, were lost, for example in a power failure, or RocksDB made them
+            without the log.
+        LOG_EMPTY: A log has no record: it is empty or contains only zeros, or it is the newest log, whose file still
+            contains an older log that RocksDB or Pebble is about to overwrite. Either no write has reached the log, or
+            the writes were lost.
         DATABASE_EMPTY: The MANIFEST lists no table, and there is no log. Either no key was ever written, or all keys
             were lost.
         TABLE_NEWER: LevelDB created this table after the last edit of the MANIFEST. The log that LevelDB created
@@ -980,7 +984,7 @@ class Database(NamedTuple):
     def right_current(self) -> str | None:
         """The text that repairs `CURRENT`: the name of a MANIFEST and a newline.
 
-        `None` if `CURRENT` is right, or if the right text is not known.
+        `None` if `CURRENT` needs no repair, or if the right text is not known.
         """
         is_wrong = any(problem.kind in OF_CURRENT for problem in self.problems)
         return f"{self.newest_manifest}\n" if is_wrong and self.newest_manifest else None
@@ -996,7 +1000,7 @@ OF_CURRENT = frozenset(
 
 
 class Export(NamedTuple):
-    """An export of Datastore or Firestore, and whether its files are complete. File contents are not read.
+    """A Datastore or Firestore export, with a check of whether its files are complete. File contents are not read.
 
     Attributes:
         path: The path of the metadata that lists the files: a `*.overall_export_metadata`, or an `*.export_metadata`
@@ -1041,7 +1045,7 @@ class Run(NamedTuple):
     Attributes:
         path: The path of the run's log.
         record_count: The number of records that can be read.
-        first_time: When the first step was logged, in seconds of Unix time. `None` if no step has a time.
+        first_time: When the first step was logged, as a Unix time in seconds. `None` if no step has a time.
         last_time: When the last step was logged. `None` if no step has a time.
         state: `"ok"`, `"torn"` if the log ends in an incomplete record, `"damaged"`, or `"empty"`.
     """
@@ -1057,7 +1061,7 @@ class Info(NamedTuple):
     """A summary of a file or a directory, as `cordwood.info` returns it.
 
     Attributes:
-        path: The file, directory, pattern or URL. Several sources are separated by spaces.
+        path: The file, directory, pattern or URL. Several sources are joined with spaces.
         what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a directory"` and so on.
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs of each dialect.
@@ -1075,7 +1079,7 @@ class Info(NamedTuple):
         zeros_inside_len: The number of zero bytes followed by a record.
         runs: The Weights & Biases runs, and the SwanLab runs with empty logs.
         databases: The databases in a directory.
-        exports: The exports of Datastore or Firestore in a directory.
+        exports: The Datastore or Firestore exports in a directory.
         unlisted_logs: The paths of entity logs in a directory that no export's metadata lists. Entities missing from
             these logs would go unnoticed.
         damaged_logs: The paths of damaged logs.
@@ -1117,8 +1121,7 @@ class Info(NamedTuple):
     def ok(self) -> bool:
         """Whether any log, database or export was found, all could be read, and none has a fault.
 
-        Damage is a fault, and so are a file that belongs entirely to another log, and a database or an export that is
-        not `ok`.
+        Faults are damage, a file that belongs entirely to another log, and a database or an export that is not `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
@@ -1137,7 +1140,7 @@ class Info(NamedTuple):
 
     @property
     def first_time(self) -> float | None:
-        """When the first step of the runs was logged, in seconds of Unix time. `None` if no step has a time."""
+        """When the first step of the runs was logged, as a Unix time in seconds. `None` if no step has a time."""
         return min((run.first_time for run in self.runs if run.first_time is not None), default=None)
 
     @property

@@ -158,7 +158,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         """Writes the log of a task."""
         task = TaskContext.get()
         query, batch = (task.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
-        # Both are the same if the batch is repeated, even by another program.
+        # The query and the batch number stay the same if the batch is repeated, even by another program.
         return _written(job_of(self._paths, f"{query}-{int(batch):09}", self._dialect), iterator)
 
     def commit(self, messages: Sequence[LogWritten | None], batchId: int) -> None:  # noqa: ARG002, N803

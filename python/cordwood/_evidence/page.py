@@ -51,7 +51,7 @@ _STATES = ("damaged", "incomplete", "ok")
 
 
 _SUMMARY_MAX = 10_000
-"""At most this many logs, and as many unreadable files, get a line each."""
+"""The maximum number of logs, and of unreadable files, that get a line each."""
 
 _LIMITS = (
     f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
@@ -80,8 +80,7 @@ class Evidence(NamedTuple):
     """The contents and damage of logs, as returned by `cordwood.evidence`. Notebooks show this as a page.
 
     Attributes:
-        logs: The logs: damaged ones first, then incomplete ones. Only the first 50 come with regions, keys and
-            pictures.
+        logs: The logs: damaged ones first, then incomplete ones. Only the first 50 include regions, keys and pictures.
         databases: The databases in directories, and whether their engines find everything they need.
         exports: The Datastore or Firestore exports in directories, and whether they are complete.
         failed: The files that could not be read, each with the reason. A log that disappeared after it was verified
@@ -89,7 +88,7 @@ class Evidence(NamedTuple):
         other_files: The files in directories that are not logs, each with its format.
         command: The command to print on the page, or `None` to print no command.
         examined: The UTC time when all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at the time `examined`, which relative paths start from. `None` if it had been
+        directory: The current directory at the time `examined`. Relative paths start from it. `None` if it had been
             removed.
         version: The version of cordwood that read the logs.
 
@@ -185,7 +184,7 @@ def page(evidence: Evidence) -> str:
 
 
 def counts_text(evidence: Evidence) -> str:
-    """Returns how many logs, databases and exports there are, and how many of each are damaged or incomplete."""
+    """Returns the numbers of logs, databases and exports, and how many of each are damaged or incomplete."""
     logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
     states = Counter(_STATES[rank(log.report)] for log in logs)
     incomplete = f", {states['incomplete']:,} incomplete" if states["incomplete"] else ""

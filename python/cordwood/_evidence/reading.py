@@ -203,7 +203,7 @@ class _Changes:
         self._interruption_count = 0
 
     def interrupt(self) -> None:
-        """Records an interruption, after which an earlier value may not be its key's last one."""
+        """Records an interruption. A value before the interruption may not be its key's last one."""
         self._interruption_count += 1
 
     def add(self, operation: Operation, offset: int) -> None:
@@ -223,7 +223,7 @@ class _Changes:
             absent = _Value(None, None, 0 if self.are_complete else -1)
             self._append("deleted", operation, key, offset, self._values.pop(name, absent))
         elif operation.kind not in _WITHOUT_EFFECT:
-            # A merge, a range deletion or a part of a transaction, which may change any key.
+            # A merge, a range deletion or part of a transaction can change any key.
             self.interrupt()
             if operation.kind == OperationKind.DELETE_RANGE:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))

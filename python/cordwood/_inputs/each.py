@@ -33,13 +33,13 @@ THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""How many files in a store have their starts read in parallel before they are read themselves."""
+"""The number of files in a store whose starts are read in parallel before the files themselves are read."""
 
 LEN_MIN = 1 << 21
 """A file on disk shorter than this is read without a thread, because starting a task would take longer."""
 
 _LISTINGS_MAX = 10
-"""How many times, at most, a directory is listed if its files keep disappearing."""
+"""The maximum number of times to list a directory whose files keep disappearing."""
 
 _POLL_SECONDS = 0.1
 """The interval between progress reports for the current file."""
@@ -73,7 +73,8 @@ def result_of(
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
-        # The directory of a segmented log also contains another file. The log is not read, but must still count as one.
+        # The directory of a segmented log also contains another file. The log is not read, but is still reported as
+        # one.
         return error.format if file.is_in_directory and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
@@ -98,9 +99,9 @@ def each(
     Files for which `is_gone` is true are left out. Their directories are listed again, and any new files are yielded
     later.
 
-    A pool of threads reads ahead long files and all files in a store. How many threads a file gets depends on its share
-    of all bytes. A single file gets all threads. All other files are read when their turn comes, including files in a
-    directory that are not named like logs.
+    A pool of threads reads long files, and all files in a store, ahead of their turn. The larger a file's share of all
+    bytes, the more threads it gets. A single file gets all threads. All other files are read when their turn comes,
+    including files in a directory that are not named like logs.
 
     Args:
         files: The files.

@@ -73,7 +73,7 @@ def _missing(path: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """Returns a file in a directory, marked as such if it is metadata, and the paths that it lists."""
+    """Returns a file in a directory, marked if it is metadata, and the paths that it lists."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -90,7 +90,7 @@ def _judged(file: Input) -> tuple[Input, list[str]]:
 
 
 def named_metadata(file: Input) -> Input:
-    """Returns a named file. The metadata of an export is marked as such, and any other file read as a log."""
+    """Returns a named file. An export's metadata is marked as such. Any other file is read as a log."""
     judged, _ = _judged(file)
     return file if judged.error else judged
 
@@ -153,7 +153,7 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """Returns the Datastore or Firestore exports whose metadata is among these files.
 
-    A named empty file belongs to the export whose list is in the same directory and contains it.
+    An empty file named directly belongs to the export whose list, in the same directory, names it.
 
     Args:
         files: The files.
@@ -222,7 +222,7 @@ def _lists_of(path: str) -> Iterator[str]:
 
 
 def export_text(export: Export) -> str:
-    """Describes how much an export contains, and how much it should."""
+    """Describes how much an export contains and how much it should contain."""
     count, stated_count = export.entity_count, export.stated_entity_count
     is_as_stated = export.stated_len == export.file_len and (None in (count, stated_count) or count == stated_count)
     if is_as_stated or (export.stated_len is None and stated_count is None):

@@ -109,8 +109,8 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
     A segmented log's file is left out if the log's directory is also named or found.
 
-    `same` is called for each file that was named but is left out, with the given name and the name under which the file
-    or the segmented log is returned.
+    For each named file that is left out, `same` is called with the given name and the name under which the file or the
+    segmented log is returned.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -220,7 +220,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
         elif _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in _with_whole_logs(matches):
-                # Whatever the pattern, no resulting path leads out of the directory.
+                # No pattern may produce a path outside the directory.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part not in (os.curdir, os.pardir))
                 if segments := segments_in(match):

@@ -39,11 +39,11 @@ class Input(NamedTuple):
     For a file named directly, this is the last part of the name.
     """
     is_in_directory: bool = False
-    """Whether the file was found in a directory, and so need not be a log."""
+    """Whether the file was found in a directory, and so might not be a log."""
     format: str | None = None
-    """The file's format, if it is clear before reading that it is not a log."""
+    """The file's format, if it is known before reading that the file is not a log."""
     error: OSError | None = None
-    """Why the file cannot be read, such as a missing file of an export. `None` if no problem is known."""
+    """Why the file cannot be read, for example because it is missing from an export. `None` if no problem is known."""
     is_metadata: bool = False
     """Whether the file is the log that describes an export, whose records cannot be decoded."""
     file_len: int = 0

@@ -1,4 +1,4 @@
-"""Decides from the contents of files which ones are not logs."""
+"""Decides which files are not logs, based on their contents."""
 
 from __future__ import annotations
 

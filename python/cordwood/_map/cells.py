@@ -1,4 +1,4 @@
-"""Computes the contents of a picture: cells that each represent equally many bytes, and the damage."""
+"""Computes the contents of a picture: the damage, and cells that represent the same number of bytes each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Category(IntEnum):
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
 """A cell shows the first of these categories that it contains, even if only in a few bytes.
 
-A cell with none of these categories shows the one with the most bytes.
+A cell with none of these categories shows the category with the most bytes.
 """
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
@@ -86,7 +86,7 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 
 
 class Cells:
-    """A log's bytes, divided into cells of equal length, which doubles when there would be too many cells.
+    """A log's bytes in cells of equal length. The length doubles when there would be too many cells.
 
     So the log's length need not be known in advance, and memory use is the same for every log.
 
@@ -206,7 +206,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
 
 
 def category_of_cell(sums: list[int]) -> Category:
-    """Returns a cell's category, given its number of bytes in each one."""
+    """Returns a cell's category, given its number of bytes in each category."""
     for category in SHOWN_FIRST:
         if sums[category]:
             return category

@@ -43,7 +43,7 @@ _TOP, _ROW, _BAR, _LINE = 106, 20, 15, 23
 _TITLE_LEN_MAX = 56
 _LINE_LEN_MAX = 78
 
-# A document may be embedded in a page, so these names must not be used elsewhere in it.
+# A document may be embedded in a page, so these names must not be used elsewhere in the page.
 _STYLE = """
 .cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
 .cordwood-map text { fill: #1c2430; font: 15px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
@@ -232,7 +232,7 @@ def _headline(y: int, style: str, text: str) -> str:
 
 
 def _shortened(title: str) -> str:
-    """Returns the title, shortened to fit on one line. A path loses more of its start than of its end."""
+    """Returns the title, shortened to fit on one line. More is cut from a path's start than from its end."""
     start = _TITLE_LEN_MAX // 4
     end = _TITLE_LEN_MAX - start - 1
     return title if len(title) <= _TITLE_LEN_MAX else f"{title[:start]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"

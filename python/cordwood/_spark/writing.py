@@ -157,7 +157,7 @@ def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one directory that all workers see, not to {', '.join(paths)}")
-    # The real path keeps a link intact, and puts the hidden directories on the file system of the logs.
+    # Using the real path keeps a link intact, and puts the hidden directories on the logs' file system.
     target = os.path.realpath(paths[0])
     check_new_directory(target, ())
     return Job(target, PREFIX + name, dialect)

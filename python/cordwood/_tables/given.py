@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def given_table(payload: Payload, schema: Any) -> Table:
     """Returns a table with the columns of a `pyarrow.Schema`. All others are left out.
 
-    The native module makes columns of other types, which pyarrow casts, and accepts only values that this cast does not
-    change.
+    The native module makes columns of other types, which pyarrow then casts. It accepts only values that this cast does
+    not change.
     """
     table = Table(payload, "arrow", columns_of(schema))
     table.schema, table.cast = schema, _cast
@@ -68,7 +68,7 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
         return given("json")
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         return given("bytes", "bytes")
-    # No value fits any other type.
+    # No value fits a type other than these.
     return given("bool", "nothing")
 
 

@@ -49,7 +49,7 @@ class Payload(NamedTuple):
     columns: Mapping[str, ColumnType] | None = None
     """The columns, if they are the same in every log."""
     always: Mapping[str, ColumnType] = {}
-    """If the columns differ between logs, those that always come first, even without values."""
+    """The columns that always come first, even without values, if the columns differ between logs."""
     has_offset: bool = False
     """Whether each row has the `offset` of its record."""
     has_value: bool = True
@@ -126,7 +126,7 @@ def _columns(text: str) -> Mapping[str, ColumnType]:
 
 
 KEY_COLUMNS = _columns("__kind__:text __id__:int __name__:text __path__:text")
-"""The columns for the parts of an entity's key. No property may have such a name."""
+"""The columns for the parts of an entity's key. No property may use these names."""
 
 _of_run = partial(Payload, kind=WANDB, origin="run_id", is_part=True)
 
@@ -236,7 +236,7 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
     for kind in KINDS:
         if dialect in kind.dialects:
             return [kind]
-    # Otherwise, an empty record would count as a version edit, and digits as JSON.
+    # Otherwise, an empty record would be recognised as a version edit, and digits as JSON.
     return [
         kind
         for kind in KINDS

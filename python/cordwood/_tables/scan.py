@@ -28,7 +28,7 @@ If there are more, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
-"""The argument for `Reader`, the offset where reading starts, whether it can be read only once, and any `Split`."""
+"""The argument for `Reader`, the offset to start at, whether the source can be read only once, and any `Split`."""
 
 
 class DecodedScan:
@@ -76,7 +76,7 @@ class DecodedScan:
         Returns:
             The capsule, which reads the sources from their start.
         """
-        # Only this stream uses the kept batches, because the sources may have changed when another one is made.
+        # Only this stream uses the kept batches, because the sources may have changed by the time another one is made.
         kept = self._find_columns(keeps=True)
         schema = self._schema()
         _check_exportable(schema)
@@ -120,7 +120,7 @@ class DecodedScan:
     def ok(self) -> bool:
         """Whether no damage was found and no record was left out.
 
-        This covers the most recent reading, as far as it has come.
+        This describes the most recent reading, up to the point it has reached.
         """
         return not any(log.left_out or (log.reader and not log.reader.ok) for log in self._latest)
 

@@ -23,7 +23,7 @@ class GivenAs(NamedTuple):
     name: str
     """The name of the type in Arrow, for messages."""
     made_as: ColumnType
-    """The type with which the native module makes the column."""
+    """The type that the native module gives the column."""
     fits: str
     """The values that fit the column, as in `cordwood_payload::table::Fits`."""
     size: int
@@ -42,7 +42,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as one every row starts with. The text is this name."""
+    """A log has a column with the same name as one that starts every row. The text is this name."""
 
 
 class MisfitError(ValueError):

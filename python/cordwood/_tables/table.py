@@ -93,7 +93,7 @@ class Table(NativeTable):
             limit: The maximum number of rows.
             opens_early: Whether a table without known columns is opened with the columns of the first records.
             bytes_as: How bytes are converted to text: "object", "utf-8", "hex" or "base64". With "utf-8", a row with
-                bytes that are not valid UTF-8 is a fault.
+                bytes that are not valid UTF-8 is reported as a fault.
             escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would mistake it for a formula.
         """
         table = super().__new__(
@@ -154,7 +154,7 @@ class Table(NativeTable):
             threads: Same as for `record_batches`.
 
         Raises:
-            HasFirstError: A row contains one of the columns every row starts with.
+            HasFirstError: A row has a column of its own with the same name as one of the columns each row starts with.
             MisfitError: A value does not fit its column, or has no column.
             TooManyColumnsError: There are too many columns.
         """

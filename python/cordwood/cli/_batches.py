@@ -34,9 +34,9 @@ class Batches(NamedTuple):
     note: str | None
     """A note about which engine wrote the log, if this is uncertain."""
     suspect_before: int | None
-    """Of the regions where records may have been lost, the offset of the first one before the first batch."""
+    """The offset of the first region where records may have been lost, among those before the first batch."""
     suspect_after: int | None
-    """Of the regions where records may have been lost, the offset of the first one after the last batch."""
+    """The offset of the first region where records may have been lost, among those after the last batch."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""
@@ -94,7 +94,7 @@ def _gap_text(gap: SequenceGap) -> str:
 
 
 _KEY_MAX = 60
-"""At most this many characters of a key are printed."""
+"""The maximum number of characters of a key to print."""
 
 
 def read_batches(

@@ -27,7 +27,7 @@ class Status(IntEnum):
     INTERRUPTED = 130
     """The user pressed Ctrl-C. Shells report this as 128 plus the signal's number."""
     BROKEN_PIPE = 141
-    """The program reading stdout has closed the pipe. Shells report the same status then."""
+    """The program reading stdout has closed the pipe. Shells report the same status for this."""
 
 
 def worst(*statuses: Status) -> Status:
@@ -40,7 +40,7 @@ class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
 
 
 class SourceFailure(cordwood.CordwoodError):
-    """A failure that concerns one source. Others may still succeed. The message does not name the source."""
+    """A failure that concerns one source, while others may still succeed. The message does not name the source."""
 
 
 NO_MEMORY = "not enough memory"

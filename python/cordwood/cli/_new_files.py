@@ -238,4 +238,4 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
 
 
 _removers: list[Callable[[], None]] = []
-"""The functions of all unfinished files. The first file installs the handlers, and is completed last."""
+"""The functions that remove all unfinished files. The first file installs the handlers and is finished last."""

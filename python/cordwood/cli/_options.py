@@ -21,7 +21,7 @@ def rare(parser: Any) -> argparse.ArgumentParser:
 
 
 def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Adds `-q`, for verbs that may take a long time. `more` names other lines that it suppresses."""
+    """Adds `-q`, for verbs that may take a long time. `more` names other lines that `-q` suppresses."""
     parser.add_argument("-q", "--quiet", action="store_true", help=f"no progress bar{more}")
 
 
@@ -83,7 +83,7 @@ def _log_number(text: str) -> int:
 def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
     """Returns a reader of `source` with these options, up to the file offset `end`.
 
-    With `--on-corruption skip`, the reader drops records that follow damage in the same block, as LevelDB does, and
+    With `--on-corruption skip`, the reader drops the records after damage in the same block, as LevelDB does, and
     counts them.
     """
     by_rule = options.on_corruption == "skip"
@@ -140,7 +140,7 @@ def add_record_len_max_argument(parser: argparse.ArgumentParser, what: str = "le
 
 
 def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds `--on-corruption`, for the verbs that print records: `cat` and `convert`."""
+    """Adds `--on-corruption` to `cat` and `convert`, the verbs that print records."""
     parser.add_argument(
         "--on-corruption",
         choices=("skip", "stop", "salvage"),

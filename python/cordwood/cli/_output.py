@@ -122,8 +122,8 @@ def drop_failed() -> None:
 def drop_pending() -> None:
     """Drops printed text still in a buffer.
 
-    Python flushes stdout and stderr on exit, and if a pipe is full, would wait for its reader. It does not flush a
-    stream whose file object is closed. The descriptor stays open for the stream that replaces the closed one.
+    On exit, Python flushes stdout and stderr, and would wait for the reader of a full pipe. It does not flush a stream
+    whose file object is closed. The descriptor stays open for the stream that replaces the closed one.
     """
     for name in "stdout", "stderr":
         old = getattr(sys, name)

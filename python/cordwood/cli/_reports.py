@@ -61,7 +61,7 @@ def salvaged_text(count: int, engine: Engine | None = None) -> str:
 
 
 def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -> tuple[str, str, str]:
-    """Returns the parts of a message about why a file that belongs entirely to another log has no records."""
+    """Returns the parts of a message that explains why a file belonging entirely to another log has no records."""
     says = f"the name says {own}" if options.log_number is None else f"--log-number says {own}"
     return f"the whole file belongs to log {number}", says, f"to read it: --log-number {number}"
 
@@ -79,7 +79,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
     """
     for text in _left_out(report, options.on_corruption):
         complain(f"{display_name(name)}: {text}")
-    # A range that contains only an older log is not a fault.
+    # It is not a fault if a range contains only an older log.
     report = judged(name, report)
     if report.other_log_number is not None and not (report.record_count or options.start):
         report_other_log(name, report.log_number, report.other_log_number, options)
@@ -88,7 +88,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
 
 
 def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
-    """Yields a line for each region of data not returned, and other lines, such as for zeros at the end."""
+    """Yields a line for each region of data not returned, and others, such as one for zeros at the end."""
     yield from (
         f"{_reason_text(region)}; its records are read"
         for region in report.skipped

@@ -78,7 +78,7 @@ class Selection:
         self._nested = nested
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = False
-        # The requested names that no row has had yet, and the names that rows have had.
+        # The requested names missing from all rows so far, and the names found in rows.
         self._wanted = dict.fromkeys(self.columns or ())
         self._seen: dict[str, None] = {}
         self.is_active: bool = self.columns is not None or self._limit is not None
@@ -107,9 +107,9 @@ class Selection:
     def held_back(self) -> Iterable[dict[str, Any]]:
         """Returns the empty rows that `take` has held back.
 
-        A requested column that no row has had yet may not exist, so rows without values are held back. Each is returned
-        once: before the next row that `take` returns or, if no row follows, at the end, after the names have been
-        checked.
+        A requested column missing from all rows so far may not exist, so rows without values are held back. Each of
+        them is returned once: before the next row that `take` returns or, if no row follows, at the end, after the
+        names have been checked.
         """
         count, self._held_count = self._held_count, 0
         return repeat({}, count)
@@ -137,7 +137,7 @@ class Selection:
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def check_names(self) -> None:
-        """Checks that each requested name was in some row. Call this after the last row.
+        """Checks that each requested name appeared in at least one row. Call this after the last row.
 
         Raises:
             ValueError: There were rows, but a requested name is missing from all of them.
@@ -150,7 +150,7 @@ class Selection:
             raise no_column(name, list(self._seen))
 
     def report_stop(self, name: str, offset: int | None, noun: str) -> None:
-        """Reports once that the limit was reached, either at this offset of a log or before the log was read."""
+        """Reports once that the limit was reached, and where in the log. No offset means before the log was read."""
         if not self._is_reported:
             report_stop(name, offset, self._count, noun)
         self._is_reported = True
@@ -164,7 +164,7 @@ def no_column(name: str, seen: list[str]) -> ValueError:
 
 
 def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
-    """Reports that the limit was reached, either at this offset of a log or before the log was read."""
+    """Reports that the limit was reached, and where in the log. No offset means before the log was read."""
     place = "before it was read" if offset is None else f"at offset {offset}"
     complain(
         f"{display_name(name)}: stopped {place}, after {quantity(count, noun)}, as --limit says; the rest was not read"

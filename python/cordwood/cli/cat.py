@@ -2,7 +2,7 @@
 
 Damage is reported on stderr, the records after it are still printed, and the exit status is 3. It is also 3 if a whole
 file belongs to another log, whose records are not printed, or if an export has an empty file, or fewer bytes than its
-metadata states. A file that grows meanwhile is printed up to about its length at the start. On a terminal, control
+metadata states. If a file grows meanwhile, it is printed up to about its length at the start. On a terminal, control
 characters are escaped, except with --format raw.
 """
 

@@ -1,6 +1,6 @@
 """Print a script that lets a shell complete the command line.
 
-Each time, the script asks `cordwood completion` for the words that complete the command line.
+For each completion, the script asks `cordwood completion` for the possible words.
 """
 
 from __future__ import annotations

@@ -112,10 +112,10 @@ _MAY_BECOME_LOGS = {
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
-    """Checks whether the bytes so far may be the start of a log. If not, reports the file's format.
+    """Checks whether the bytes so far may be the start of a log. If they are not, reports the file's format.
 
     A follower refuses a file in another format only if the format has a signature; otherwise, it waits for more bytes.
-    It also waits if the file contains the rest of another log, and if the file was renamed, it would wait forever
+    It also waits if the file contains the rest of another log. If the file was renamed, the follower would wait forever
     without a message.
     """
     if not os.path.isfile(options.source):

@@ -1,10 +1,10 @@
 """Describe files and directories in a few lines.
 
-For a log, a database directory, an export or a directory of runs: the dialects of its logs, the contents of their
-records, how many there are, when they were logged, how much is damaged, and the commands that show more. Among several
-logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged or its file
-belongs to a log with a different number than its name says, if a database's engine would refuse it or lose data because
-files are missing, or if an export is incomplete.
+For a log, a database directory, an export or a directory of runs, this shows the dialects of its logs, the contents of
+their records, how many there are, when they were logged, how much is damaged, and the commands that show more. Among
+several logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged or its
+file belongs to a log with a different number than its name says, if a database's engine would refuse it or lose data
+because files are missing, or if an export is incomplete.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MANIFEST_LEN_LONG = 64 << 20
 """A MANIFEST at least this long is mentioned. A typical database's is a thousand times shorter."""
 
 RUNS_MAX = 10
-"""At most this many runs get a line of their own."""
+"""The maximum number of runs that get a line of their own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

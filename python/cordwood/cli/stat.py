@@ -1,6 +1,6 @@
 """Count the records, fragments and bytes of logs.
 
-The exit status is 3 if one is damaged; `cordwood verify` says where.
+The exit status is 3 if a log is damaged; `cordwood verify` says where.
 
 In a directory, all logs are counted, including those in its subdirectories; for other files, only the number is shown.
 Several logs are followed by their totals.

@@ -6,9 +6,9 @@
 * `cordwood.compat.ccl`: `LogFile` of ccl_chromium_reader.
 * `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.
 
-None needs the package it replaces. On an undamaged file, each returns the same as the original. Where an original
-returns damaged data, crashes, or stops silently, its drop-in does not. Each module lists everything it does
-differently; the points that apply to all of them are listed only here:
+None of them needs the package it replaces. On an undamaged file, each returns the same as the original. Where an
+original returns damaged data, crashes, or stops silently, its drop-in does not. Each module lists everything it does
+differently; points common to all of them are listed only here:
 
 * **limit**: A record longer than 1 GiB counts as damage.
 * **private**: Most private names of the originals are missing.

@@ -19,8 +19,8 @@ to::
 >>> list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file, the reader returns and the writer writes the same as Google's. Like Google's, the reader skips
-damage up to the next block and reports it to a logger. The deviations:
+On an undamaged file, the reader and the writer give the same results as Google's. Like Google's, the reader skips
+damage up to the next block and reports it to a logger. This module differs in these points:
 
 * **logger**: The logger is `cordwood`, not the root logger. `RecordsReader.reader.skipped` lists the skipped regions.
 * **unknown-type**: Only the fragment of an unknown type is skipped, not the rest of its block.
@@ -257,7 +257,7 @@ class RecordsWriter:
         self.close()
 
     def __del__(self) -> None:
-        # The original need not be closed, so this writer must not warn if it was not. If the last write failed, its
-        # error has already been raised, and the write would fail again here.
+        # The original need not be closed, so this writer must not warn if it is left open. If the last write failed,
+        # its error has already been raised, and the write would fail again here.
         with contextlib.suppress(Exception):
             self._writer.close()

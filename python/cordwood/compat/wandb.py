@@ -25,7 +25,7 @@ protocol buffers, which `wandb.proto.wandb_internal_pb2` reads; newer versions o
 (b'one', None)
 >>> store.close()
 
-On an undamaged file, all calls return the same as wandb's. The deviations:
+On an undamaged file, all calls return the same as wandb's. This module differs in these points:
 
 * **exception**: Damage raises a `DamagedError`, which is an `AssertionError` and a `cordwood.CorruptionError`. wandb
   returns damaged data under `python -O`.

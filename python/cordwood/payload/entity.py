@@ -99,7 +99,7 @@ class Entity(NamedTuple):
         key: The key of the entity. An entity inside another entity may have no key.
         properties: The property values by name, in the order of the record.
         meanings: The meanings of the values (`Property.Meaning`), if the record contains them. For example, 2 means a
-            link, and 15 a long text. An array has one for each of its values.
+            link, and 15 a long text. An array has one meaning for each of its values.
         unindexed: The names of properties whose values are not all indexed. All Firestore properties are included.
         other_fields: The fields left uninterpreted: those that Google's reader skips, and any that this release does
             not know.
@@ -115,8 +115,8 @@ class Entity(NamedTuple):
 Value: TypeAlias = bool | int | float | str | bytes | datetime | GeoPoint | Key | User | Entity | list["Value"] | None
 """The value of a property.
 
-A time is a `datetime` in UTC, or an `int` of microseconds since 1970 if it is outside the years 1 to 9999.
-Text that is not UTF-8 stays `bytes`.
+A time is a `datetime` in UTC, or an `int` of microseconds since 1970 if it is outside the years 1 to 9999. Text that is
+not UTF-8 is kept as `bytes`.
 """
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -140,8 +140,8 @@ def decode(record: bytes) -> Entity:
         The entity.
 
     Raises:
-        PayloadError: The record is not a valid entity. For example, a record with two keys is refused, although a less
-            strict reader might accept the last one.
+        PayloadError: The record is not a valid entity. For example, a record with two keys is refused, although a more
+            lenient reader might accept the last one.
         TypeError: `record` is not bytes-like.
     """
     return decode_entity(record)

@@ -63,7 +63,7 @@ def to_dict(record: bytes) -> dict[str, object]:
 
 
 def _error(message: str, record: bytes, reason: PayloadReason) -> PayloadError:
-    """Returns the error for a record, with a message in the style of the native module."""
+    """Returns the error for a record, with a message worded like the native module's."""
     message = f"{message} ({len(record)} byte{'' if len(record) == 1 else 's'} at offset 0 of the payload)"
     return PayloadError(message, offset=0, length=len(record), reason=reason)
 
@@ -152,7 +152,7 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
 
 def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns a description of a run, such as its name, program, start time and how it ended.
+    """Returns a description of a run, such as its name, its program, its start time and how it ended.
 
     Args:
         records: The records of the run, or the path of its file.

@@ -380,7 +380,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
 
 class _Span(NamedTuple):
-    """Numbers without a gap, and the key of the last number. In the last span, `last` is the batch with this key."""
+    """A gapless range of numbers, and the key of the last one. In the last span, `last` is the batch with this key."""
 
     start: int
     end: int

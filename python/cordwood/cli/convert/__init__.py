@@ -6,22 +6,22 @@ destination, the table goes to stdout, as NDJSON or in the form --to names.
 The rows, by --as:
 PAYLOADS
 
-In NDJSON and CSV, all bytes become {"base64": "..."}, or text with --encoding. With --encoding utf-8, rows with other
-bytes are reported and left out. If the columns are not known beforehand, as with entities and wandb, the log is read to
-find them. For Parquet and Arrow, one reading is enough if the first records have all the columns; otherwise, and for
-CSV, a second one follows. A column whose values are all of one type has that type; arrays and objects are lists and
-structures in Parquet and Arrow; all other values are JSON. Converting needs a few tens of MiB of memory, or 100 to 200
-for Parquet and Arrow, and more for very long records or thousands of columns.
+In NDJSON and CSV, all bytes become {"base64": "..."}, or text with --encoding. With --encoding utf-8, rows with bytes
+that are not UTF-8 are reported and left out. If the columns are not known beforehand, as with entities and wandb, the
+log is read to find them. For Parquet and Arrow, this reading is enough if the first records have all the columns.
+Otherwise, and for CSV, the log is read again. A column whose values are all of one type has that type; arrays and
+objects are lists and structures in Parquet and Arrow; all other values are JSON. Converting needs a few tens of MiB of
+memory, or 100 to 200 for Parquet and Arrow, and more for very long records or thousands of columns.
 
 Several logs, or all logs in a directory, become one table with the columns of all of them. The first column says which
 log a row is from: path, or __file__ for entities and JSON; for wandb, it is run_id, from the file's name, along with
 __file__ if --columns names it.
 
 Damaged records, and records of a kind other than --as names, are reported on stderr and left out; if only one value of
-a run cannot be read, only that value is. The exit status is then 3. It is also 3 if a whole file belongs to a log other
-than the one its name says, or if an export has an empty file, or fewer bytes than its metadata states; with --strict,
-also if a log ends with an incomplete record, as a file that was cut off does, or has zeros before more records or at
-its end.
+a run cannot be read, just that value is left out. The exit status is then 3. It is also 3 if a whole file belongs to a
+log other than the one its name says, or if an export has an empty file, or fewer bytes than its metadata states. With
+--strict, it is also 3 if a log ends with an incomplete record, as a file that was cut off does, or has zeros before
+more records or at its end.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _files_to_convert(options: argparse.Namespace) -> list[Input]:
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:
-        # Both names are checked, or a log could be replaced through a link named like a table.
+        # Both names are checked. Otherwise, a log could be replaced through a link named like a table.
         return (
             file.is_in_directory
             and _suffix(file.name) == _suffix(options.destination) in SUFFIXES

@@ -82,8 +82,8 @@ class Logs:
     """The logs of a table.
 
     Attributes:
-        origins: The first columns of each row, which tell which of several logs it comes from. There is one, or two if
-            the column with the file name is also requested.
+        origins: The first columns of each row, which show which of several logs the row comes from. There is one, or
+            two if the column with the file name is also requested.
         firsts: The result of the first reading of each log that could be read to its end.
         is_whole: Whether all logs could be read to their end.
     """
@@ -308,7 +308,7 @@ class Logs:
         return Status.CLEAN
 
     def _check_names(self, table: Table) -> None:
-        """Checks that each requested column was in some row. Call this after the last row.
+        """Checks that each requested column appeared in at least one row. Call this after the last row.
 
         Raises:
             ValueError: There were rows, but a requested column is missing from all of them.

@@ -32,7 +32,7 @@ BINARY_FORMATS = ("parquet", "arrow")
 def check_installed(form: str) -> None:
     """Checks that the package the form needs is installed, and loads it.
 
-    If memory is short, loading a library may kill the process. At this point, no table is unfinished yet.
+    If memory is short, loading a library may kill the process, so it is loaded while no table is unfinished.
 
     Raises:
         ImportError: The package is not installed or cannot be imported.
@@ -103,7 +103,7 @@ class _Arrow(Sink):
     def _open(self, first: Any = None) -> Any:
         """Opens the writer of the table. `first` is the first batch, if the table has one."""
         if self._form == "parquet":
-            # The first batch decides for all of them, unless it has too few rows.
+            # The first batch determines which columns get dictionaries, unless it has too few rows.
             dictionaries: bool | list[str] = True
             if first is not None and len(first) >= _ROWS_MIN:
                 dictionaries = [path for path, values in _leaves(first) if _repeats(values)]
