@@ -77,8 +77,8 @@ class Selection:
         self._limit: int | None = options.limit
         self._nested = nested
         self._count = self._held_count = 0
-        self._is_reported = self._has_rows = False
-        # The requested names missing from all rows so far, and the names found in rows.
+        self._has_rows = False
+        # The requested names that no row has had yet, and the names that rows have had.
         self._wanted = dict.fromkeys(self.columns or ())
         self._seen: dict[str, None] = {}
         self.is_active: bool = self.columns is not None or self._limit is not None
@@ -148,12 +148,6 @@ class Selection:
     def _check(self, missing: Iterable[str]) -> None:
         if name := next(iter(missing), None):
             raise no_column(name, list(self._seen))
-
-    def report_stop(self, name: str, offset: int | None, noun: str) -> None:
-        """Reports once that the limit was reached, and where in the log. No offset means before the log was read."""
-        if not self._is_reported:
-            report_stop(name, offset, self._count, noun)
-        self._is_reported = True
 
 
 def no_column(name: str, seen: list[str]) -> ValueError:

@@ -26,6 +26,7 @@ from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out
+from cordwood.cli._selection import report_stop
 from cordwood.cli._sources import for_each_source
 
 EXAMPLES = """\
@@ -53,7 +54,6 @@ def run(options: argparse.Namespace) -> Status:
     def cat(file: Input) -> Status:
         name = file.name
         if selection.is_full:
-            selection.report_stop(name, None, "record")
             return Status.CLEAN
         file_len = _file_len(name)
         reader = _options.reader_of(options, file.opened, options.end)
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> Status:
                     position = record.end_offset
                     count += 1
                     if selection.is_full:
-                        selection.report_stop(name, position, "record")
+                        report_stop(name, position, options.limit, "record")
                     if selection.is_full or position >= file_len:
                         break
                 print_record.close()

@@ -19,6 +19,7 @@ from cordwood.cli._messages import Failure, Status, complain, hint_of
 from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
 from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import other_log_parts
+from cordwood.cli._selection import report_stop
 from cordwood.types import Reason, WaitReason
 
 EXAMPLES = """\
@@ -97,7 +98,7 @@ def run(options: argparse.Namespace) -> Status:
             status = max(status, print_record.status)
             sys.stdout.flush()
             if selection.is_full:
-                selection.report_stop(options.source, record.end_offset, "record")
+                report_stop(options.source, record.end_offset, options.limit, "record")
                 break
     end_selection(selection)
     # Damage or a record is better evidence of a log than the start of the file.

@@ -115,7 +115,6 @@ class Logs:
         self.origins: list[str] = [] if is_one else [origin, FILE] if names_file else [origin]
         # The first log left unread because there were already enough rows.
         self._unread: str | None = None
-        self._is_full = self._is_stop_reported = False
         # The logs that were read.
         self._started: dict[str, None] = {}
 
@@ -196,19 +195,19 @@ class Logs:
                 options,
                 lambda file: self._if_more_is_wanted(file.name, target),
                 files=options.files,
-                other_kind=other_kind(options, lambda: self._is_full),
+                other_kind=other_kind(options, lambda: target.table.is_full),
             )
-        if self._unread is not None:
-            self._report_stop(self._unread, None)
+        # If reading stopped within a log, this has already been reported.
+        if self._unread is not None and target.table.stop_offset is None:
+            report_stop(self._unread, None, options.limit, "row")
         # If no option names a kind, logs of another kind are counted as damaged.
         tally.damaged_count += options.is_auto and bool(tally.other_kinds)
         return tally
 
     def read_again(self, target: Target) -> None:
         """Rereads each log that could be read to its end, up to the same end, but does not report faults again."""
-        self._is_full = False
         for name, first in self.firsts.items():
-            if not self._is_full:
+            if not target.table.is_full:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
@@ -282,14 +281,13 @@ class Logs:
             except MisfitError as error:
                 raise changed_meanwhile(name, "rewritten") from error
             self.is_whole = is_whole
-            self._is_full = target.table.is_full
             if first:
                 if record_count != first.record_count:
                     raise changed_meanwhile(name, "rewritten")
                 return Status.CLEAN
             self.firsts[name] = _First(reader.tell(), record_count)
             if target.table.stop_offset is not None:
-                self._report_stop(name, target.table.stop_offset)
+                report_stop(name, target.table.stop_offset, options.limit, "row")
             faults.end(record_count)
             return faults.judge(report_of(reader, record_count))
 
@@ -301,7 +299,7 @@ class Logs:
         return "<stdin>" if name == "-" else origin_of(name, column)
 
     def _if_more_is_wanted(self, name: str, target: Target) -> Status:
-        if not self._is_full:
+        if not target.table.is_full:
             self._started[name] = None
             return self._read(name, target)
         self._unread = self._unread or name
@@ -333,11 +331,6 @@ class Logs:
                 f"{name}: no row has a value, and without columns {form} cannot count rows: "
                 f"{quantity(table.row_count, 'row')} left out; --to ndjson and --to arrow keep them"
             )
-
-    def _report_stop(self, name: str, offset: int | None) -> None:
-        if not self._is_stop_reported:
-            report_stop(name, offset, self._options.limit, "row")
-        self._is_stop_reported = True
 
     def _report_run_ids(self) -> None:
         """Reports files that share a `run_id`, unless a column shows each row's file."""
