@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from cordwood._inputs.input import Input
 from cordwood._summary import report_of
 from cordwood._tables.payloads import PAYLOADS, origin_of
 from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, TooManyColumnsError
@@ -85,7 +86,6 @@ class Logs:
         origins: The first columns of each row, which show which of several logs the row comes from. There is one, or
             two if the column with the file name is also requested.
         firsts: The result of the first reading of each log that could be read to its end.
-        is_whole: Whether all logs could be read to their end.
     """
 
     def __init__(
@@ -103,7 +103,6 @@ class Logs:
         and the records already read from it.
         """
         self.firsts: dict[str, _First] = {}
-        self.is_whole: bool = True
         self._options = options
         self._form = form
         self._source = source
@@ -113,10 +112,8 @@ class Logs:
         origin = self._payload.origin
         names_file = origin == "run_id" and FILE in (options.columns or ())
         self.origins: list[str] = [] if is_one else [origin, FILE] if names_file else [origin]
-        # The first log left unread because there were already enough rows.
-        self._unread: str | None = None
-        # The logs that were read.
-        self._started: dict[str, None] = {}
+        # All logs whose first reading has started.
+        self._started = set[str]()
 
     def convert(self) -> Status:
         """Writes the table. If later rows need columns that were not known at first, the table is written again."""
@@ -139,7 +136,8 @@ class Logs:
                 raise _AgainError
             self._check_names(target.table)
             columns = self.columns_of(target.table)
-            if not (target.table.is_open and self.is_whole):
+            # The table also contains rows of the logs that could not be read to their end.
+            if not (target.table.is_open and self._started <= self.firsts.keys()):
                 raise _AgainError
             self._end(target)
             return status
@@ -187,19 +185,23 @@ class Logs:
     def read_all(self, target: Target) -> Tally:
         """Reads all logs."""
         options = self._options
+        unread: list[str] = []
+
+        def read_if_more_is_wanted(file: Input) -> Status:
+            if target.table.is_full:
+                unread.append(file.name)
+                return Status.CLEAN
+            return self._read(file.name, target)
+
         if self._is_one:
             tally = Tally(options.sources, options.files)
             tally.count(self._read(options.sources[0], target))
         else:
-            tally = for_each_source(
-                options,
-                lambda file: self._if_more_is_wanted(file.name, target),
-                files=options.files,
-                other_kind=other_kind(options, lambda: target.table.is_full),
-            )
+            other = other_kind(options, lambda: target.table.is_full)
+            tally = for_each_source(options, read_if_more_is_wanted, files=options.files, other_kind=other)
         # If reading stopped within a log, this has already been reported.
-        if self._unread is not None and target.table.stop_offset is None:
-            report_stop(self._unread, None, options.limit, "row")
+        if unread and target.table.stop_offset is None:
+            report_stop(unread[0], None, options.limit, "row")
         # If no option names a kind, logs of another kind are counted as damaged.
         tally.damaged_count += options.is_auto and bool(tally.other_kinds)
         return tally
@@ -250,7 +252,7 @@ class Logs:
         options = self._options
         faults = Faults(options, name, self._payload, is_silent=first is not None)
         record_count, position = 0, options.start
-        is_whole, self.is_whole = self.is_whole, False
+        self._started.add(name)
         with (
             self._opened[0] if self._opened else self._reader(name, first) as reader,
             ProgressBar(name, prints_records=options.destination == "-") as progress,
@@ -280,7 +282,6 @@ class Logs:
                 raise Failure(f"more than {COLUMN_COUNT_MAX:,} columns; --to ndjson has no columns") from None
             except MisfitError as error:
                 raise changed_meanwhile(name, "rewritten") from error
-            self.is_whole = is_whole
             if first:
                 if record_count != first.record_count:
                     raise changed_meanwhile(name, "rewritten")
@@ -297,13 +298,6 @@ class Logs:
 
     def _origin(self, name: str, column: str) -> str:
         return "<stdin>" if name == "-" else origin_of(name, column)
-
-    def _if_more_is_wanted(self, name: str, target: Target) -> Status:
-        if not target.table.is_full:
-            self._started[name] = None
-            return self._read(name, target)
-        self._unread = self._unread or name
-        return Status.CLEAN
 
     def _check_names(self, table: Table) -> None:
         """Checks that each requested column appeared in at least one row. Call this after the last row.
@@ -338,7 +332,7 @@ class Logs:
             return
         # The first file of each run.
         files: dict[str, str] = {}
-        names = {name: self._origin(name, "run_id") for name in self.firsts or self._started}
+        names = {name: self._origin(name, "run_id") for name in self.firsts}
         pairs = [(same, name) for name, run in names.items() if (same := files.setdefault(run, name)) != name]
         if pairs:
             _report_files_of_one_run(pairs)
