@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import cordwood
 from cordwood._jsonable import json_text
@@ -18,11 +18,8 @@ from cordwood.cli._output import json_bytes, stdout
 from cordwood.cli._payloads import AUTO, other_payload, report_engine, report_payload
 from cordwood.cli._selection import Selection, add_selection_arguments
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    # A record's data as JSON fields.
-    _Encoded: TypeAlias = dict[str, Any]
+_Encoded: TypeAlias = dict[str, Any]
+"""A record's data as JSON fields. The field `value` is text that has already been formatted as JSON."""
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,27 +58,13 @@ def _with_values(name: str) -> str:
     return name
 
 
-_FIELDS = ("source", "offset", "end_offset", "len", "salvaged")
-
-
-def _row(source: str, record: cordwood.Record, data: dict[str, Any]) -> dict[str, Any]:
-    """Returns a record as JSON with `_FIELDS` and the fields of its data."""
-    return {
-        "source": source,
-        "offset": record.offset,
-        "end_offset": record.end_offset,
-        "len": len(record.data),
-        "salvaged": record.salvaged,
-        **data,
-    }
-
-
 def selection_of(options: argparse.Namespace) -> Selection:
     """Returns the selection for records: each record is a row, and the fields of `--json` are its columns."""
     data = [options.encoding] if options.encoding else ["text", "base64"]
     if options.payload:
         data = ["value", "error", *data]
-    return Selection(options, known=(*_FIELDS, *data), nested=("value",))
+    known = ("source", "offset", "end_offset", "len", "salvaged", *data)
+    return Selection(options, known, nested=("value",))
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -154,10 +137,16 @@ class Printer:
             self._report_advice(record)
         if data is None:
             return
-        value = _row(source_name(self._name), record, data)
+        fields = {
+            "source": source_name(self._name),
+            "offset": record.offset,
+            "end_offset": record.end_offset,
+            "len": len(record.data),
+            "salvaged": record.salvaged,
+        }
         if not self._selection.is_active:
-            self._out.write(json_bytes(_json_of(value)) + b"\n")
-        elif (wanted := self._selection.take(_parsed(value))) is not None:
+            self._out.write(json_bytes(_json_of(fields, data)) + b"\n")
+        elif (wanted := self._selection.take(fields | _parsed(data))) is not None:
             _print_held_back(self._selection)
             self._out.write(json_bytes(json_text(wanted)) + b"\n")
         if error is not None:
@@ -196,28 +185,20 @@ class Printer:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
 
 
-class _Json(str):
-    """A value that the native module has already formatted as JSON."""
-
-    __slots__ = ()
-
-
-def _json_of(row: dict[str, Any]) -> str:
-    """Returns a record as one line of JSON. A value that is already JSON comes last."""
-    value = row.get("value")
-    if not isinstance(value, _Json):
-        return json_text(row)
-    return f'{json_text({name: row[name] for name in _FIELDS})[:-1]},"value":{value}}}'
+def _json_of(fields: dict[str, Any], data: _Encoded) -> str:
+    """Returns a record as one line of JSON."""
+    if "value" not in data:
+        return json_text(fields | data)
+    return f'{json_text(fields)[:-1]},"value":{data["value"]}}}'
 
 
-def _parsed(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns the record with its value parsed, because fields inside the value may be requested."""
-    value = row.get("value")
-    if not isinstance(value, _Json):
-        return row
+def _parsed(data: _Encoded) -> _Encoded:
+    """Returns the data with its value parsed, because fields inside the value may be requested."""
+    if "value" not in data:
+        return data
     import json
 
-    return {**row, "value": json.loads(value)}
+    return {"value": json.loads(data["value"])}
 
 
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
@@ -231,7 +212,7 @@ def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[byte
             value = value_of(data)
         except cordwood.CordwoodError as error:
             return {"error": str(error), **_as_text(data)}
-        return None if value is None else {"value": _Json(value)}
+        return None if value is None else {"value": value}
 
     return decode
 
