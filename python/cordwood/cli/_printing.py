@@ -14,7 +14,7 @@ from cordwood._tables.payloads import PAYLOADS, Payload, kind_by_content
 from cordwood._text import base64_text, display_name, source_name
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
-from cordwood.cli._output import json_bytes, stdout
+from cordwood.cli._output import json_bytes, print_json, stdout
 from cordwood.cli._payloads import AUTO, other_payload, report_engine, report_payload
 from cordwood.cli._selection import Selection, add_selection_arguments
 
@@ -63,8 +63,7 @@ def selection_of(options: argparse.Namespace) -> Selection:
     data = [options.encoding] if options.encoding else ["text", "base64"]
     if options.payload:
         data = ["value", "error", *data]
-    known = ("source", "offset", "end_offset", "len", "salvaged", *data)
-    return Selection(options, known, nested=("value",))
+    return Selection(options, known=("source", "offset", "end_offset", "len", "salvaged", *data))
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -89,14 +88,8 @@ def end_selection(selection: Selection) -> None:
     Raises:
         ValueError: A requested name is missing from every record.
     """
-    selection.check_names()
-    _print_held_back(selection)
-
-
-def _print_held_back(selection: Selection) -> None:
-    """Prints the records that were held back because they have no value in the requested columns."""
-    for _ in selection.held_back():
-        stdout().write(b"{}\n")
+    for row in selection.rest():
+        print_json(row)
 
 
 class Printer:
@@ -146,9 +139,9 @@ class Printer:
         }
         if not self._selection.is_active:
             self._out.write(json_bytes(_json_of(fields, data)) + b"\n")
-        elif (wanted := self._selection.take(fields | _parsed(data))) is not None:
-            _print_held_back(self._selection)
-            self._out.write(json_bytes(json_text(wanted)) + b"\n")
+        else:
+            for row in self._selection.take(fields | _parsed(data)):
+                self._out.write(json_bytes(json_text(row)) + b"\n")
         if error is not None:
             self._report(record, error)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import Any, cast
 
 from cordwood._text import display_name, escaped, quantity
@@ -50,100 +50,77 @@ def _names(text: str) -> list[str]:
 
 
 class Selection:
-    """Counts rows up to the limit, and selects their columns.
+    """Counts records up to the limit, and selects fields of their JSON.
 
     Attributes:
-        columns: The names of the columns in order, or `None` for all columns.
-        is_active: Whether the selection chooses columns or counts rows.
+        is_active: Whether the selection chooses fields or counts records.
     """
 
-    def __init__(
-        self,
-        options: argparse.Namespace,
-        known: Collection[str] | None = None,
-        nested: Collection[str] = (),
-    ) -> None:
-        """Creates a selection that has not counted any rows yet.
+    def __init__(self, options: argparse.Namespace, known: Collection[str]) -> None:
+        """Creates a selection that has not counted any records yet.
 
         Args:
             options: The options of `add_selection_arguments`.
-            known: The names of all columns, if they are known before the first row.
-            nested: The names in `known` whose values contain further, unknown names.
+            known: The names of all fields. The field `value` may contain further, unknown names.
 
         Raises:
             ValueError: A requested name is not known.
         """
-        self.columns: list[str] | None = options.columns
+        self._columns: list[str] | None = options.columns
         self._limit: int | None = options.limit
-        self._nested = nested
         self._count = self._held_count = 0
-        self._has_rows = False
-        # The requested names that no row has had yet, and the names that rows have had.
-        self._wanted = dict.fromkeys(self.columns or ())
-        self._seen: dict[str, None] = {}
-        self.is_active: bool = self.columns is not None or self._limit is not None
-        if known is not None:
-            self._seen = dict.fromkeys(known)
-            others = [name for name in self._wanted if name not in known]
-            self._check(name for name in others if name.partition(".")[0] not in nested)
-            self._wanted = dict.fromkeys(others)
+        self._has_values = False
+        # The names that records have had, and the requested names inside `value` that none has had yet.
+        self._seen = dict.fromkeys(known)
+        self._wanted = [name for name in self._columns or () if name not in known]
+        self.is_active: bool = self._columns is not None or self._limit is not None
+        self._check(name for name in self._wanted if name.partition(".")[0] != "value")
 
     @property
     def is_full(self) -> bool:
         """Whether the limit is reached and reading can stop."""
         return self._limit is not None and self._count >= self._limit
 
-    def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """Counts a row and returns its requested part, or `None` if `held_back` returns the row later."""
-        if self._wanted:
-            self.look_for_names(row)
-        self._count += 1
-        wanted = self.in_columns(row)
-        if self._wanted and not wanted:
-            self._held_count += 1
-            return None
-        return wanted
+    def take(self, row: dict[str, Any]) -> Iterable[dict[str, Any]]:
+        """Counts a record, and returns the rows to print now.
 
-    def held_back(self) -> Iterable[dict[str, Any]]:
-        """Returns the empty rows that `take` has held back.
-
-        A requested column missing from all rows so far may not exist, so rows without values are held back. Each of
-        them is returned once: before the next row that `take` returns or, if no row follows, at the end, after the
-        names have been checked.
+        A requested name that no record has had yet may not exist, so rows without fields are held back. They are
+        returned before the next row with a field or, if none follows, by `rest`.
         """
+        if self._wanted:
+            self._look_for_names(row)
+        self._count += 1
+        selected = self._in_columns(row)
+        if self._wanted and not selected:
+            self._held_count += 1
+            return ()
         count, self._held_count = self._held_count, 0
-        return repeat({}, count)
+        return chain(repeat({}, count), [selected])
 
-    def in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Returns the requested columns of a row."""
-        if self.columns is None:
-            return row
-        found = ((name, value_in(row, name)) for name in self.columns)
-        return {name: value for name, value in found if value is not _MISSING}
-
-    def look_for_names(self, row: dict[str, Any]) -> None:
-        """Searches a row for the requested columns."""
-        # A name inside a value is missing only if a row has such a value.
-        self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
-        self._see(row)
-        for name in list(self._wanted):
-            if value_in(row, name) is not _MISSING:
-                del self._wanted[name]
-            elif (inside := _fields_of(row.get(head := name.partition(".")[0]))) is not None:
-                self._see(f"{head}.{field}" for field in inside)
-
-    def _see(self, names: Iterable[str]) -> None:
-        # However many names a log has, the message lists only a few.
-        self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
-
-    def check_names(self) -> None:
-        """Checks that each requested name appeared in at least one row. Call this after the last row.
+    def rest(self) -> Iterable[dict[str, Any]]:
+        """Returns the rows that are still held back. Call this after the last record.
 
         Raises:
-            ValueError: There were rows, but a requested name is missing from all of them.
+            ValueError: There were values, but a requested name is missing from all of them.
         """
-        if self._has_rows:
+        if self._has_values:
             self._check(self._wanted)
+        return repeat({}, self._held_count)
+
+    def _in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Returns the requested fields of a row."""
+        if self._columns is None:
+            return row
+        found = ((name, value_in(row, name)) for name in self._columns)
+        return {name: value for name, value in found if value is not _MISSING}
+
+    def _look_for_names(self, row: dict[str, Any]) -> None:
+        """Searches the value of a record for the requested names."""
+        self._has_values = self._has_values or "value" in row
+        self._wanted = [name for name in self._wanted if value_in(row, name) is _MISSING]
+        # However many names a log has, the message lists only a few.
+        names = (f"value.{field}" for field in _fields_of(row.get("value")) or ())
+        self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def _check(self, missing: Iterable[str]) -> None:
         if name := next(iter(missing), None):
