@@ -12,7 +12,6 @@ import contextlib
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING
 
 import cordwood
 from cordwood._inputs.files import is_stream
@@ -22,9 +21,6 @@ from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._options import add_dialect_argument, parse_len, rare
 from cordwood.cli._output import print_json
 from cordwood.cli._stdin import stdin
-
-if TYPE_CHECKING:
-    from io import BufferedReader
 
 EXAMPLES = """\
   journalctl --output json --follow | cordwood write --append journal.log
@@ -115,35 +111,28 @@ def run(options: argparse.Namespace) -> Status:
         advice = "choose another name, or --append to it, or replace it with --overwrite"
         raise Failure(f"{error.filename}: {error.strerror}; {advice}") from error
     start = writer.tell()
+    record_count = 0
     try:
-        written = _write(writer, records, options)
+        with writer:
+            try:
+                for some in records_from(records, options.format):
+                    record_count += writer.extend(some)
+                    if options.flush == "append":
+                        writer.flush()
+                end_offset = writer.tell()
+            except ValueError as error:
+                # stdin is not valid. The records before the fault are written.
+                complain(error)
+                return Status.FAILURE
     except OSError as error:
         if to_stdout or isinstance(error, BrokenPipeError):
             raise
         complain(error)
         _report_written(options, start)
         return Status.FAILURE
-    if written is None:
-        return Status.FAILURE
-    record_count, end_offset = written
     if options.json:
         print_json({"destination": options.destination, "record_count": record_count, "end_offset": end_offset})
     return Status.CLEAN
-
-
-def _write(writer: cordwood.Writer, records: BufferedReader, options: argparse.Namespace) -> tuple[int, int] | None:
-    """Writes the records, and returns their number and the end of the log, or `None` if stdin is not valid."""
-    record_count = 0
-    with writer:
-        try:
-            for some in records_from(records, options.format):
-                record_count += writer.extend(some)
-                if options.flush == "append":
-                    writer.flush()
-            return record_count, writer.tell()
-        except ValueError as error:
-            complain(error)
-            return None
 
 
 def _report_written(options: argparse.Namespace, start: int) -> None:
