@@ -110,12 +110,8 @@ class Tally(Fold):
 
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
         """Yields the results of `read` for the logs, which several threads read while a bar shows the progress."""
-        return self.taken(self.results(options, read))
-
-    def results(self, options: argparse.Namespace, read: Read[T]) -> Iterator[Result[T]]:
-        """Yields each file and the result of `read` for it, as `each` does."""
         shown = ProgressBar if sys.stderr.isatty() and not _messages.is_quiet else None
-        yield from each(self.files, read, options.threads, dialect=options.dialect, shown=shown)
+        return self.taken(each(self.files, read, options.threads, dialect=options.dialect, shown=shown))
 
     def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
         """Yields the results of `each` for the logs, in order. Reports failures, and counts other files."""

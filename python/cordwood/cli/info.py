@@ -17,10 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import cordwood
 from cordwood import _content
 from cordwood._databases import log_number
-from cordwood._inputs.each import each
 from cordwood._inputs.exports import export_text
 from cordwood._inputs.files import is_one_file
-from cordwood._inputs.input import METADATA, Input
+from cordwood._inputs.input import METADATA
 from cordwood._jsonable import database_fields, export_fields
 from cordwood._summary import ZEROS_ARE, has_no_dialect, zeros_inside_text, zeros_of
 from cordwood._tables.payloads import KINDS
@@ -29,9 +28,8 @@ from cordwood.cli._directories import print_database_lines
 from cordwood.cli._messages import Status, complain, worst
 from cordwood.cli._options import add_quiet_argument, add_source_arguments, processor_count
 from cordwood.cli._output import print_json
-from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import NO_DIALECT, format_text, salvaged_text
-from cordwood.cli._sources import Tally, inputs_of
+from cordwood.cli._sources import Tally
 from cordwood.cli._terminal import move_command, print_commands, print_folded, red, shell_word, write_command
 from cordwood.errors import CordwoodError
 from cordwood.types import Database, Engine, Info, ProblemKind, Run, Severity
@@ -58,22 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each SOURCE")
     add_quiet_argument(parser)
+    parser.set_defaults(threads=processor_count(), dialect=None)
 
 
 def run(options: argparse.Namespace) -> Status:
     """Describes each source."""
-    return worst(*(_describe(name, inputs_of([name]), options) for name in options.sources))
+    return worst(*(_describe(name, options) for name in options.sources))
 
 
-def _describe(
-    name: str,
-    files: Sequence[Input],
-    options: argparse.Namespace,
-) -> Status:
+def _describe(name: str, options: argparse.Namespace) -> Status:
     content = _content.Content()
-    tally = Tally([name], files, as_json=options.json, judges_exports=True)
-    results = each(files, _content.read, processor_count(), shown=ProgressBar)
-    for file, log in tally.taken(results):
+    tally = Tally([name], as_json=options.json, judges_exports=True)
+    for file, log in tally.read(options, _content.read):
         content.add(file, log)
         if has_no_dialect(log.report):
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
@@ -87,7 +81,7 @@ def _describe(
         if options.json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
         return tally.status
-    # `taken` has already reported the earlier failures.
+    # `read` has already reported the earlier failures.
     for path, error in info.failures[reported_count:]:
         complain(error, place=display_name(path))
         tally.failed_count += 1
