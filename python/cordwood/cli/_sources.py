@@ -61,7 +61,6 @@ class Tally(Fold):
         log_count: The number of logs read, including damaged ones.
         damaged_count: How many of these logs are damaged.
         other_log_count: The number of logs considered damaged only because the whole file belongs to another log.
-        database_count: The number of databases checked.
         failed_count: The number of sources that could not be read.
         other_kinds: The logs in directories whose records are of a kind other than the requested one, by kind.
     """
@@ -83,7 +82,6 @@ class Tally(Fold):
         self.damaged_count: int = 0
         self.other_log_count: int = 0
         self.failed_count: int = 0
-        self.database_count: int = 0
         self.other_kinds: dict[str, list[str]] = {}
         self._sums: dict[str, int | None] = dict.fromkeys(
             ("record_count", "payload_len", "skipped_len", "damaged_len", "file_len"), 0
@@ -104,7 +102,7 @@ class Tally(Fold):
     @property
     def status(self) -> Status:
         """The exit status, which is the worst among the sources. A failure is worse than damage."""
-        if self.failed_count or not (self.log_count or self.database_count or self.is_export):
+        if self.failed_count or not (self.log_count or self.databases or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 

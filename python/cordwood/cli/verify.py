@@ -117,7 +117,6 @@ def run(options: argparse.Namespace) -> Status:
         complain(error, place=display_name(name))
     databases, database_counts = print_databases(tally.databases, as_json=options.json, is_quiet=options.quiet)
     exports, export_counts = print_exports(tally.exports, tally.files, as_json=options.json, is_quiet=options.quiet)
-    tally.database_count = database_counts["database_count"]
     adjective = "damaged or incomplete" if options.strict else "damaged"
     counts = {"other_log_count": tally.other_log_count, **database_counts, **export_counts}
     logs = tally.print_totals(names_others=True, damaged=adjective, **counts)
