@@ -235,16 +235,15 @@ def for_each_source(
     if other_kind:
         files = [file._replace(format=file.not_decoded) for file in files]
 
-    def read(file: Input, _threads: int, _progress: object) -> Status | None:
+    def read(file: Input, _threads: int, _progress: object) -> None:
         if file.is_in_directory and other_kind and (kind := other_kind(file.name)):
             tally.other_kinds.setdefault(kind, []).append(file.name)
-            return None
-        return work(file)
+        else:
+            tally.count(work(file))
 
-    results = each(files, read, dialect=options.dialect)
-    for _, status in tally.taken(results):
-        if status is not None:
-            tally.count(status)
+    # `read` has already counted each log.
+    for _ in tally.taken(each(files, read, dialect=options.dialect)):
+        pass
     if not has_totals:
         tally.report_rest()
     return tally
