@@ -134,17 +134,8 @@ def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> boo
         if detected is None:
             return True
         log = detected if options.log_number is None else detected._replace(log_number=options.log_number)
-    number = _other_log(options.source, log)
-    if number is not None:
-        _, says, hint = other_log_parts(log.log_number, number, options)
-        complain(f"{options.source}: no record so far: it starts with log {number}; {says}; {hint}")
+    first = None if log.log_number is None else next(iter(cordwood.fragments(options.source, **log._asdict())), None)
+    if first and first.reason == Reason.STALE and first.log_number is not None:
+        _, says, hint = other_log_parts(log.log_number, first.log_number, options)
+        complain(f"{options.source}: no record so far: it starts with log {first.log_number}; {says}; {hint}")
     return True
-
-
-def _other_log(path: str, log: cordwood.LogFormat) -> int | None:
-    """If the file starts with a fragment of another log, returns that log's number."""
-    if log.log_number is None:
-        return None
-    first = next(iter(cordwood.fragments(path, **log._asdict())), None)
-    is_stale = first is not None and first.reason == Reason.STALE
-    return first.log_number if first and is_stale else None
