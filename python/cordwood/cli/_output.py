@@ -26,9 +26,6 @@ class Output(Protocol):
         """Writes all of the data."""
         ...
 
-    def flush(self) -> None:
-        """Flushes the written data."""
-
 
 STDOUT = "<stdout>"
 """The name of stdout in messages."""
@@ -145,9 +142,6 @@ class _Terminal:
         text = data.decode("utf-8", "backslashreplace")
         sys.stdout.buffer.write(escaped(text, "\n\t").encode("utf-8"))
         return len(data)
-
-    def flush(self) -> None:
-        sys.stdout.buffer.flush()
 
 
 def print_json(value: object) -> None:

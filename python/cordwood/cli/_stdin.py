@@ -59,11 +59,9 @@ def stdin() -> BufferedReader:
         text = "it is in non-blocking mode, where a read may return no bytes before the end"
         raise OSError(errno.EAGAIN, text, name)
     buffered = cast("BufferedReader", sys.stdin.buffer)
-    return (
-        buffered
-        if sys.platform == "win32" or buffered.seekable()
-        else BufferedReader(_Pipe(cast("FileIO", buffered.raw)))
-    )
+    if sys.platform == "win32" or buffered.seekable():
+        return buffered
+    return BufferedReader(_Pipe(cast("FileIO", buffered.raw)))
 
 
 def is_piped() -> bool:

@@ -25,7 +25,7 @@ from cordwood.cli._new_files import new_file
 from cordwood.cli._output import print_json
 from cordwood.cli._reopenable import Reopenable, reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
-from cordwood.cli._sources import for_each_source, inputs_of
+from cordwood.cli._sources import for_each_source
 from cordwood.cli._terminal import red
 from cordwood.types import Fragment, FragmentKind, Reason, Severity
 
@@ -68,7 +68,6 @@ def run(options: argparse.Namespace) -> Status:
     directory: str | None = options.bytes
     if directory is not None:
         check_new_directory(directory, options.sources)
-    files = inputs_of(options.sources)
     written_count = written_len = 0
 
     def list_fragments(file: Input) -> Status:
@@ -110,7 +109,7 @@ def run(options: argparse.Namespace) -> Status:
                 written_len += region.end - region.start
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
-    status = for_each_source(options, list_fragments, files=files).status
+    status = for_each_source(options, list_fragments).status
     # After a failure, a count of 0 could be mistaken for the extent of the damage.
     if directory is not None and (written_count or status != Status.FAILURE):
         skipped = quantity(written_len, "skipped byte")
