@@ -27,14 +27,8 @@ def add_quiet_argument(parser: argparse.ArgumentParser, more: str = "") -> None:
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds `--json` and `-q`, for verbs that print a report about each log."""
-    add_json_argument(parser)
+    add_options(parser, "--json")
     add_quiet_argument(parser, ", no lines for logs without damage, and no totals: silence is success")
-
-
-def add_json_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds `--json`, for verbs that print totals."""
-    text = "one JSON object for each log, and one with the totals of several"
-    parser.add_argument("--json", action="store_true", help=text)
 
 
 def add_source_arguments(
@@ -100,75 +94,17 @@ BYTES_HELP = (
 """The help text on how to write offsets and lengths on the command line."""
 
 
-def add_start_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds `--start`."""
-    parser.add_argument(
-        "--start",
-        type=parse_len,
-        default=0,
-        metavar="OFFSET",
-        help=f"only records that start at this file offset or after it, {BYTES_HELP}",
-    )
-
-
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that control how a log is read."""
     add_dialect_argument(parser)
-    add_on_corruption_argument(parser)
-    add_range_arguments(parser)
-    add_record_len_max_argument(parser)
+    add_options(parser, "--on-corruption", "--start", "--end", "--record-len-max")
 
 
-def add_range_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds `--start` and `--end`."""
-    add_start_argument(parser)
-    parser.add_argument(
-        "--end", type=parse_len, metavar="OFFSET", help="only records that start before this file offset"
-    )
-
-
-def add_record_len_max_argument(parser: argparse.ArgumentParser, what: str = "leave out a longer record") -> None:
-    """Adds `--record-len-max`, for verbs that read records."""
-    rare(parser).add_argument(
-        "--record-len-max",
-        type=parse_len,
-        default=1 << 30,
-        metavar="LENGTH",
-        help=f"{what}; a value above the default also raises the limit of the total "
-        "length of the records of a compressed log (default: 1GiB)",
-    )
-
-
-def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds `--on-corruption` to `cat` and `convert`, the verbs that print records."""
-    parser.add_argument(
-        "--on-corruption",
-        choices=("skip", "stop", "salvage"),
-        default="skip",
-        help="after damage, continue at the next block, end there, or also look for valid records in the same block "
-        "(default: %(default)s)",
-    )
-
-
-def add_strict_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds `--strict`, for verbs whose exit status shows whether a log is damaged."""
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit status 3 also if a log ends with an incomplete record, or has zeros before more records or at its "
-        "end: for files that must be complete, such as exports and copies",
-    )
-
-
-def add_threads_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds `--threads`."""
-    rare(parser).add_argument(
-        "--threads",
-        type=_thread_count,
-        default=processor_count(),
-        metavar="COUNT",
-        help="about how many threads to use, across files and within long ones (default: one for each core)",
-    )
+def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
+    """Adds options of `_OPTIONS`, with other arguments for `add_argument` if `changed` has them."""
+    for name in names:
+        group = rare(parser) if name in _RARE else parser
+        group.add_argument(name, **(_OPTIONS[name] | changed))
 
 
 def _thread_count(text: str) -> int:
@@ -201,3 +137,47 @@ def parse_len(text: str) -> int:
     if length > FILE_LEN_MAX:
         raise argparse.ArgumentTypeError(f"more bytes than a file can have: {text!r}")
     return length
+
+
+RECORD_LEN_MAX_HELP = (
+    "a value above the default also raises the limit of the total length of the records of a compressed log "
+    "(default: 1GiB)"
+)
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--json": {"action": "store_true", "help": "one JSON object for each log, and one with the totals of several"},
+    "--start": {
+        "type": parse_len,
+        "default": 0,
+        "metavar": "OFFSET",
+        "help": f"only records that start at this file offset or after it, {BYTES_HELP}",
+    },
+    "--end": {"type": parse_len, "metavar": "OFFSET", "help": "only records that start before this file offset"},
+    "--record-len-max": {
+        "type": parse_len,
+        "default": 1 << 30,
+        "metavar": "LENGTH",
+        "help": f"leave out a longer record; {RECORD_LEN_MAX_HELP}",
+    },
+    "--on-corruption": {
+        "choices": ("skip", "stop", "salvage"),
+        "default": "skip",
+        "help": "after damage, continue at the next block, end there, or also look for valid records in the same block "
+        "(default: %(default)s)",
+    },
+    "--strict": {
+        "action": "store_true",
+        "help": "exit status 3 also if a log ends with an incomplete record, or has zeros before more records or at "
+        "its end: for files that must be complete, such as exports and copies",
+    },
+    "--threads": {
+        "type": _thread_count,
+        "default": processor_count(),
+        "metavar": "COUNT",
+        "help": "about how many threads to use, across files and within long ones (default: one for each core)",
+    },
+}
+"""For each option that several verbs have, the arguments for `add_argument`."""
+
+_RARE = frozenset(("--record-len-max", "--threads"))
+"""The options that few people need."""

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("destination", metavar="DESTINATION", help="a new file: .html, or .json")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, unless it is a log")
     _options.add_dialect_argument(parser, "how the logs are laid out; detected from their content if not given")
-    _options.add_threads_argument(parser)
+    _options.add_options(parser, "--threads")
     _options.add_quiet_argument(parser, ", and no line about the new file")
 
 

@@ -34,8 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="the log: a file, or the directory of a segmented log")
     add_output_arguments(parser)
     _options.add_dialect_argument(parser)
-    _options.add_start_argument(parser)
-    _options.add_record_len_max_argument(parser)
+    _options.add_options(parser, "--start", "--record-len-max")
     parser.add_argument(
         "--on-rotation",
         choices=["stop", "reopen"],

@@ -27,7 +27,7 @@ from cordwood._inputs.input import Input
 from cordwood._text import quantity
 from cordwood.cli._messages import SourceFailure, Status
 from cordwood.cli._new_logs import Copied, add_new_log_arguments, write_each
-from cordwood.cli._options import add_record_len_max_argument, add_report_arguments
+from cordwood.cli._options import RECORD_LEN_MAX_HELP, add_options, add_report_arguments
 from cordwood.cli._reports import format_text
 from cordwood.typing import CompressionName, DialectName
 
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compression", choices=("zstd", "none"), help="how a new packed log is compressed (default: zstd)"
     )
-    add_record_len_max_argument(parser, "fail at a longer record")
+    add_options(parser, "--record-len-max", help=f"fail at a longer record; {RECORD_LEN_MAX_HELP}")
     add_report_arguments(parser)
     # The dialect of each source is detected.
     parser.set_defaults(dialect=None, log_number=None)

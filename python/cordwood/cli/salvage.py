@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `salvage`."""
     add_new_log_arguments(parser)
     _options.add_dialect_argument(parser)
-    _options.add_record_len_max_argument(parser)
+    _options.add_options(parser, "--record-len-max")
     parser.add_argument(
         "--repair-bit-flips",
         action="store_true",

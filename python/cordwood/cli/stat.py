@@ -43,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `stat`."""
     _options.add_source_arguments(parser, may_be_piped=True)
     _options.add_dialect_argument(parser)
-    _options.add_record_len_max_argument(parser)
-    _options.add_threads_argument(parser)
-    _options.add_json_argument(parser)
+    _options.add_options(parser, "--record-len-max", "--threads", "--json")
     _options.add_quiet_argument(parser)
 
 

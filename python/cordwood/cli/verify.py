@@ -65,10 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `verify`."""
     _options.add_source_arguments(parser, may_be_piped=True)
     _options.add_dialect_argument(parser)
-    _options.add_range_arguments(parser)
-    _options.add_record_len_max_argument(parser)
-    _options.add_threads_argument(parser)
-    _options.add_strict_argument(parser)
+    _options.add_options(parser, "--start", "--end", "--record-len-max", "--threads", "--strict")
     parser.add_argument(
         "--as",
         dest="payload",

@@ -41,10 +41,10 @@ from cordwood.cli._directories import report_exports
 from cordwood.cli._messages import Failure, Status, worst
 from cordwood.cli._new_files import check_new_file
 from cordwood.cli._options import (
+    add_options,
     add_quiet_argument,
     add_reading_arguments,
     add_source_arguments,
-    add_strict_argument,
     rare,
     reader_of,
 )
@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_selection_arguments(parser, "row", "columns")
     add_reading_arguments(parser)
-    add_strict_argument(parser)
+    add_options(parser, "--strict")
     add_quiet_argument(parser)
 
 
