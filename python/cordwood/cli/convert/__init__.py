@@ -37,17 +37,10 @@ from cordwood._inputs.files import identity_of, is_one_file
 from cordwood._inputs.input import Input
 from cordwood._tables.payloads import PAYLOADS, kind_of_records
 from cordwood._tables.schema import SameNamesError
+from cordwood.cli import _options
 from cordwood.cli._directories import report_exports
 from cordwood.cli._messages import Failure, Status, worst
 from cordwood.cli._new_files import check_new_file
-from cordwood.cli._options import (
-    add_options,
-    add_quiet_argument,
-    add_reading_arguments,
-    add_source_arguments,
-    rare,
-    reader_of,
-)
 from cordwood.cli._payloads import AUTO, AUTO_HELP, report_payload
 from cordwood.cli._reopenable import first_stream, reopenable
 from cordwood.cli._selection import add_selection_arguments
@@ -77,7 +70,7 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `convert`."""
     parser.description = (__doc__ or "").replace("PAYLOADS", _payloads_text())
-    add_source_arguments(parser)
+    _options.add_source_arguments(parser)
     parser.add_argument(
         "destination",
         metavar="DESTINATION",
@@ -105,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="in NDJSON and CSV: the text of bytes; with utf-8, rows with other bytes are left out (default: no text, "
         'but {"base64": "..."})',
     )
-    rare(parser).add_argument(
+    _options.rare(parser).add_argument(
         "--escape-formulas",
         action="store_true",
         help="in CSV: put a ' before text that a spreadsheet takes for a formula: text that starts with =, +, -, @, "
@@ -117,9 +110,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replace the destination once the table is complete, unless it is a log",
     )
     add_selection_arguments(parser, "row", "columns")
-    add_reading_arguments(parser)
-    add_options(parser, "--strict")
-    add_quiet_argument(parser)
+    _options.add_reading_arguments(parser)
+    _options.add_options(parser, "--strict")
+    _options.add_quiet_argument(parser)
 
 
 def _payloads_text() -> str:
@@ -186,12 +179,12 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
         source = opened = None
         if options.is_auto and form == "ndjson":
             # One reading is enough, so a pipe need not be copied.
-            reader = stack.enter_context(reader_of(options, stdin_or_path(name), options.end))
+            reader = stack.enter_context(_options.reader_of(options, stdin_or_path(name), options.end))
             options.payload, record = _payload_of(name, reader)
             opened = reader, [record] if record else []
         elif options.is_auto:
             source = stack.enter_context(reopenable(name))
-            with reader_of(options, source.open(), options.end) as reader:
+            with _options.reader_of(options, source.open(), options.end) as reader:
                 options.payload, _ = _payload_of(name, reader)
         elif _is_learned(options, form):
             source = stack.enter_context(reopenable(name))
@@ -240,7 +233,7 @@ def _payload_of_first(options: argparse.Namespace) -> str:
         # An unreadable log is reported later.
         with contextlib.suppress(OSError, MemoryError, cordwood.CordwoodError, Failure):
             check_url(file.name)
-            with reader_of(options, file.name, options.end) as reader:
+            with _options.reader_of(options, file.name, options.end) as reader:
                 kind, first = kind_of_records(file.name, reader)
             # A run's dialect determines its kind even if the run has no records.
             if kind or first:
