@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, islice, repeat
 from typing import Any, cast
 
@@ -119,7 +119,7 @@ class Selection:
         self._has_values = self._has_values or "value" in row
         self._wanted = [name for name in self._wanted if value_in(row, name) is _MISSING]
         # However many names a log has, the message lists only a few.
-        names = (f"value.{field}" for field in _fields_of(row.get("value")) or ())
+        names = (f"value.{field}" for field in _fields_of(row.get("value")))
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def _check(self, missing: Iterable[str]) -> None:
@@ -149,20 +149,14 @@ def value_in(row: Mapping[str, Any], name: str) -> Any:
     """
     if name in row:
         return row[name]
-    for head, rest in _splits(name):
-        inside = _fields_of(row.get(head))
-        if inside is not None and (value := value_in(inside, rest)) is not _MISSING:
+    dots = [at for at, character in enumerate(name) if character == "."]
+    for at in reversed(dots):
+        inside = _fields_of(row.get(name[:at]))
+        if inside and (value := value_in(inside, name[at + 1 :])) is not _MISSING:
             return value
     return _MISSING
 
 
-def _fields_of(value: object) -> Mapping[str, Any] | None:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """Yields the name split at each dot, from the last dot to the first."""
-    at = name.rfind(".")
-    while at >= 0:
-        yield name[:at], name[at + 1 :]
-        at = name.rfind(".", 0, at)
+def _fields_of(value: object) -> Mapping[str, Any]:
+    """Returns the fields of a value. Only an object has any."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
