@@ -198,31 +198,22 @@ def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[byte
     """Returns a decoder, which returns `None` for a record without this payload."""
     if not payload.has_value:
         return _as_text
-    value_of = _messages() if payload.name == "wandb" else _values(payload, name, dialect)
+    decoder = RecordDecoder(payload.name, dialect)
+    value_of = _messages() if payload.name == "wandb" else decoder.json
+    is_noted = False
 
     def decode(data: bytes) -> _Encoded | None:
+        nonlocal is_noted
         try:
             value = value_of(data)
         except cordwood.CordwoodError as error:
             return {"error": str(error), **_as_text(data)}
+        if not is_noted and (note := decoder.note):
+            report_engine(name, note)
+            is_noted = True
         return None if value is None else {"value": value}
 
     return decode
-
-
-def _values(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], str | None]:
-    printer = RecordDecoder(payload.name, dialect)
-    is_noted = False
-
-    def value_of(data: bytes) -> str | None:
-        nonlocal is_noted
-        value = printer.json(data)
-        if not is_noted and (note := printer.note):
-            report_engine(name, note)
-            is_noted = True
-        return value
-
-    return value_of
 
 
 def _messages() -> Callable[[bytes], str]:
