@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Generator, Iterable
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 from cordwood._inputs import files
 from cordwood._inputs.input import Input
@@ -13,9 +13,7 @@ from cordwood._remote import is_url, source_of
 from cordwood._text import display_name
 from cordwood.cli._messages import Failure, SourceFailure
 from cordwood.cli._stdin import stdin
-
-if TYPE_CHECKING:
-    from cordwood.typing import RangeReadable, Source
+from cordwood.typing import RangeReadable, Source
 
 
 def is_stream(name: str) -> bool:

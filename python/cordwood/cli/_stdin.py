@@ -7,17 +7,14 @@ import os
 import select
 import stat
 import sys
-from io import BufferedReader, RawIOBase
+from io import BufferedReader, FileIO, RawIOBase
 from typing import TYPE_CHECKING, cast
 
 from cordwood._text import source_name
+from cordwood.typing import Source
 
 if TYPE_CHECKING:
-    from io import FileIO
-
     from _typeshed import WriteableBuffer
-
-    from cordwood.typing import Source
 
 
 class _Pipe(RawIOBase):

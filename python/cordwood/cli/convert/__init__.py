@@ -30,7 +30,6 @@ import argparse
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import cordwood
 from cordwood._inputs.files import identity_of, is_one_file
@@ -49,9 +48,6 @@ from cordwood.cli._stdin import stdin_or_path
 from cordwood.cli.convert.by_kind import convert_by_kind
 from cordwood.cli.convert.logs import Logs
 from cordwood.cli.convert.sinks import BINARY_FORMATS, SUFFIXES, TABLE_FORMATS, check_installed
-
-if TYPE_CHECKING:
-    from cordwood import Reader, Record
 
 EXAMPLES = """\
   cordwood convert app.log records.parquet
@@ -191,7 +187,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
         return Logs(options, form, is_one=True, source=source, opened=opened).convert()
 
 
-def _payload_of(name: str, reader: Reader) -> tuple[str, Record | None]:
+def _payload_of(name: str, reader: cordwood.Reader) -> tuple[str, cordwood.Record | None]:
     """Returns and reports a log's payload. Also returns the record that was read to determine it."""
     kind, first = kind_of_records(name, reader)
     report_payload(name, kind and PAYLOADS[kind.best], has_records=first is not None)

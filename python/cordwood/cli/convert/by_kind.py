@@ -9,23 +9,19 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cordwood._inputs.destinations import check_new_directory, make_directory
-from cordwood._native import entity_kinds
+from cordwood._native import Reader, entity_kinds
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import MisfitError
-from cordwood._tables.table import Table
+from cordwood._tables.table import Report, Table
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._new_files import check_new_file, new_file
 from cordwood.cli._reopenable import first_stream
 from cordwood.cli.convert.logs import Logs, Target
 from cordwood.cli.convert.sinks import SUFFIXES, Sink, open_sink
-
-if TYPE_CHECKING:
-    from cordwood import Reader
-    from cordwood._tables.table import Report
 
 
 def convert_by_kind(options: argparse.Namespace, form: str) -> Status:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
+from cordwood import Record, Report
 from cordwood._summary import is_incomplete
+from cordwood._tables.payloads import Payload
+from cordwood._tables.table import Fault
 from cordwood._text import display_name, quantity
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._payloads import LOST_EDITS, UNKNOWN_EDITS, other_payload, report_engine
 from cordwood.cli._reports import report_left_out
 from cordwood.types import PayloadReason
-
-if TYPE_CHECKING:
-    from cordwood import Record, Report
-    from cordwood._tables.payloads import Payload
-    from cordwood._tables.table import Fault
 
 _WORDS = {
     "record": ("record", "the record at offset {} is left out", "left out in all"),

@@ -6,13 +6,14 @@ import argparse
 import contextlib
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from cordwood import Reader, Record
 from cordwood._inputs.input import Input
 from cordwood._summary import report_of
 from cordwood._tables.payloads import PAYLOADS, origin_of
 from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, TooManyColumnsError
-from cordwood._tables.table import COLUMN_COUNT_MAX, Table
+from cordwood._tables.table import COLUMN_COUNT_MAX, Report, Table
 from cordwood._text import display_name, escaped, quantity
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
 from cordwood.cli._new_files import new_file
@@ -25,10 +26,6 @@ from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._stdin import stdin_or_path
 from cordwood.cli.convert.faults import Faults
 from cordwood.cli.convert.sinks import BINARY_FORMATS, Sink, open_sink
-
-if TYPE_CHECKING:
-    from cordwood import Reader, Record
-    from cordwood._tables.table import Report
 
 FILE = "__file__"
 """The file name column, in tables that start with a run's ID. Several files may have the same ID."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cordwood._optional import imported
-
-if TYPE_CHECKING:
-    from cordwood._tables.table import Table
-    from cordwood.cli._output import Output
+from cordwood._tables.table import Table
+from cordwood.cli._output import Output
 
 SUFFIXES = {
     ".ndjson": "ndjson",
