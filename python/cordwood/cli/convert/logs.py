@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
@@ -20,7 +19,7 @@ from cordwood.cli._new_files import new_file
 from cordwood.cli._options import reader_of
 from cordwood.cli._payloads import other_kind
 from cordwood.cli._progress import ProgressBar
-from cordwood.cli._reopenable import Reopenable, changed_meanwhile
+from cordwood.cli._reopenable import Reopenable, changed_meanwhile, is_stream
 from cordwood.cli._selection import no_column, report_stop
 from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._stdin import stdin_or_path
@@ -168,8 +167,7 @@ class Logs:
         """Opens the table at the destination. The file gets its name once it is complete."""
         options = self._options
         # Output already written to a pipe cannot be removed.
-        is_pipe = os.path.exists(options.destination) and not os.path.isfile(options.destination)
-        table = self.new_table(columns, opens_early=not is_pipe and options.destination != "-")
+        table = self.new_table(columns, opens_early=not is_stream(options.destination))
         with contextlib.ExitStack() as stack:
 
             def new_sink() -> Sink:
