@@ -11,7 +11,7 @@ from cordwood._jsonable import database_fields, export_fields
 from cordwood._text import display_name, quantity
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._output import print_json
-from cordwood.cli._terminal import print_commands, print_folded, red, shell_word
+from cordwood.cli._terminal import fault_count, print_commands, print_folded, red, shell_word
 from cordwood.types import Database, Export
 
 
@@ -40,8 +40,7 @@ def print_databases(databases: Sequence[Database], *, as_json: bool, is_quiet: b
             print_commands("more", [f"cordwood info {shell_word(database.path)}"])
     damaged_count = sum(not database.ok for database in databases)
     if databases and not (as_json or is_quiet):
-        damaged = f"{damaged_count:,} damaged"
-        print(f"total: {quantity(len(databases), 'database')}, {red(damaged) if damaged_count else damaged}")
+        print(f"total: {quantity(len(databases), 'database')}, {fault_count(damaged_count, 'damaged')}")
     counts = {"database_count": len(databases), "damaged_database_count": damaged_count}
     return Status.DAMAGE if damaged_count else Status.CLEAN, counts
 
@@ -72,8 +71,7 @@ def print_exports(
             print_folded(f"  export   {text}", indent=11, is_damage=True)
     incomplete_count = sum(not export.ok for export in exports)
     if exports and not (as_json or is_quiet):
-        incomplete = f"{incomplete_count:,} incomplete"
-        print(f"total: {quantity(len(exports), 'export')}, {red(incomplete) if incomplete_count else incomplete}")
+        print(f"total: {quantity(len(exports), 'export')}, {fault_count(incomplete_count, 'incomplete')}")
     status = Status.DAMAGE if any(_is_short(export, files) for export in exports) else Status.CLEAN
     return status, {"export_count": len(exports), "incomplete_export_count": incomplete_count}
 

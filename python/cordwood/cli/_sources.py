@@ -24,7 +24,7 @@ from cordwood.cli._messages import NO_MEMORY, REPORTED_MAX, SourceFailure, Statu
 from cordwood.cli._output import STDOUT, print_json
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._stdin import stdin_or_path
-from cordwood.cli._terminal import print_folded, red
+from cordwood.cli._terminal import fault_count, print_folded
 
 T = TypeVar("T")
 
@@ -185,14 +185,13 @@ class Tally(Fold):
             }
             print_json({"totals": {**logs_and_files, **self._sums, **counts}})
             return self.status
-        damaged = f"{damaged_count:,} {damaged}"
-        damaged = red(damaged) if damaged_count else damaged
+        faults = fault_count(damaged_count, damaged)
         if self.other_log_count:
-            damaged += f", {red(f'{self.other_log_count:,} of another log')}"
+            faults += f", {fault_count(self.other_log_count, 'of another log')}"
         records = quantity(self._sums["record_count"] or 0, "record")
         payload = quantity(self._sums["payload_len"] or 0, "byte")
         logs = quantity(self.log_count, "log")
-        print(f"total: {logs}, {damaged}, {self.failed_count:,} failed; {records}, {payload}")
+        print(f"total: {logs}, {faults}, {self.failed_count:,} failed; {records}, {payload}")
         if self.reported_files:
             print_folded(f"  {self.others_text()}")
             if names_others:

@@ -31,6 +31,12 @@ def red(text: str, *, color: bool | None = None) -> str:
     return f"\x1b[1;31m{text}\x1b[0m" if (has_color() if color is None else color) else text
 
 
+def fault_count(count: int, adjective: str) -> str:
+    """Returns a number of faults as text for stdout, as `red` does unless there are none."""
+    text = f"{count:,} {adjective}"
+    return red(text) if count else text
+
+
 def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None:
     """Prints a line of a report on stdout, folded if it is too wide. Continuation lines are indented."""
     lines = [text]

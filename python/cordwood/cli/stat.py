@@ -22,7 +22,7 @@ from cordwood.cli._messages import Status
 from cordwood.cli._output import print_json
 from cordwood.cli._reports import format_text, report_other_log, salvaged_text, state_of_log
 from cordwood.cli._sources import Tally
-from cordwood.cli._terminal import print_folded, red
+from cordwood.cli._terminal import fault_count, print_folded
 
 EXAMPLES = """\
   cordwood stat 000003.log
@@ -94,9 +94,8 @@ def _print_text(file: Input, stat: cordwood.Stat) -> None:
             f"  containers {stat.container_count:,}, {mean} records on average: {quantity(stat.packed_len, 'byte')} in "
             f"{stat.container_len:,}"
         )
-    damaged = f"{stat.damaged_len:,} damaged"
     print(
-        f"  others     {quantity(stat.skipped_len, 'byte')} skipped, {red(damaged) if stat.damaged_len else damaged}; "
+        f"  others     {quantity(stat.skipped_len, 'byte')} skipped, {fault_count(stat.damaged_len, 'damaged')}; "
         f"{quantity(stat.trailer_len, 'byte')} of trailers"
     )
     if stat.zeros_inside_len:
