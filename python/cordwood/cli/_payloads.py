@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import cordwood
 from cordwood._inputs.input import Input
 from cordwood._tables import payloads
-from cordwood._tables.payloads import PAYLOADS, VERSION_EDIT, Kind, Payload, kind_of_records, kinds_of
+from cordwood._tables.payloads import PAYLOADS, Kind, Payload, kind_of_records, kinds_of
 from cordwood._text import display_name
 from cordwood.cli import _messages
 from cordwood.cli._messages import complain
@@ -62,11 +62,6 @@ def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Call
         return _advice(found) if found else None
 
     return other_kind_of
-
-
-def is_manifest(name: str, kind: Kind | None) -> bool:
-    """Checks whether a log is a MANIFEST, by the kind of its records or by its name."""
-    return kind == VERSION_EDIT or VERSION_EDIT.is_name(name)
 
 
 LOST_EDITS = (

@@ -25,12 +25,12 @@ from cordwood import _native
 from cordwood._databases import is_without_record
 from cordwood._inputs.input import Input
 from cordwood._summary import format_of
-from cordwood._tables.payloads import kind_of_records
+from cordwood._tables.payloads import VERSION_EDIT, kind_of_records
 from cordwood._text import quantity
 from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status
 from cordwood.cli._new_logs import Copied, add_new_log_arguments, write_each
-from cordwood.cli._payloads import LOST_EDITS, is_manifest
+from cordwood.cli._payloads import LOST_EDITS
 from cordwood.cli._reports import other_log_parts, region_fields
 
 EXAMPLES = """\
@@ -103,6 +103,6 @@ def _notes(name: str, new: str, report: cordwood.Report) -> Iterator[str]:
     if is_opened and report.damaged_len:
         with cordwood.Reader(new, **format_of(report)._asdict()) as reader:
             kind, _ = kind_of_records(new, reader)
-        if is_manifest(name, kind):
+        if kind == VERSION_EDIT or VERSION_EDIT.is_name(name):
             yield LOST_EDITS
     yield from (NOT_KEPT[part] for part in report.not_kept)

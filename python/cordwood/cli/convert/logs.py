@@ -329,20 +329,15 @@ class Logs:
         files: dict[str, str] = {}
         names = {name: self._origin(name, "run_id") for name in self.firsts}
         pairs = [(same, name) for name, run in names.items() if (same := files.setdefault(run, name)) != name]
+        for first, second in pairs[:REPORTED_MAX]:
+            complain(
+                f"{display_name(first)} and {display_name(second)} have the same run_id, as parts of a run or copies do"
+            )
+        if len(pairs) > REPORTED_MAX:
+            complain(f"{quantity(len(pairs) - REPORTED_MAX, 'more file')} with the run_id of another file")
         if pairs:
-            _report_files_of_one_run(pairs)
+            complain(f"the column {FILE}, if --columns names it, says which file a row is from")
 
 
 class _AgainError(Exception):
     """The output is not usable, so the file is removed."""
-
-
-def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
-    """Reports files with the same `run_id` as another file."""
-    for first, second in pairs[:REPORTED_MAX]:
-        complain(
-            f"{display_name(first)} and {display_name(second)} have the same run_id, as parts of a run or copies do"
-        )
-    if len(pairs) > REPORTED_MAX:
-        complain(f"{quantity(len(pairs) - REPORTED_MAX, 'more file')} with the run_id of another file")
-    complain(f"the column {FILE}, if --columns names it, says which file a row is from")
