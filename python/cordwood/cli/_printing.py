@@ -58,14 +58,6 @@ def _with_values(name: str) -> str:
     return name
 
 
-def selection_of(options: argparse.Namespace) -> Selection:
-    """Returns the selection for records: each record is a row, and the fields of `--json` are its columns."""
-    data = [options.encoding] if options.encoding else ["text", "base64"]
-    if options.payload:
-        data = ["value", "error", *data]
-    return Selection(options, known=("source", "offset", "end_offset", "len", "salvaged", *data))
-
-
 def check_output(options: argparse.Namespace) -> None:
     """Checks that the options of `add_output_arguments` are compatible.
 

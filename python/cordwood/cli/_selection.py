@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, islice, repeat
 from typing import Any, cast
 
@@ -56,12 +56,8 @@ class Selection:
         is_active: Whether the selection chooses fields or counts records.
     """
 
-    def __init__(self, options: argparse.Namespace, known: Collection[str]) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
         """Creates a selection that has not counted any records yet.
-
-        Args:
-            options: The options of `add_selection_arguments`.
-            known: The names of all fields. The field `value` may contain further, unknown names.
 
         Raises:
             ValueError: A requested name is not known.
@@ -70,9 +66,12 @@ class Selection:
         self._limit: int | None = options.limit
         self._count = self._held_count = 0
         self._has_values = False
-        # The names that records have had, and the requested names inside `value` that none has had yet.
-        self._seen = dict.fromkeys(known)
-        self._wanted = [name for name in self._columns or () if name not in known]
+        value = ["value", "error"] if options.payload else []
+        data = [options.encoding] if options.encoding else ["text", "base64"]
+        # The names of all fields, to which those inside `value` are added when a record has them.
+        self._seen = dict.fromkeys(("source", "offset", "end_offset", "len", "salvaged", *value, *data))
+        # The requested names inside `value` that no record has had yet.
+        self._wanted = [name for name in self._columns or () if name not in self._seen]
         self.is_active: bool = self._columns is not None or self._limit is not None
         self._check(name for name in self._wanted if name.partition(".")[0] != "value")
 

@@ -23,10 +23,10 @@ from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, worst
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
-from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
+from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out
-from cordwood.cli._selection import report_stop
+from cordwood.cli._selection import Selection, report_stop
 from cordwood.cli._sources import for_each_source
 
 EXAMPLES = """\
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of each source."""
     check_output(options)
-    selection = selection_of(options)
+    selection = Selection(options)
 
     def cat(file: Input) -> Status:
         name = file.name

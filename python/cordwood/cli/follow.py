@@ -16,10 +16,10 @@ import cordwood
 from cordwood._inputs.files import is_directory_of_logs
 from cordwood.cli import _options
 from cordwood.cli._messages import Failure, Status, complain, hint_of
-from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection, selection_of
+from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection
 from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import other_log_parts
-from cordwood.cli._selection import report_stop
+from cordwood.cli._selection import Selection, report_stop
 from cordwood.types import Reason, WaitReason
 
 EXAMPLES = """\
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> Status:
     if is_stream(options.source):
         what = "only a regular file can be followed, and this is a pipe or a device; cordwood cat reads it"
         raise Failure(f"{options.source}: {what}")
-    selection = selection_of(options)
+    selection = Selection(options)
     print_record = None
     status = Status.CLEAN
     with cordwood.follow(
