@@ -87,20 +87,12 @@ class Box(NamedTuple):
 
 def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[Box] | None:
     """Returns a box for each fragment, or `None` if there are too many."""
-    boxes = [
-        Box(
-            fragment.offset,
-            fragment.end_offset,
-            category_of(fragment.kind, fragment.reason, fragment.severity),
-            _title(fragment),
-        )
-        for fragment in islice(fragments(source(), **log._asdict()), fragments_max + 1)
-    ]
+    boxes = list(map(_box_of, islice(fragments(source(), **log._asdict()), fragments_max + 1)))
     return boxes if len(boxes) <= fragments_max else None
 
 
-def _title(fragment: Fragment) -> str:
-    """Returns the text shown while the pointer hovers over a fragment."""
+def _box_of(fragment: Fragment) -> Box:
+    """Returns the box of a fragment. Its description is shown while the pointer hovers over it."""
     lines = [f"{fragment.kind}, {quantity(fragment.length, 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
         lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
@@ -115,7 +107,8 @@ def _title(fragment: Fragment) -> str:
         lines.append(f"part of the record at {fragment.record_offset:,}{salvaged}")
     if fragment.reason is not None:
         lines.append(f"{fragment.severity}: {fragment.reason}")
-    return "\n".join(lines)
+    category = category_of(fragment.kind, fragment.reason, fragment.severity)
+    return Box(fragment.offset, fragment.end_offset, category, "\n".join(lines))
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
