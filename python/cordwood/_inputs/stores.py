@@ -35,17 +35,8 @@ def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
         name = base_name(file.name)
         if kind := _kind(file.name, name):
             found.setdefault(file.name[: file.name.rindex(name)], kind)
-    return [
-        (
-            directory,
-            OSError(
-                errno.ENOTSUP,
-                f"{kind} in a store: not judged, because its files are compared only on a disk",
-                directory,
-            ),
-        )
-        for directory, kind in found.items()
-    ]
+    why = "in a store: not judged, because its files are compared only on a disk"
+    return [(directory, OSError(errno.ENOTSUP, f"{kind} {why}", directory)) for directory, kind in found.items()]
 
 
 def _kind(path: str, name: str) -> str | None:
