@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, OVERALL_SUFFIX, Identity, Input, is_of_export
+from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, OVERALL_SUFFIX, Input, is_of_export
 from cordwood._inputs.stores import is_in_archive
 from cordwood._native import Reader, detect
 from cordwood._remote import beside, is_url, ranges_of_url
@@ -33,43 +33,43 @@ _MISSING_MAX = 10
 """At most this many of a list's missing files are reported individually. The rest share one error."""
 
 
-def compared(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
+def compared(found: list[Input]) -> list[Input]:
     """Compares the files in a directory with the metadata of the exports in it, and returns the files.
 
     A listed file must exist and be a log, just like a file named on the command line. Missing files are added, each
     with an error. A list that cannot be read also gets an error, because it doesn't show which files are missing.
     """
-    files: list[tuple[Input, Identity | None]] = []
+    files: list[Input] = []
     # Maps each listed file's real path to the index of the list and the path to report.
     listed: dict[str, tuple[int, str]] = {}
-    for file, identity in found:
+    for file in found:
         judged, names = _judged(file)
         for path in _beside(file.name, names):
             listed.setdefault(os.path.realpath(path), (len(files), path))
-        files.append((judged, identity))
-    places = {os.path.realpath(file.name): place for place, (file, _) in enumerate(files)}
+        files.append(judged)
+    places = {os.path.realpath(file.name): place for place, file in enumerate(files)}
     missing: dict[int, list[tuple[str, str]]] = {}
     for real, (by, path) in listed.items():
         if _len(path) is None:
             missing.setdefault(by, []).append((path, real))
-        elif (place := places.get(real)) is not None and files[place][0].format in (None, EMPTY):
-            file, identity = files[place]
-            files[place] = file._replace(is_in_directory=False, format=None), identity
+        elif (place := places.get(real)) is not None and files[place].format in (None, EMPTY):
+            files[place] = files[place]._replace(is_in_directory=False, format=None)
     for by, paths in missing.items():
-        name = os.path.basename(files[by][0].name)
+        name = os.path.basename(files[by].name)
         paths.sort()
         for path, real in paths[:_MISSING_MAX]:
-            # A missing file has no inode, so its real path identifies it.
-            files.append((_missing(path, f"missing, and {name} lists it"), real))
+            files.append(_missing(path, real, f"missing, and {name} lists it"))
         if more := paths[_MISSING_MAX + 1 :]:
             path, real = paths[_MISSING_MAX]
-            file = _missing(path, f"missing, and {len(more):,} more files that {name} lists")
-            files.append((file._replace(file_count=len(more) + 1), real))
+            file = _missing(path, real, f"missing, and {len(more):,} more files that {name} lists")
+            files.append(file._replace(file_count=len(more) + 1))
     return files
 
 
-def _missing(path: str, text: str) -> Input:
-    return Input(path, "", is_in_directory=True, error=FileNotFoundError(errno.ENOENT, text, path))
+def _missing(path: str, real: str, text: str) -> Input:
+    # A missing file has no inode, so its real path identifies it.
+    error = FileNotFoundError(errno.ENOENT, text, path)
+    return Input(path, "", is_in_directory=True, error=error, identity=real)
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:

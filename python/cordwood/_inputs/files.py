@@ -116,8 +116,8 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
     own_names = {name for name in names if isinstance(name, str)}
     files: list[Input] = []
     places: dict[Identity, int] = {}
-    for file, identity in _expanded(names):
-        place = places.setdefault(identity, len(files)) if identity else len(files)
+    for file in _expanded(names):
+        place = places.setdefault(file.identity, len(files)) if file.identity else len(files)
         if place == len(files):
             files.append(file)
         elif not file.is_in_directory:
@@ -171,7 +171,7 @@ def named_files(sources: Any) -> list[Input]:
                 name = os.fsdecode(path)
                 if file_len < 0:
                     raise ValueError(f"the length of {name} is negative: {file_len}")
-                names.append(Input(name, os.path.basename(name), file_len=file_len))
+                names.append(Input(name, os.path.basename(name), file_len=file_len, identity=identity_of(name)))
             case path if is_path(path):
                 names.append(os.fsdecode(path))
             case _ if (ranges := source_of(source)) is not None:
@@ -211,10 +211,10 @@ def _is_pattern(name: str) -> bool:
     return has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
-def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | None]]:
+def _expanded(names: Iterable[str | Input]) -> Iterator[Input]:
     for name in names:
         if isinstance(name, Input):
-            yield name, None if name.source is not None or name.name == "-" else identity_of(name.name)
+            yield name
         elif "://" in name and is_listed(name):
             yield from _on_filesystem(name)
         elif _is_pattern(name) and (matches := _matches(name)):
@@ -230,7 +230,7 @@ def _expanded(names: Iterable[str | Input]) -> Iterable[tuple[Input, Identity | 
                     if "**" not in name:
                         yield from _in_directory(match, relative)
                 elif is_stream(match):
-                    yield Input(match, relative, is_in_directory=True, format=NO_FILE), None
+                    yield Input(match, relative, is_in_directory=True, format=NO_FILE)
                 else:
                     # In a command, a lone `-` means stdin.
                     yield _named("./-" if match == "-" else match, relative)
@@ -259,7 +259,7 @@ def segmented_elsewhere(path: str) -> OSError:
     return OSError(errno.EOPNOTSUPP, text, path)
 
 
-def _at(name: str) -> list[tuple[Input, Identity | None]]:
+def _at(name: str) -> list[Input]:
     """Returns the files a path refers to. A URL that cannot be listed is returned as a single file."""
     if segments := segments_in(name):
         return [_of_segments(name, os.path.basename(name), segments)]
@@ -268,22 +268,23 @@ def _at(name: str) -> list[tuple[Input, Identity | None]]:
     return [_named(name, base_name(name) if "://" in name else os.path.basename(name))]
 
 
-def _on_filesystem(url: str) -> Iterator[tuple[Input, Identity | None]]:
+def _on_filesystem(url: str) -> Iterator[Input]:
     """Yields the files in a directory on an fsspec file system, or the files that match a pattern."""
     try:
         files = listed(url)
     except OSError as error:
-        yield Input(url, "", error=error), url
+        yield Input(url, "", error=error, identity=url)
     except (ValueError, ModuleNotFoundError):
         # Reading the URL later raises the same error.
-        yield Input(url, ""), url
+        yield Input(url, "", identity=url)
     else:
         directories = dict.fromkeys(file[0].rpartition("/")[0] for file in files if is_segment(file[0]))
         for directory in directories:
-            yield Input(directory, "", is_in_directory=True, error=segmented_elsewhere(directory)), directory
+            fault = segmented_elsewhere(directory)
+            yield Input(directory, "", is_in_directory=True, error=fault, identity=directory)
         found = [
-            (Input(name, relative, is_in_directory, file_len=file_len, version=version), identity_of(name))
-            for name, relative, is_in_directory, file_len, version in files
+            Input(name, relative, is_below, file_len=file_len, version=version, identity=identity_of(name))
+            for name, relative, is_below, file_len, version in files
             if name.rpartition("/")[0] not in directories
         ]
         yield from _with_exports(found)
@@ -332,26 +333,24 @@ def _without_magic(pattern: str) -> str:
     return directory or os.curdir
 
 
-def _named(name: str, relative: str) -> tuple[Input, Identity | None]:
+def _named(name: str, relative: str) -> Input:
     try:
         status = os.stat(name)
     except (OSError, ValueError):
         # A missing file is reported when it is opened.
-        return Input(name, relative), identity_of(name)
+        return Input(name, relative, identity=identity_of(name))
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
-    file = Input(name, relative, file_len=file_len)
-    if file_len and is_of_export(name):
-        file = named_metadata(file)
-    return file, file_identity(status)
+    file = Input(name, relative, file_len=file_len, identity=file_identity(status))
+    return named_metadata(file) if file_len and is_of_export(name) else file
 
 
 def _of_segments(
     directory: str, relative: str, segments: list[tuple[int, int]], *, is_in_directory: bool = False
-) -> tuple[Input, Identity | None]:
+) -> Input:
     """Returns a segmented log as a single input, without separate inputs for its files."""
     file_len = sum(length for _, length in segments)
-    file = Input(directory, relative, is_in_directory, file_len=file_len, segments=tuple(segments))
-    return file, os.path.realpath(directory)
+    identity = os.path.realpath(directory)
+    return Input(directory, relative, is_in_directory, file_len=file_len, segments=tuple(segments), identity=identity)
 
 
 def _directory_of_segment(name: str) -> Identity | None:
@@ -371,16 +370,16 @@ def _walk(
             below += (path for path in paths if not os.path.islink(path))
 
 
-def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | None]]:
+def _in_directory(directory: str, above: str) -> list[Input]:
     """Returns all files in a directory, and those listed in the metadata of its exports.
 
     Links to directories are not followed. A link is left out if its target is also in the directory.
     """
-    found: list[tuple[Input, Identity | None]] = []
-    links: list[tuple[Input, Identity | None]] = []
+    found: list[Input] = []
+    links: list[Input] = []
 
     def unreadable(error: OSError) -> None:
-        found.append((Input(error.filename, "", is_in_directory=True, error=error), None))
+        found.append(Input(error.filename, "", is_in_directory=True, error=error))
 
     for path, directories, names in _walk(directory, unreadable):
         if path != directory and any(segment_offset(name) is not None for name in names):
@@ -393,7 +392,7 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
         relative_before = "" if relative == os.curdir else os.path.join(relative, "")
         linked = [name for name in directories if os.path.islink(before + name)]
         found += (
-            (Input(before + name, relative_before + name, is_in_directory=True, format="link to a directory"), None)
+            Input(before + name, relative_before + name, is_in_directory=True, format="link to a directory")
             for name in linked
         )
         for name in names:
@@ -404,28 +403,28 @@ def _in_directory(directory: str, above: str) -> list[tuple[Input, Identity | No
                 if is_link:
                     status = os.stat(full)
             except FileNotFoundError:
-                found.append((Input(full, below, is_in_directory=True, format="dangling link"), None))
+                found.append(Input(full, below, is_in_directory=True, format="dangling link"))
                 continue
             except OSError:
-                found.append((Input(full, below, is_in_directory=True), None))
+                found.append(Input(full, below, is_in_directory=True))
                 continue
             may_be_log = status.st_size or name.endswith(RUN_SUFFIXES)
             format_ = NO_FILE if not stat.S_ISREG(status.st_mode) else None if may_be_log else EMPTY
             file_len = 0 if format_ else status.st_size
-            file = Input(full, below, is_in_directory=True, format=format_, file_len=file_len)
-            (links if is_link else found).append((file, file_identity(status)))
-    identities = {identity for _, identity in found}
-    found += (link for link in links if link[1] is None or link[1] not in identities)
-    return sorted(_with_exports(found), key=lambda file: file[0].name)
+            file = Input(
+                full, below, is_in_directory=True, format=format_, file_len=file_len, identity=file_identity(status)
+            )
+            (links if is_link else found).append(file)
+    identities = {file.identity for file in found}
+    found += (link for link in links if link.identity is None or link.identity not in identities)
+    return sorted(_with_exports(found), key=lambda file: file.name)
 
 
-def _with_exports(found: list[tuple[Input, Identity | None]]) -> list[tuple[Input, Identity | None]]:
+def _with_exports(found: list[Input]) -> list[Input]:
     """Compares the files in a directory with the lists of its exports, and returns the files."""
-    if not any(is_of_export(file.name) for file, _ in found):
-        return found
-    return compared(found)
+    return compared(found) if any(is_of_export(file.name) for file in found) else found
 
 
 def listed_beside(file: Input) -> list[Input]:
     """Returns the files now in this file's directory, or below it."""
-    return [found for found, _ in _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))]
+    return _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))

@@ -56,6 +56,8 @@ class Input(NamedTuple):
     """The offset and length of each segment when the segmented log was listed."""
     file_count: int = 1
     """The number of files this input represents. An export's missing files may share one error."""
+    identity: Identity | None = None
+    """The identity of the file. `None` if it has none, in which case each of its names counts as a file."""
 
     @property
     def opened(self) -> Any:
