@@ -179,7 +179,7 @@ def exports_of(
     for path in sorted(metadata, key=lambda path: not path.endswith(LIST_SUFFIX)):
         try:
             if path.endswith(LIST_SUFFIX):
-                parts.setdefault(os.path.realpath(path), _export(path, _beside(path, listed_files(path) or ())))
+                parts.setdefault(os.path.realpath(path), _export(path, _paths_in(path)))
             else:
                 message = overall_message(path) or b""
                 lists = {name: os.path.realpath(name) for name in _beside(path, _paths(message, 1))}
@@ -188,17 +188,10 @@ def exports_of(
                     # If a link leads to an export's metadata in another directory, the listed files are there.
                     if real not in parts and _len(name):
                         with contextlib.suppress(OSError, ValueError):
-                            parts[real] = _export(name, _beside(name, listed_files(name) or ()))
+                            parts[real] = _export(name, _paths_in(name))
                 names = [name for real in lists.values() if real in parts for name in parts[real].files]
-                unreadable = {name: _len(name) for name, real in lists.items() if real not in parts}
-                export = _export(path, names, stated(message))
-                missing = tuple(name for name, length in unreadable.items() if length != 0)
-                empty = tuple(name for name, length in unreadable.items() if length == 0)
-                exports.append(
-                    export._replace(
-                        missing_files=missing + export.missing_files, empty_files=empty + export.empty_files
-                    )
-                )
+                unreadable = [name for name, real in lists.items() if real not in parts]
+                exports.append(_export(path, names, stated(message), unreadable))
         except (OSError, ValueError) as error:
             failures.append((path, error))
     exports += (part for real, part in parts.items() if real not in in_others)
@@ -215,9 +208,7 @@ def _lists_of(path: str) -> Iterator[str]:
         for name in os.listdir(directory or os.curdir) if os.path.isfile(path) else ():
             metadata = os.path.join(directory, name)
             with contextlib.suppress(OSError, ValueError):
-                if name.endswith(LIST_SUFFIX) and own in map(
-                    os.path.realpath, _beside(metadata, listed_files(metadata) or ())
-                ):
+                if name.endswith(LIST_SUFFIX) and own in map(os.path.realpath, _paths_in(metadata)):
                     yield metadata
 
 
@@ -271,10 +262,19 @@ def _beside(path: str, names: Iterable[str]) -> list[str]:
     return [path_of(name) for name in names]
 
 
-def _export(path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0)) -> Export:
+def _paths_in(path: str) -> list[str]:
+    """Returns the paths of the files listed in an export's metadata."""
+    return _beside(path, listed_files(path) or ())
+
+
+def _export(
+    path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0), unreadable: Iterable[str] = ()
+) -> Export:
+    """Returns an export. A list that is unreadable counts as missing unless it is empty."""
     lens = {name: _len(name) for name in files}
-    missing = tuple(name for name, length in lens.items() if length is None)
-    empty = tuple(name for name, length in lens.items() if length == 0)
+    found = [*((name, 0 if _len(name) == 0 else None) for name in unreadable), *lens.items()]
+    missing = tuple(name for name, length in found if length is None)
+    empty = tuple(name for name, length in found if length == 0)
     # Not all programs that write exports state the number of entities. An export without files contains no entities.
     count, stated_len = (number or (0 if path.endswith(OVERALL_SUFFIX) and not lens else None) for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
@@ -329,9 +329,8 @@ def stated(message: bytes) -> tuple[int, int]:
         ValueError: The message has other contents.
     """
     directories = [dict(_fields(directory)) for directory in _messages(message, 1)]
-    return sum(_number(directory.get(3)) for directory in directories), sum(
-        _number(directory.get(4)) for directory in directories
-    )
+    entity_count, stated_len = (sum(_number(fields.get(number)) for fields in directories) for number in (3, 4))
+    return entity_count, stated_len
 
 
 def _number(value: int | bytes | None) -> int:
