@@ -152,11 +152,8 @@ def page(evidence: Evidence) -> str:
     facts = [("version", f"cordwood {evidence.version}")]
     if evidence.command is not None:
         facts.append(("command", _code(evidence.command)))
-    facts += [
-        (term, _text(fact))
-        for term, fact in (("examined", evidence.examined), ("directory", evidence.directory))
-        if fact
-    ]
+    circumstances = (("examined", evidence.examined), ("directory", evidence.directory))
+    facts += [(term, _text(fact)) for term, fact in circumstances if fact]
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -292,7 +289,9 @@ def _key_row(change: KeyChange) -> Sequence[str]:
         key += f" up to {_key(change.end_key)}"
     if change.column_family:
         key += f" in column family {change.column_family:,}"
+    old_offset = ""
     if change.old_offset is not None:
+        old_offset = f"{change.old_offset:,}"
         value = _number(change.old_sequence)
         if not change.is_certain:
             value += '<span class="bad">, not certainly the last value before</span>'
@@ -300,12 +299,7 @@ def _key_row(change: KeyChange) -> Sequence[str]:
         value = "not looked for"
     else:
         value = "not in this log" if change.is_certain else '<span class="bad">not found: it may be lost</span>'
-    return (
-        key,
-        f"{_number(change.sequence)} at {change.offset:,}",
-        value,
-        "" if change.old_offset is None else f"{change.old_offset:,}",
-    )
+    return key, f"{_number(change.sequence)} at {change.offset:,}", value, old_offset
 
 
 def _key(key: bytes) -> str:
