@@ -70,9 +70,8 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
             moved[path] = end
     if not moved:
         return dict(start)
-    stay = {path: _GONE + text if path in missing else text for path, text in known.items()}
-    ends = {path: text for path, text in stay.items() if not start[path].startswith(_GONE) or path not in missing}
-    return {path: text for path, text in (ends | moved).items() if text is not None}
+    gone = {path: None if start[path].startswith(_GONE) else _GONE + text for path, text in missing.items()}
+    return {path: text for path, text in (known | gone | moved).items() if text is not None}
 
 
 def _logs(options: Options) -> Iterator[tuple[Input, str]]:
@@ -151,11 +150,8 @@ def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str
         log = None if "dialect" in given else detect(path)
         own: dict[str, Any] = (log._asdict() if log else {}) | given
         # As in `plan_splits`, each part starts at the start of a block, and a log with log numbers has only one part.
-        step = (
-            last
-            if own.get("dialect") in NUMBERED_DIALECTS
-            else options.partition_len - options.partition_len % BLOCK_LEN
-        )
+        is_whole = own.get("dialect") in NUMBERED_DIALECTS
+        step = last if is_whole else options.partition_len - options.partition_len % BLOCK_LEN
         cuts = [first, *range(first - first % step + step, last, step), last]
         splits += [Split(path, *part, **own, position=position) for part in pairwise(cuts)]
     return group_splits(splits, options.partition_len)
