@@ -334,12 +334,8 @@ class _Log:
     def _leave_out(self, fault: Fault) -> None:
         offset, error = fault.record.offset, fault.error
         if self._options["on_corruption"] == "raise":
-            raise PayloadError(
-                f"{self.name}: the record at offset {offset}: {error}",
-                offset=error.offset,
-                length=error.length,
-                reason=error.reason,
-            ) from error
+            text = f"{self.name}: the record at offset {offset}: {error}"
+            raise PayloadError(text, offset=error.offset, length=error.length, reason=error.reason) from error
         if len(self.left_out) < _LEFT_OUT_MAX:
             self.left_out.append((offset, error))
 
