@@ -217,12 +217,10 @@ def logs_of(
     for file, is_left_out in each_start(files, is_other_kind):
         if isinstance(file.source, Split):
             found.append((part_of(file.source, {})[0], file.source))
-        elif not file.is_in_directory:
+        elif not (is_left_out and file.is_in_directory):
             found.append((file.opened, None))
         elif isinstance(is_left_out, Exception):
             raise is_left_out
-        elif not is_left_out:
-            found.append((file.opened, None))
     faults = [(export.path, export_text(export)) for export in exports_of(files)[0] if not export.ok]
     if not found:
         faults.append((fsdecode(sources) if is_path(sources) else repr(sources), "no log was found"))
