@@ -143,11 +143,9 @@ class _Log(NamedTuple):
         """
         marks, _ = marks_of(self.position) if self.position else ([], None)
         for start, length, checksum in marks:
-            with FileSystems.open(self.path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-                file.seek(start)
-                if crc32c(file.read(length)) != checksum:
-                    text = f"it was replaced since it was found: its first {length} bytes differ"
-                    raise LogChangedError(text, path=self.path, offset=start, length=length)
+            if crc32c(_Stored(self.path, self.file_len).read_range(start, start + length)) != checksum:
+                text = f"it was replaced since it was found: its first {length} bytes differ"
+                raise LogChangedError(text, path=self.path, offset=start, length=length)
 
     @contextmanager
     def open(self, on_corruption: Policy, start: int, end: int) -> Generator[Reader]:
@@ -159,15 +157,14 @@ class _Log(NamedTuple):
             yield reader
 
 
-class _Head:
-    """The start of a file on a Beam file system, as a source for `detect`."""
+class _Stored(NamedTuple):
+    """The stored bytes of a file on a Beam file system, as a source for `detect`."""
 
-    def __init__(self, file: Any) -> None:
-        self.name: str = file.path
-        self._file_len: int = file.size_in_bytes
+    name: str
+    file_len: int
 
     def size(self) -> int:
-        return self._file_len
+        return self.file_len
 
     def read_range(self, start: int, end: int) -> bytes:
         with FileSystems.open(self.name, compression_type=CompressionTypes.UNCOMPRESSED) as file:
@@ -204,7 +201,7 @@ class _Detect(beam.DoFn):
         is_compressed = compression_type != CompressionTypes.UNCOMPRESSED
         position = None
         if not (log or is_compressed):
-            log, position = looked_at(RangeFile(_Head(file), 0, 0))
+            log, position = looked_at(RangeFile(_Stored(file.path, file.size_in_bytes), 0, 0))
         is_whole = is_compressed or (log is not None and log.dialect in NUMBERED_DIALECTS)
         place_len = WHOLE_LEN if is_whole else self._place_len
         yield _Log(file.path, file.size_in_bytes, compression_type, log, place_len, position)
@@ -318,13 +315,11 @@ class _Decode(_Read):
 
     def _decoded(self, element: _Log, start: int) -> Iterator[Any]:
         pa: Any = import_module("pyarrow")
-        options: dict[str, Any] = {
-            "start": start,
-            "end": start + element.place_len,
-            "on_corruption": self._on_corruption,
-        }
+        end = start + element.place_len
         with element.source() as source:
-            table = scan(source, **options, **element.options, **self._table)
+            table = scan(
+                source, start=start, end=end, on_corruption=self._on_corruption, **element.options, **self._table
+            )
             try:
                 for batch in pa.RecordBatchReader.from_stream(table):
                     yield self._named(element, batch)
