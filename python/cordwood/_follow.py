@@ -6,10 +6,9 @@ This is a separate module so that `asyncio` is imported only if needed.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-if TYPE_CHECKING:
-    from cordwood._native import Follower, Record
+from cordwood._native import Follower, Record
 
 _PAUSE_MAX = 0.1
 """The maximum time, in seconds, between checks of whether the follower was closed."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from cordwood._native import RecordDecoder
 from cordwood._text import base64_text
-
-if TYPE_CHECKING:
-    from cordwood.types import Database, Export
-    from cordwood.typing import ReadableBuffer
+from cordwood.types import Database, Export
+from cordwood.typing import ReadableBuffer
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type

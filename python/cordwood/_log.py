@@ -6,10 +6,8 @@ This is a separate module so that `logging` is imported only if there is a messa
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cordwood.types import SkippedRegion
+from cordwood.types import SkippedRegion
 
 _logger = logging.getLogger("cordwood")
 _logger.addHandler(logging.NullHandler())

@@ -15,16 +15,13 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cordwood._native import crc32c, detect, marks_of, start_of
+from cordwood._native import Position, crc32c, detect, marks_of, start_of
 from cordwood.errors import CordwoodError, LogChangedError, _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
-from cordwood.types import BLOCK_LEN, Hint
+from cordwood.types import BLOCK_LEN, Hint, LogFormat
+from cordwood.typing import RangeReadable, ReadableBuffer
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
-
-    from cordwood._native import Position
-    from cordwood.types import LogFormat
-    from cordwood.typing import RangeReadable, ReadableBuffer
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
 """The lengths of the first ranges. Later ranges have the last length, too long for reading only the start."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cordwood import fragments
 from cordwood._text import quantity
 from cordwood.types import BLOCK_LEN, LogFormat
-
-if TYPE_CHECKING:
-    from cordwood.typing import Source
+from cordwood.typing import Source
 
 Run = tuple[int, int, str, str | None, str | None, int]
 """The offset, end offset, name, reason, severity and number of fragments, as returned by `next_run`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cordwood import fragments
 from cordwood._map.cells import (
@@ -25,9 +25,7 @@ from cordwood._map.cells import (
 )
 from cordwood._text import quantity
 from cordwood.types import Fragment, LogFormat
-
-if TYPE_CHECKING:
-    from cordwood.typing import Source
+from cordwood.typing import Source
 
 ROW_COUNT_MAX = 64
 COLUMNS = 128

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cordwood._tables.payloads import Payload
 from cordwood._tables.schema import ColumnType, GivenAs, ListOf, StructOf, check_schema
 from cordwood._tables.table import Table
-
-if TYPE_CHECKING:
-    from cordwood._tables.payloads import Payload
 
 
 def given_table(payload: Payload, schema: Any) -> Table:

@@ -9,17 +9,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
 
 from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._jsonable import json_text
 from cordwood._native import Reader, Record, RecordBatch
 from cordwood._native import Table as NativeTable
+from cordwood._tables.payloads import Payload
 from cordwood._tables.schema import ColumnType, check_schema, utf8
 from cordwood.errors import DialectError, PayloadError
-
-if TYPE_CHECKING:
-    from cordwood._tables.payloads import Payload
 
 COLUMN_COUNT_MAX = 10_000
 """The maximum number of columns, including fields, as in BigQuery. Records that need more have no common form."""

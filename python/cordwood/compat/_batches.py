@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import cordwood
 from cordwood.payload import OperationKind, PayloadError, WriteBatch
-
-if TYPE_CHECKING:
-    import cordwood
 
 FRAGMENT_HEADER_LEN = 7
 BATCH_HEADER_LEN = 12

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast, final
+from typing import Any, NamedTuple, TypeAlias, cast, final
 
 from cordwood._jsonable import json_value
 from cordwood._native import VersionState, checked_version_edit, version_edit_field
-
-if TYPE_CHECKING:
-    from cordwood.typing import ReadableBuffer
+from cordwood.typing import ReadableBuffer
 
 __all__ = [
     "BlobFileAddition",

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 from cordwood._jsonable import json_value
 from cordwood._native import WriteBatchOperations, build_write_batch, write_batch_header
-
-if TYPE_CHECKING:
-    from cordwood.typing import ReadableBuffer
+from cordwood.typing import ReadableBuffer
 
 __all__ = [
     "Operation",
