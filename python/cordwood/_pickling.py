@@ -8,18 +8,6 @@ from typing import Any, NoReturn
 
 from cordwood._native import Follower, Reader, Record, RecordBatch, Scan, Writer
 
-_INSTEAD: dict[type, str] = {
-    Follower: "pass the path and position(), and follow from that start",
-    Reader: "pass the path, or a Split (cordwood.plan_splits), and open that",
-    RecordBatch: "pass list(batch), or a path and a range for the other process to read",
-    Scan: "pass the arguments of scan, and call it there",
-    Writer: "one process writes a log; close it and pass the path, which mode 'a' appends to",
-}
-
-
-def _refuse(given: object) -> NoReturn:
-    raise TypeError(f"a {type(given).__name__} cannot be pickled or copied: {_INSTEAD[type(given)]}")
-
 
 def _reduced(record: Record) -> tuple[Any, ...]:
     """Returns the constructor and its keyword arguments. Every `pickle` protocol stores this form compactly."""
@@ -29,10 +17,16 @@ def _reduced(record: Record) -> tuple[Any, ...]:
 
 def refuse(given: type, instead: str) -> None:
     """Makes `pickle` and `copy` refuse the objects of a class. `instead` names the arguments to pass instead."""
-    _INSTEAD[given] = instead
-    copyreg.pickle(given, _refuse)
+
+    def refused(_value: object) -> NoReturn:
+        raise TypeError(f"a {given.__name__} cannot be pickled or copied: {instead}")
+
+    copyreg.pickle(given, refused)
 
 
-for _class, _instead in list(_INSTEAD.items()):
-    refuse(_class, _instead)
+refuse(Follower, "pass the path and position(), and follow from that start")
+refuse(Reader, "pass the path, or a Split (cordwood.plan_splits), and open that")
+refuse(RecordBatch, "pass list(batch), or a path and a range for the other process to read")
+refuse(Scan, "pass the arguments of scan, and call it there")
+refuse(Writer, "one process writes a log; close it and pass the path, which mode 'a' appends to")
 copyreg.pickle(Record, _reduced)
