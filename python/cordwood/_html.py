@@ -6,21 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any, cast
 
-# A log may have thousands of damaged regions, so only the first few regions are shown.
-_REGIONS_MAX = 10
+# A log may have thousands of damaged regions, and a directory as many logs, so only the first few are shown.
+_LISTED_MAX = 10
 
 
 def page_of(value: Any, names: Iterable[str], regions: Sequence[Any] = ()) -> str:
     """Returns a table of a report's attributes, and a second table of its skipped regions."""
     caption: str = value.path or type(value).__name__
     html = _table(caption, ((name, getattr(value, name)) for name in names))
-    if not regions:
-        return html
-    listed = regions[:_REGIONS_MAX]
+    listed = regions[:_LISTED_MAX]
     rows = ((region.offset, region.end_offset, _reason(region), region.severity) for region in listed)
-    html += _table("skipped", rows, ("offset", "end_offset", "reason", "severity"))
-    more = len(regions) - len(listed)
-    return f"{html}<p>and {more:,} more</p>" if more else html
+    head = ("offset", "end_offset", "reason", "severity")
+    return html + _table("skipped", rows, head, len(regions)) if regions else html
 
 
 def results_page(results: Any, is_ok: Callable[[Any, Any], bool]) -> str:
@@ -28,11 +25,9 @@ def results_page(results: Any, is_ok: Callable[[Any, Any], bool]) -> str:
     logs = sorted(results.items(), key=lambda item: is_ok(*item))
     rows = (
         (getattr(name, "path", name), is_ok(name, result), getattr(result, "record_count", None))
-        for name, result in logs[:_REGIONS_MAX]
+        for name, result in logs[:_LISTED_MAX]
     )
-    html = _table(repr(results), rows, ("log", "ok", "record_count"))
-    more = len(logs) - _REGIONS_MAX
-    return f"{html}<p>and {more:,} more</p>" if more > 0 else html
+    return _table(repr(results), rows, ("log", "ok", "record_count"), len(logs))
 
 
 def _reason(region: Any) -> str:
@@ -41,13 +36,17 @@ def _reason(region: Any) -> str:
     return f"{region.description}{bit}"
 
 
-def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:
-    """Returns a table. All text is escaped, because a path can contain any characters, even invalid ones."""
+def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = (), count: int = 0) -> str:
+    """Returns a table, stating how many of `count` items are not listed.
+
+    All text is escaped, because a path can contain any characters, even invalid ones.
+    """
     lines = [f"<caption>{escape(caption.encode(errors='backslashreplace').decode())}</caption>"]
     if names := "".join(f"<th>{escape(name)}</th>" for name in head):
         lines.append(f"<tr>{names}</tr>")
     lines += ["<tr>" + "".join(f"<td>{escape(_text(value))}</td>" for value in row) + "</tr>" for row in rows]
-    return "<table>" + "".join(lines) + "</table>"
+    more = f"<p>and {count - _LISTED_MAX:,} more</p>" if count > _LISTED_MAX else ""
+    return f"<table>{''.join(lines)}</table>{more}"
 
 
 def _text(value: object) -> str:
