@@ -72,7 +72,7 @@ def test_each_fragment_has_a_map_category(fragment, category):
 
 @given(st.lists(st.tuples(st.integers(1, 50_000), st.sampled_from([WHOLE, PART, DAMAGE, LOST, TORN, ZEROS]))))
 def test_a_map_covers_every_byte_of_a_long_log(parts):
-    cells = Cells.of(runs_of(*parts), cell_len=16, count_max=32)
+    cells = Cells(runs_of(*parts), cell_len=16, count_max=32)
     assert len(cells.sums) <= 32
     assert cells.file_len == sum(length for length, _ in parts)
     for category in Category:
@@ -84,7 +84,7 @@ def test_a_map_covers_every_byte_of_a_long_log(parts):
 
 @given(st.integers(0, 100_000), st.sampled_from([DAMAGE, LOST, TORN]))
 def test_a_map_shows_a_single_damaged_byte(at, fragment):
-    cells = Cells.of(runs_of((at, WHOLE), (1, fragment), (100_000, WHOLE)), cell_len=512, count_max=64)
+    cells = Cells(runs_of((at, WHOLE), (1, fragment), (100_000, WHOLE)), cell_len=512, count_max=64)
     mark = {DAMAGE: "!", LOST: "x", TORN: "~"}[fragment]
     rows = [line for line in text(cells) if re.match(r" +[\d,]+ [#!x~]+", line)]
     assert "".join(rows).count(mark) == 2  # In its row, and in the text after the row.
@@ -99,7 +99,7 @@ def test_a_map_shows_a_single_damaged_byte(at, fragment):
 
 def test_adjacent_regions_are_merged_and_the_list_is_bounded():
     parts = [(10, WHOLE), (5, DAMAGE), (5, DAMAGE), (5, LOST), (10, WHOLE)] * 2000
-    cells = Cells.of(runs_of(*parts), cell_len=16, count_max=64)
+    cells = Cells(runs_of(*parts), cell_len=16, count_max=64)
     assert (cells.region_count, len(cells.regions)) == (4000, 1000)
     assert [(region.start, region.end, region.reason) for region in cells.regions[:3]] == [
         (10, 20, "checksum_mismatch"),
@@ -109,8 +109,8 @@ def test_adjacent_regions_are_merged_and_the_list_is_bounded():
     assert any("and 3,980 regions more" in line for line in text(cells))
 
 
-def test_colors_do_not_change_the_text_of_a_map():
-    cells = Cells.of(runs_of((900, WHOLE), (900, PART), (40, DAMAGE), (700, ZEROS)), cell_len=64, count_max=64)
+def test_colours_do_not_change_the_text():
+    cells = Cells(runs_of((900, WHOLE), (900, PART), (40, DAMAGE), (700, ZEROS)), cell_len=64, count_max=64)
     colored = text(cells, color=True, unicode=True)
     assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in colored] == text(cells, unicode=True)
     assert colored != text(cells, unicode=True)
@@ -127,7 +127,7 @@ def test_the_terminal_width_determines_the_number_of_cells_per_row(width, column
 
 def test_a_file_name_cannot_inject_terminal_codes_or_markup():
     name = 'a\x1b[2J<b>&"\n.log'
-    cells = Cells.of(runs_of((10, WHOLE)), cell_len=16, count_max=64)
+    cells = Cells(runs_of((10, WHOLE)), cell_len=16, count_max=64)
     lines = terminal.draw(cells, title=name, columns=64, color=False, unicode=True)
     assert lines[0] == 'a?[2J<b>&"?.log'
     assert 'a?[2J<b>&"' in "".join(parsed(document(cells, title=name)).itertext())
@@ -180,7 +180,7 @@ def full():
     """A long log, with everything that a picture can contain."""
     fragments = [WHOLE, PART, DAMAGE, LOST, ZEROS, ("full", "stale", "info"), ("trailer", None, None)]
     parts = [(10_000_000_000, fragment) for fragment in fragments * 6] + [(1_000_000_000, TORN)]
-    return Cells.of(runs_of(*parts), cell_len=1 << 25, count_max=128 * 64)
+    return Cells(runs_of(*parts), cell_len=1 << 25, count_max=128 * 64)
 
 
 def test_a_picture_fills_its_width_and_is_legible_at_500_pixels(full):

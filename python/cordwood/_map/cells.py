@@ -100,10 +100,15 @@ class Cells:
         salvaged_count: The number of records that follow damage in their block.
         log: The format of the log.
         other_log_number: The number of another log, if the whole file belongs to it.
+
+    Args:
+        found: The runs of the log, which cover it without gaps.
+        cell_len: The length of a cell at first.
+        count_max: The maximum number of cells.
     """
 
     # Not a `dataclass`, because importing `dataclasses` takes longer than drawing a small log.
-    def __init__(self, cell_len: int, count_max: int) -> None:
+    def __init__(self, found: Iterable[Run], *, cell_len: int, count_max: int) -> None:
         self.cell_len: int = cell_len
         self.count_max = count_max
         self.sums: list[list[int]] = []
@@ -116,36 +121,30 @@ class Cells:
         self.damage_end = 0
         self.log: LogFormat = LogFormat("leveldb")
         self.other_log_number: int | None = None
-
-    @classmethod
-    def of(cls, found: Iterable[Run], *, cell_len: int, count_max: int) -> Cells:
-        """Returns a log's cells, from runs that cover it without gaps."""
-        cells = cls(cell_len, count_max)
         last: Region | None = None
         zeros: list[tuple[int, int]] = []
         for start, end, name, reason, severity, count in found:
             category = category_of(name, reason, severity)
-            cells.add(start, end, category)
+            self.add(start, end, category)
             if severity == "corruption":
-                cells.damage_end = end
+                self.damage_end = end
             if reason == "zero_fill":
                 # Zeros in adjacent blocks are merged.
                 zeros.append((zeros.pop()[0] if zeros and zeros[-1][1] == start else start, end))
             elif category in (Category.WHOLE, Category.PART):
-                cells.has_records = True
-                cells.zeros_inside_len += sum(end - start for start, end in zeros)
+                self.has_records = True
+                self.zeros_inside_len += sum(end - start for start, end in zeros)
                 zeros.clear()
             if name not in ("trailer", "zeros", "rest", "file_header"):
-                cells.fragment_count += count
+                self.fragment_count += count
             if category in SHOWN_FIRST and reason is not None:
                 is_more = last is not None and (last.end, last.reason) == (start, reason)
                 last = last._replace(end=end) if last and is_more else Region(start, end, reason, category)
-                cells.region_count += not is_more
-                if cells.region_count <= REGIONS_MAX:
-                    cells.regions[cells.region_count - 1 :] = [last]
-        if zeros and zeros[-1][1] == cells.file_len:
-            cells.zeros_offset = zeros[-1][0]
-        return cells
+                self.region_count += not is_more
+                if self.region_count <= REGIONS_MAX:
+                    self.regions[self.region_count - 1 :] = [last]
+        if zeros and zeros[-1][1] == self.file_len:
+            self.zeros_offset = zeros[-1][0]
 
     def add(self, start: int, end: int, category: Category) -> None:
         """Adds the bytes `[start, end)`."""
@@ -194,7 +193,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
         row_count_max: The maximum number of rows.
     """
     found = fragments(source, **log)
-    cells = Cells.of(iter(found.next_run, None), cell_len=1, count_max=columns * row_count_max)
+    cells = Cells(iter(found.next_run, None), cell_len=1, count_max=columns * row_count_max)
     row_len = BLOCK_LEN if cells.file_len > BLOCK_LEN // 2 else cells.file_len
     while cells.cell_len * columns < row_len:
         cells.double()
