@@ -232,13 +232,11 @@ class _Directory:
 
     def _text(self, name: str) -> bytes | None:
         """Returns the start of a file, or `None` if `_len` returns `None`."""
-        if self._len(name) is None:
-            return None
-        try:
-            with open(self._path(name), "rb") as file:
-                return file.read(_TEXT_LEN_MAX)
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError):
+            if self._len(name) is not None:
+                with open(self._path(name), "rb") as file:
+                    return file.read(_TEXT_LEN_MAX)
+        return None
 
     def _matching(self, pattern: re.Pattern[str]) -> list[str]:
         return [name for name in self.names if pattern.fullmatch(name)]
@@ -448,10 +446,8 @@ class _Directory:
         checked, because the sequence numbers show whether other logs were lost.
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
-            older = (
-                [] if engine == Engine.LEVELDB else [os.path.basename(path) for _, path in self._needed_logs(manifest)]
-            )
-            for name in dict.fromkeys([*older, logs[-1]]):
+            needed = [] if engine == Engine.LEVELDB else self._needed_logs(manifest)
+            for name in dict.fromkeys([*(os.path.basename(path) for _, path in needed), logs[-1]]):
                 if self._has_no_record(name, manifest):
                     yield Problem(ProblemKind.LOG_EMPTY, self._path(name))
         elif not (manifest.tables or manifest.oldest_log_number or self._has_other_log_directory()):
