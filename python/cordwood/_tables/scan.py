@@ -78,8 +78,7 @@ class DecodedScan:
         """
         # Only this stream uses the kept batches, because the sources may have changed by the time another one is made.
         kept = self._find_columns(keeps=True)
-        schema = self._schema()
-        _check_exportable(schema)
+        schema = _exportable(self._schema())
         reader: Any = import_module("pyarrow").RecordBatchReader.from_batches(schema, self._stream(kept))
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -89,9 +88,7 @@ class DecodedScan:
         Returns:
             The capsule.
         """
-        schema = self._schema()
-        _check_exportable(schema)
-        return schema.__arrow_c_schema__()
+        return _exportable(self._schema()).__arrow_c_schema__()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -143,12 +140,8 @@ class DecodedScan:
     def _schema(self) -> Any:
         if self._given is not None:
             return self._given
-
-        return self._table(self._columns_known()).schema
-
-    def _columns_known(self) -> dict[str, ColumnType]:
         self._find_columns(keeps=False)
-        return self._known or {}
+        return self._table(self._known).schema
 
     def _find_columns(self, *, keeps: bool) -> _Kept | None:
         """Reads the sources to determine the columns if they are unknown.
@@ -194,7 +187,6 @@ class DecodedScan:
         return {names[name]: known[names[name]] for name in wanted}
 
     def _stream(self, kept: _Kept | None) -> Iterator[Any]:
-
         if kept is not None:
             self._latest = kept.logs
             kept.batches.reverse()
@@ -202,7 +194,7 @@ class DecodedScan:
                 yield kept.batches.pop()
             return
         given = self._given
-        table = self._table(self._columns_known()) if given is None else given_table(self._payload, given)
+        table = self._table(self._known) if given is None else given_table(self._payload, given)
         logs = self._logs()
         self._latest = logs
         for log in logs:
@@ -226,8 +218,8 @@ def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
             raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, list(known)[:50]))}")
 
 
-def _check_exportable(schema: Any) -> None:
-    """Checks that Arrow's C interface does not change the schema, because its strings end at a NUL.
+def _exportable(schema: Any) -> Any:
+    """Returns the schema. Checks that Arrow's C interface does not change it, because its strings end at a NUL.
 
     Raises:
         ValueError: The interface changes the schema.
@@ -239,6 +231,7 @@ def _check_exportable(schema: Any) -> None:
                 f"the name of the column {field.name!r}, or of a field in it, has a NUL in schema=, and a scan cannot "
                 r"represent it: write it as \x00, four characters"
             )
+    return schema
 
 
 class _Source:
