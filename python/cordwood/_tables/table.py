@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, islice
@@ -15,7 +14,7 @@ from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._jsonable import json_text
 from cordwood._native import Reader, Record, RecordBatch
 from cordwood._native import Table as NativeTable
-from cordwood._tables.payloads import Payload
+from cordwood._tables.payloads import VERSION_EDIT, Payload
 from cordwood._tables.schema import ColumnType, check_schema, utf8
 from cordwood.errors import DialectError, PayloadError
 
@@ -329,7 +328,7 @@ def _family_names(path: str) -> dict[int, bytes]:
     with contextlib.suppress(OSError):
         for file in sorted(os.listdir(directory)):
             manifest = os.path.join(directory, file)
-            if re.fullmatch(r"MANIFEST-[0-9]+", file) and os.path.isfile(manifest):
+            if VERSION_EDIT.is_name(file) and os.path.isfile(manifest):
                 status = os.stat(manifest)
                 names.update(_families_in(manifest, status.st_ino, status.st_size, status.st_mtime_ns))
     return {0: b"default", **names} if names else {}
