@@ -59,8 +59,6 @@ RECORD_TYPE_FIRST = 2
 RECORD_TYPE_MIDDLE = 3
 RECORD_TYPE_LAST = 4
 
-_WHENCE_CURRENT = 1
-
 
 class Error(Exception):
     """The base class of `InvalidRecordError`."""
@@ -184,7 +182,7 @@ class RecordsReader:
         Raises:
             AttributeError: The file has no `seek`.
         """
-        if whence == _WHENCE_CURRENT:
+        if whence == io.SEEK_CUR:
             offset, whence = self.tell() + offset, 0
         file = self._log.file
         file.seek(offset, whence)  # The file refuses calls that it does not support.
