@@ -12,7 +12,7 @@ from cordwood._open import Split, part_of
 from cordwood._optional import imported
 from cordwood._pickling import refuse
 from cordwood._tables.given import columns_of, given_table
-from cordwood._tables.payloads import PAYLOADS, Payload, origin_of
+from cordwood._tables.payloads import PAYLOADS, origin_of
 from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name
 from cordwood._tables.table import Fault, Table
 from cordwood.errors import PayloadError
@@ -37,18 +37,43 @@ class DecodedScan:
     The table has the same rows and columns as `cordwood convert --as`. Making it requires pyarrow. If the columns
     differ between logs, they are determined when they are first needed, by reading the sources. A stream that
     determines the columns reads short sources only once.
+
+    Raises:
+        ImportError: pyarrow is not installed, or cannot be imported.
+        TypeError: `schema` is not a pyarrow schema.
+        ValueError: `decode` has an invalid value, the options conflict, or `schema` names a column that the table
+            cannot have.
     """
 
     def __init__(
         self,
         sources: list[_Reopened],
-        payload: Payload,
-        *,
+        are_several: bool,  # noqa: FBT001 - one caller, in Rust
+        decode: str,
         schema: Any,
         columns: Sequence[str] | None,
-        origin: str | None,
-        options: Mapping[str, Any],
+        **options: Any,
     ) -> None:
+        payload = PAYLOADS.get(decode)
+        if payload is None:
+            raise ValueError(f"decode must be one of {', '.join(map(repr, PAYLOADS))}, not {decode!r}")
+        pa: Any = imported("pyarrow", "scan with decode= needs", "arrow")
+        origin = payload.origin if are_several else None
+        if schema is not None:
+            if not isinstance(schema, pa.Schema):
+                raise TypeError(f"schema must be a pyarrow.Schema, not {type(schema).__name__}")
+            if columns is not None:
+                raise ValueError("schema names the columns: pass it without columns")
+            if schema == pa.schema([]):
+                raise ValueError("schema must name at least one column")
+            # If the columns depend on the records, a name found in no record becomes an empty column.
+            if (known := payload.known_columns(options["on_corruption"])) is not None:
+                check_columns_known(schema.names, [*known, *([origin] if origin else [])])
+            # Reports errors in the schema early.
+            columns_of(schema)
+        for name in columns or ():
+            if columns and columns.count(name) > 1:
+                raise ValueError(f"columns names {name!r} twice")
         self._sources = [_Source(*source) for source in sources]
         self._payload = payload
         self._origin = origin
@@ -60,9 +85,6 @@ class DecodedScan:
             else "the file has changed: make a new scan, or pass schema="
         )
         self._given = schema
-        if schema is not None:
-            # Reports errors in the schema early.
-            columns_of(schema)
         self._known: dict[str, ColumnType] | None = None
         self._lock = Lock()
         self._latest: list[_Log] = []
@@ -210,6 +232,9 @@ class DecodedScan:
 
 refuse(DecodedScan, "pass the arguments of scan, and call it there")
 
+decoded_scan = DecodedScan
+"""The native `scan` calls this if it has `decode=`."""
+
 
 def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
     """Raises a `ValueError` for a name that is not among the known columns."""
@@ -331,40 +356,3 @@ class _Log:
             raise PayloadError(text, offset=error.offset, length=error.length, reason=error.reason) from error
         if len(self.left_out) < _LEFT_OUT_MAX:
             self.left_out.append((offset, error))
-
-
-def decoded_scan(
-    sources: list[_Reopened],
-    are_several: bool,  # noqa: FBT001 - one caller, in Rust
-    decode: str,
-    schema: Any,
-    columns: Sequence[str] | None,
-    **options: Any,
-) -> DecodedScan:
-    """Returns the result of `scan` with `decode`. The native `scan` calls this.
-
-    Raises:
-        ImportError: pyarrow is not installed, or cannot be imported.
-        TypeError: `schema` is not a pyarrow schema.
-        ValueError: `decode` has an invalid value, the options conflict, or `schema` names a column that the table
-            cannot have.
-    """
-    payload = PAYLOADS.get(decode)
-    if payload is None:
-        raise ValueError(f"decode must be one of {', '.join(map(repr, PAYLOADS))}, not {decode!r}")
-    pa: Any = imported("pyarrow", "scan with decode= needs", "arrow")
-    if schema is not None and not isinstance(schema, pa.Schema):
-        raise TypeError(f"schema must be a pyarrow.Schema, not {type(schema).__name__}")
-    if schema is not None and columns is not None:
-        raise ValueError("schema names the columns: pass it without columns")
-    for name in columns or ():
-        if columns and columns.count(name) > 1:
-            raise ValueError(f"columns names {name!r} twice")
-    if schema is not None and schema == pa.schema([]):
-        raise ValueError("schema must name at least one column")
-    origin = payload.origin if are_several else None
-    known = payload.known_columns(options["on_corruption"])
-    # If the columns depend on the records, a name found in no record becomes an empty column.
-    if schema is not None and known is not None:
-        check_columns_known(schema.names, [*known, *([origin] if origin else [])])
-    return DecodedScan(sources, payload, schema=schema, columns=columns, origin=origin, options=options)
