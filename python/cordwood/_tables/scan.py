@@ -74,7 +74,7 @@ class DecodedScan:
         for name in columns or ():
             if columns and columns.count(name) > 1:
                 raise ValueError(f"columns names {name!r} twice")
-        self._sources = [_Source(*source) for source in sources]
+        self._sources = list(map(_Source, sources))
         self._payload = payload
         self._origin = origin
         self._columns = columns
@@ -262,17 +262,8 @@ def _exportable(schema: Any) -> Any:
 class _Source:
     """A source of a scan. Each reading starts at the start of the source."""
 
-    def __init__(
-        self,
-        source: Any,
-        start: int | None,
-        is_read_once: bool,  # noqa: FBT001 - as Rust passes it
-        split: Split | None = None,
-    ) -> None:
-        self._split = split
-        self._source = source
-        self._start = start
-        self._is_read_once = is_read_once
+    def __init__(self, reopened: _Reopened) -> None:
+        self._source, self._start, self._is_read_once, self._split = reopened
         self._opening_count = 0
 
     def open(self, options: Mapping[str, Any]) -> Reader:
