@@ -550,31 +550,14 @@ class ReadFromLog(PTransform):
 class _Sink(FileBasedSink):
     """Writes each bundle or shard to its own file. The files get their final names once all are complete."""
 
-    def __init__(
-        self,
-        prefix: str,
-        suffix: str,
-        num_shards: int,
-        template: str | None,
-        *,
-        triggering_frequency: float | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            prefix,
-            BytesCoder(),
-            file_name_suffix=suffix,
-            num_shards=num_shards,
-            shard_name_template=template,
-            compression_type=CompressionTypes.UNCOMPRESSED,
-            triggering_frequency=triggering_frequency,
-        )
+    def __init__(self, prefix: str, writer_options: dict[str, Any], **options: Any) -> None:
+        super().__init__(prefix, BytesCoder(), compression_type=CompressionTypes.UNCOMPRESSED, **options)
         self._prefix = prefix
-        self._options = options
+        self._writer_options = writer_options
 
     def open(self, temp_path: str) -> tuple[Any, Writer]:
         file = super().open(temp_path)
-        return file, Writer(file, "w", **self._options)
+        return file, Writer(file, "w", **self._writer_options)
 
     def write_record(self, file_handle: tuple[Any, Writer], value: bytes) -> None:
         file_handle[1].append(value)
@@ -662,13 +645,12 @@ class WriteToLog(PTransform):
         self._sink_for = partial(
             _Sink,
             file_path_prefix,
-            file_name_suffix,
-            num_shards,
+            {"dialect": dialect, "compression": compression},
+            file_name_suffix=file_name_suffix,
+            num_shards=num_shards,
             triggering_frequency=triggering_frequency,
-            dialect=dialect,
-            compression=compression,
         )
-        self._sink = self._sink_for(shard_name_template)
+        self._sink = self._sink_for(shard_name_template=shard_name_template)
 
     def expand(self, pcoll: Any) -> Any:
         """Applies the transform. Beam calls this method.
@@ -682,7 +664,7 @@ class WriteToLog(PTransform):
         sink = self._sink
         if not pcoll.is_bounded:
             if sink.shard_name_template == DEFAULT_SHARD_NAME_TEMPLATE:
-                sink = self._sink_for(DEFAULT_WINDOW_SHARD_NAME_TEMPLATE)
+                sink = self._sink_for(shard_name_template=DEFAULT_WINDOW_SHARD_NAME_TEMPLATE)
             elif "W" not in sink.shard_name_template:
                 # The logs of a window would replace those of the previous window.
                 raise ValueError(

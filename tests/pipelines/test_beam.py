@@ -534,7 +534,7 @@ def test_a_retried_bundle_does_not_duplicate_records(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys, threading
 from cordwood.beam import _Sink
-sink = _Sink(sys.argv[1], ".log", 0, None)
+sink = _Sink(sys.argv[1], {}, file_name_suffix=".log")
 kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2] == "write":
     writer = sink.open_writer(sys.argv[3], "killed")
@@ -562,7 +562,7 @@ def test_a_killed_worker_leaves_no_duplicate_or_partial_logs(tmp_path):
         ended = subprocess.run([sys.executable, "-c", KILLED, prefix, *args], check=False)
         assert ended.returncode == -signal.SIGKILL
 
-    sink = _Sink(prefix, ".log", 0, None)
+    sink = _Sink(prefix, {}, file_name_suffix=".log")
     temporary = sink.initialize_write()
     killed("write", temporary)
     assert [path.stat().st_size > 100_000 for path in Path(temporary).iterdir()] == [True]
