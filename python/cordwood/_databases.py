@@ -447,7 +447,7 @@ class _Directory:
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
             needed = [] if engine == Engine.LEVELDB else self._needed_logs(manifest)
-            for name in dict.fromkeys([*(os.path.basename(path) for _, path in needed), logs[-1]]):
+            for name in dict.fromkeys([*needed, logs[-1]]):
                 if self._has_no_record(name, manifest):
                     yield Problem(ProblemKind.LOG_EMPTY, self._path(name))
         elif not (manifest.tables or manifest.oldest_log_number or self._has_other_log_directory()):
@@ -472,10 +472,9 @@ class _Directory:
                 return (is_newest and is_recycled) or report.outcome.zeros_offset == 0
         return False
 
-    def _written_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
+    def _written_logs(self, manifest: _Manifest) -> list[str]:
         """Returns the needed logs with at least one record."""
-        logs = self._needed_logs(manifest)
-        return [(number, path) for number, path in logs if not self._has_no_record(os.path.basename(path), manifest)]
+        return [name for name in self._needed_logs(manifest) if not self._has_no_record(name, manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
         """Yields the newest log if the MANIFEST's last sequence number is later than all those in the logs.
@@ -493,15 +492,15 @@ class _Directory:
                 return
             end = max(end, batch_end)
         if end:
-            yield Problem(ProblemKind.LOG_BEHIND, logs[-1][1], (end, last))
+            yield Problem(ProblemKind.LOG_BEHIND, self._path(logs[-1]), (end, last))
 
-    def _batches(self, logs: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
+    def _batches(self, logs: list[str]) -> Iterator[tuple[int, int]]:
         """Yields the first sequence number of each write batch in these logs, and the number after its last one."""
-        for _, path in logs:
+        for name in logs:
             # The log may hold records other than write batches, or a live database may have removed it.
             with (
                 suppress(CordwoodError, FileNotFoundError, struct.error),
-                Reader(path, on_corruption="skip") as reader,
+                Reader(self._path(name), on_corruption="skip") as reader,
             ):
                 for record in reader:
                     start, count = _BATCH.unpack_from(record)
@@ -524,10 +523,11 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Usually only one log is needed, and then it is not read here.
-        for number, path in logs if len(logs) > 1 else ():
+        # Usually only one log is needed, and it does not have to be read here.
+        for name in logs if len(logs) > 1 else ():
+            number = _table_or_log_number(name)
             try:
-                with Reader(path, dialect="leveldb", on_corruption="skip") as reader:
+                with Reader(self._path(name), dialect="leveldb", on_corruption="skip") as reader:
                     found = sequence_numbers(map(WriteBatch, reader))
                     note = ProblemKind.LOG_TORN if reader.outcome.kind == OutcomeKind.TORN_TAIL else None
             except (CordwoodError, FileNotFoundError):
@@ -538,13 +538,13 @@ class _Directory:
                 for place, (log, has_writes, kind) in enumerate(earlier, 1):
                     has_gap = place == len(earlier) and found.start > end
                     if has_gap or (is_flushed and not has_writes):
-                        yield Problem(ProblemKind.LOG_CUT, log)
+                        yield Problem(ProblemKind.LOG_CUT, self._path(log))
                     elif kind:
-                        yield Problem(kind, log)
+                        yield Problem(kind, self._path(log))
                 earlier, end = [], found.end
-            is_empty = found.start is None and self._has_no_record(os.path.basename(path), manifest)
+            is_empty = found.start is None and self._has_no_record(name, manifest)
             kind = ProblemKind.LOG_EMPTY if is_empty else note
-            earlier.append((path, found.start is not None, kind))
+            earlier.append((name, found.start is not None, kind))
 
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         """Yields the RocksDB and Pebble logs that end in an incomplete record although a newer log follows.
@@ -565,37 +565,34 @@ class _Directory:
             is_refused = not (is_continued or _ACCEPTS_TORN_LOGS.search(self._options()))
         torn: list[tuple[str, int | None]] = []
         end = None
-        for _, path in logs if len(logs) > 1 else ():
-            log_len = self._len(os.path.basename(path))
+        for name in logs if len(logs) > 1 else ():
+            log_len = self._len(name)
             try:
-                with Reader(path, on_corruption="skip") as reader:
+                with Reader(self._path(name), on_corruption="skip") as reader:
                     first = last = next(reader, None)
                     if first is not None and torn:
                         start = WriteBatch(first).sequence
                         is_cut = is_refused or (is_strict and start != end)
                         kind = ProblemKind.LOG_CUT if is_cut else ProblemKind.LOG_TORN
                         # A log that has grown was still being written.
-                        yield from (
-                            Problem(kind, log) for log, old_len in torn if self._len(os.path.basename(log)) == old_len
-                        )
+                        yield from (Problem(kind, self._path(log)) for log, old in torn if self._len(log) == old)
                         torn = []
-                    if path == logs[-1][1]:
+                    if name == logs[-1]:
                         return
                     for record in reader:
                         last = record
                     if reader.outcome.kind == OutcomeKind.TORN_TAIL:
-                        torn.append((path, log_len))
+                        torn.append((name, log_len))
                 if last is not None:
                     batch = WriteBatch(last)
                     end = batch.sequence + batch.count
             except (CordwoodError, FileNotFoundError):
                 return  # It has no write batches, or a live database has removed it.
 
-    def _needed_logs(self, manifest: _Manifest) -> list[tuple[int, str]]:
-        """Returns the numbers and paths of the logs the engine reads, in order."""
+    def _needed_logs(self, manifest: _Manifest) -> list[str]:
+        """Returns the names of the logs the engine reads, in order."""
         numbered = [(_table_or_log_number(name), name) for name in self._matching(_LOG) if self._len(name) is not None]
-        oldest = manifest.oldest_log_number
-        return [(number, self._path(name)) for number, name in sorted(numbered) if number >= oldest]
+        return [name for number, name in sorted(numbered) if number >= manifest.oldest_log_number]
 
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """Returns the tables the engine removes because the MANIFEST's last edits are gone.
