@@ -382,18 +382,17 @@ def _in_directory(directory: str, above: str) -> list[Input]:
         found.append(Input(error.filename, "", is_in_directory=True, error=error))
 
     for path, directories, names in _walk(directory, unreadable):
+        relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
         if path != directory and any(segment_offset(name) is not None for name in names):
-            relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
             found.append(_of_segments(path, relative, segments_in(path), is_in_directory=True))
             continue
         # Join the path only once for all files in the directory.
         before = os.path.join(path, "")
-        relative = os.path.normpath(os.path.join(above, os.path.relpath(path, directory)))
         relative_before = "" if relative == os.curdir else os.path.join(relative, "")
-        linked = [name for name in directories if os.path.islink(before + name)]
         found += (
             Input(before + name, relative_before + name, is_in_directory=True, format="link to a directory")
-            for name in linked
+            for name in directories
+            if os.path.islink(before + name)
         )
         for name in names:
             full, below = before + name, relative_before + name
@@ -402,11 +401,9 @@ def _in_directory(directory: str, above: str) -> list[Input]:
                 is_link = stat.S_ISLNK(status.st_mode)
                 if is_link:
                     status = os.stat(full)
-            except FileNotFoundError:
-                found.append(Input(full, below, is_in_directory=True, format="dangling link"))
-                continue
-            except OSError:
-                found.append(Input(full, below, is_in_directory=True))
+            except OSError as error:
+                format_ = "dangling link" if isinstance(error, FileNotFoundError) else None
+                found.append(Input(full, below, is_in_directory=True, format=format_))
                 continue
             may_be_log = status.st_size or name.endswith(RUN_SUFFIXES)
             format_ = NO_FILE if not stat.S_ISREG(status.st_mode) else None if may_be_log else EMPTY
