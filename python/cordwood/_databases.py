@@ -347,10 +347,8 @@ class _Directory:
         return Engine.LEVELDB
 
     def _table_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        suffixes = ("ldb", "sst")
-        found_suffixes = {name[-3:] for name in self._matching(_TABLE)}
-        if engine != Engine.LEVELDB or found_suffixes == {"sst"}:
-            suffixes = ("sst", "ldb")
+        is_sst = engine != Engine.LEVELDB or {name[-3:] for name in self._matching(_TABLE)} == {"sst"}
+        suffixes = ("sst", "ldb") if is_sst else ("ldb", "sst")
         missing: dict[int, list[str]] = {}
         found: set[int] = set()
         for family, _, table in manifest.tables:
@@ -537,10 +535,9 @@ class _Directory:
                 is_flushed = newest_table > number and bool(infos) and not any(recovering in info for info in infos)
                 for place, (log, has_writes, kind) in enumerate(earlier, 1):
                     has_gap = place == len(earlier) and found.start > end
-                    if has_gap or (is_flushed and not has_writes):
-                        yield Problem(ProblemKind.LOG_CUT, self._path(log))
-                    elif kind:
-                        yield Problem(kind, self._path(log))
+                    is_cut = has_gap or (is_flushed and not has_writes)
+                    if fault := ProblemKind.LOG_CUT if is_cut else kind:
+                        yield Problem(fault, self._path(log))
                 earlier, end = [], found.end
             is_empty = found.start is None and self._has_no_record(name, manifest)
             kind = ProblemKind.LOG_EMPTY if is_empty else note
