@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from cordwood._native import RecordDecoder
@@ -34,10 +34,8 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
         return isoformat().replace("+00:00", "Z")
     if isinstance(value, dict):
         return {name: jsonable(item) for name, item in cast("dict[str, object]", value).items()}
-    if isinstance(value, list):
-        return [jsonable(item) for item in cast("list[object]", value)]
-    if isinstance(value, tuple):
-        items = cast("tuple[object, ...]", value)
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)
         names: tuple[str, ...] | None = getattr(items, "_fields", None)
         if names is None:
             return [jsonable(item) for item in items]
