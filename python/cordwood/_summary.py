@@ -66,9 +66,7 @@ class ZerosAtEnd(NamedTuple):
         return f"at {self.offset:,}: {quantity(self.length, 'zero')} at the end: {what}"
 
 
-def zeros_at_end(
-    offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool = False
-) -> ZerosAtEnd | None:
+def zeros_at_end(offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool) -> ZerosAtEnd | None:
     """Returns the zeros at the end of a log, which start at this offset, or `None` if there are none.
 
     Zeros after damage are treated as part of a record that never reached the disk, not as padding.
