@@ -470,7 +470,7 @@ class ReadAllFromLog(PTransform):
             records |= "Records" >> (
                 beam.FlatMap(_with_path).with_output_types(tuple[str, bytes])
                 if self._with_filename
-                else beam.FlatMap(_each).with_output_types(bytes)
+                else beam.FlatMap().with_output_types(bytes)
             )
         return LogOutputs(records, outputs.damage) if self._with_damage else records
 
@@ -490,10 +490,6 @@ def _check(table: dict[str, Any]) -> None:
     scan(b"", **table)
     if table["schema"] is None and PAYLOADS[table["decode"]].columns is None:
         raise ValueError(f"the columns of {table['decode']!r} depend on the records: pass schema")
-
-
-def _each(records: list[bytes]) -> list[bytes]:
-    return records
 
 
 def _with_path(element: tuple[str, list[bytes]]) -> Iterable[tuple[str, bytes]]:
