@@ -6,8 +6,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// The identity of a file, independent of its name. No other file has it while this file exists or
-/// is open.
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// The identity of a file, independent of its name. No other file has the same identity while this
+/// file exists or is open.
 #[cfg_attr(
     not(feature = "test-storage"),
     allow(unreachable_pub, reason = "public for tests only")
@@ -31,6 +34,8 @@ impl FileId {
     /// because opening a pipe could block.
     #[cfg(unix)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        #[cfg(test)]
+        tests::before_call();
         Ok(FileId::in_metadata(&std::fs::metadata(path)?))
     }
 
@@ -77,6 +82,8 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     if wanted == 0 {
         return Ok(0);
     }
+    #[cfg(test)]
+    tests::before_call();
     system_read_at(file, &mut buffer[..wanted], offset)
 }
 

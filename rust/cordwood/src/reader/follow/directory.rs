@@ -26,8 +26,8 @@ pub(super) struct Directory {
     /// Whether the followed file is read as one that will no longer change.
     pub(super) is_final: bool,
     pub(super) joint: Joint,
-    /// How many times the follower has looked for the next file without success since it last
-    /// listed the directory.
+    /// How many times the follower has looked for the next file in vain since it last listed the
+    /// directory.
     look_count: u32,
 }
 
@@ -58,8 +58,8 @@ impl OpenedDirectory {
     }
 }
 
-/// While a file is missing, the directory is listed only once in this many looks for the file,
-/// because listing is expensive.
+/// While a file is missing, the directory is listed on only one in this many attempts to find the
+/// file, because listing is expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The next file to follow.
@@ -157,8 +157,8 @@ impl Directory {
         Ok(self.next.is_some())
     }
 
-    /// Returns the error for a follower that must continue at `offset`, where a file no longer
-    /// starts.
+    /// Returns the error for a follower that must continue at `offset`, although no file starts
+    /// there anymore.
     pub(super) fn pruned(&self, offset: u64, first_offset: u64) -> Error {
         pruned(&self.path, offset, first_offset)
     }

@@ -280,9 +280,9 @@ impl Follower {
     /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
     /// * [`ErrorKind::Corruption`] under [`OnCorruption::Fail`], instead of a [`Poll::Skipped`] for
-    ///   damage. A later call continues after the damage. If the rest of the damaged block is
-    ///   written later, it is returned as a [`Poll::Skipped`], not as a second error.
-    /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as for
+    ///   damage. A later call resumes after the damage. If the rest of the damaged block is written
+    ///   later, it is returned as a [`Poll::Skipped`], not as a second error.
+    /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as in
     ///   [`Reader::next_event`](crate::Reader::next_event).
     /// * [`ErrorKind::Pruned`] if files of a segmented log were removed before they were read. A
     ///   later call returns the same error.
@@ -434,7 +434,6 @@ impl Follower {
 
     fn next(&mut self) -> Result<Reported, Error> {
         loop {
-            self.identify_again(false)?;
             let reported = match self.state {
                 State::Identifying | State::Reading => self.next_event()?,
                 State::DamagedRest(rest) => self.rest_of_block(rest)?,
@@ -485,7 +484,9 @@ impl Follower {
                     if status.file_len > offset {
                         self.check_unchanged()?;
                     }
-                    self.file.read(offset, status.file_len)?;
+                    if self.read(offset, status)? {
+                        return Ok(None);
+                    }
                     seen = Some(Seen {
                         at: offset,
                         status,
@@ -499,7 +500,9 @@ impl Follower {
                     Answer::Wait(reason) => return self.waits(reason, seen.status),
                     Answer::ReadAgain => {
                         seen.is_read_again = true;
-                        self.file.read(offset, seen.status.file_len)?;
+                        if self.read(offset, seen.status)? {
+                            return Ok(None);
+                        }
                         continue;
                     }
                     Answer::Final => {
@@ -507,9 +510,6 @@ impl Follower {
                         (step, rest) = self.step_over();
                     }
                 }
-            }
-            if matches!(step, Step::Record(_) | Step::Skipped(_)) && self.identify_again(false)? {
-                return Ok(None);
             }
             match step {
                 Step::End(_) if let Some(next) = self.file.directory.as_ref().and_then(|directory| directory.next) => {
@@ -527,8 +527,9 @@ impl Follower {
                     is_mixed = false;
                 }
                 _ if matches!(self.state, State::Identifying) && self.position > self.file.origin() => {
-                    // The log starts with damage that has been reported or is before the follower's
-                    // start. How to read the bytes after it depends on the format of the log.
+                    // The log starts with damage that has been reported or that precedes the
+                    // follower's start. How to read the bytes after it depends on the format of the
+                    // log.
                     self.restart();
                     let status = self.file.status()?;
                     return self.waits(WaitReason::Damaged, status);
@@ -555,12 +556,29 @@ impl Follower {
                         return Ok(Some(Reported::Skipped(self.skip(region))));
                     }
                     // The start of the region has been reported, possibly as an error, so the rest
-                    // must not be a second error.
+                    // must not be reported as a second error.
                     let region = self.skip(part(region, self.position, region.end));
                     return Ok(Some(Reported::Other(Poll::Skipped(region))));
                 }
             }
         }
+    }
+
+    /// Reads the file from `offset`. If the format of the log is not known, then tries to determine
+    /// it. This must follow the read: if the start of the file were read first, a writer could write
+    /// it in the meantime, and the bytes read here would be decoded in the wrong format. Returns
+    /// whether the log must be reread in another format.
+    fn read(&mut self, offset: u64, status: FileStatus) -> Result<bool, Error> {
+        self.file.read(offset, status.file_len)?;
+        if !matches!(self.state, State::Identifying) {
+            return Ok(false);
+        }
+        let is_new = self.identify(false);
+        if is_new.is_err() {
+            // The next poll must not decode these bytes without identifying the log.
+            self.restart();
+        }
+        is_new
     }
 
     /// Reads the rest of a segment that will no longer change, then opens the `next` segment.
@@ -594,8 +612,8 @@ impl Follower {
             }
         }
         if self.file.is_replaced()? {
-            // Another file now has the name of the followed file, so this name does not lead to the
-            // next file.
+            // Another file now has the name of the followed file, so this name cannot be used to
+            // find the next file.
             self.reopen()?;
             return Ok(None);
         }
@@ -704,7 +722,7 @@ impl Follower {
         };
         let region = part(region, region.start, end);
         // The start of the damage has been reported, possibly as an error, so the rest must not be
-        // a second error.
+        // reported as a second error.
         let region = self.skip(region);
         Ok(Some(Reported::Other(Poll::Skipped(region))))
     }
@@ -739,8 +757,12 @@ impl Follower {
     /// first determines the format of the log from the existing bytes, as a reader of the whole
     /// file would. Returns `None` if this call has determined the format.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Error> {
-        if status.is_rotated && reason != WaitReason::Suspect && self.identify_again(true)? {
-            return Ok(None);
+        if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
+            self.identify(true)?;
+            if self.is_reading() {
+                self.restart_in(self.format);
+                return Ok(None);
+            }
         }
         Ok(Some(self.not_yet(reason, status)))
     }
@@ -835,44 +857,5 @@ fn part(region: SkippedRegion, start: u64, end: u64) -> SkippedRegion {
         end,
         leveldb_len: region.leveldb_len.map(|_| end - start),
         ..region
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-    use crate::encode::Encoder;
-
-    #[test]
-    fn a_log_can_be_written_after_its_start_was_read_to_detect_the_dialect() {
-        let mut encoder = Encoder::with_format(0, Dialect::PACKED).expect("a packed log");
-        let mut log = Vec::new();
-        // The second block proves that the first one is final.
-        let data = [b'x'; 40_000];
-        encoder.encode(&data, &mut log);
-        encoder.finish(&mut log);
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("live.log");
-        fs::write(&path, b"").expect("room");
-        let mut follower = Follower::open(&path).expect("a file");
-
-        // The steps of a poll, with a write after the first step.
-        assert!(!follower.identify_again(false).expect("an empty file"));
-        fs::write(&path, &log).expect("room");
-        let event = follower.next_event().expect("the mark");
-        assert!(event.is_none(), "{event:?}");
-        assert_eq!(follower.format().dialect, Dialect::PACKED);
-        let mark = follower.poll().expect("the mark");
-        assert!(
-            matches!(mark, Poll::Skipped(region) if region.reason.severity() != Severity::Corruption),
-            "{mark:?}"
-        );
-        let record = follower.poll().expect("a record");
-        assert!(
-            matches!(record, Poll::Record(record) if record.data == data),
-            "{record:?}"
-        );
     }
 }

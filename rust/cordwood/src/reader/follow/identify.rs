@@ -9,31 +9,40 @@ use crate::detect::{
 };
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, ErrorKind, unsupported};
+use crate::format::without_zeros;
 use crate::trace::trace;
 
 impl Follower {
-    /// Determines the format of the log, if its contents suffice. If the start of the log is
-    /// undamaged, it determines the format. If the start is damaged, the follower waits until all
-    /// bytes that determine the format have been written, and then determines the format as a
-    /// reader of the whole file would. If `is_last` is true, the follower does not wait, and uses
-    /// the existing bytes.
+    /// Determines the format of the log if its contents suffice. An undamaged start is enough. If
+    /// the start is damaged, the follower waits until all bytes that determine the format have been
+    /// written, and then determines it as a reader of the whole file would. If `is_last` is true,
+    /// the follower does not wait, and uses the existing bytes. Returns whether the log must be
+    /// reread in another format.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log; without one,
-    /// it may be a log whose first record is still incomplete. Returns [`ErrorKind::Unsupported`]
-    /// if the options give a number or compression that logs in this dialect cannot have.
-    pub(super) fn identify(&mut self, is_last: bool) -> Result<(), Error> {
+    /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log; without a
+    /// signature, it may be a log whose first record is still incomplete. Returns
+    /// [`ErrorKind::Unsupported`] if the options give a number or compression that logs in this
+    /// dialect cannot have.
+    pub(super) fn identify(&mut self, is_last: bool) -> Result<bool, Error> {
         // A nonzero byte proves that everything before it has been written.
         let is_passed = self.is_head_written()?;
         let origin = self.file.origin();
         let mut head = vec![0; DETECT_LEN];
         let len = self.file.read_at(origin, &mut head).map_err(|source| self.io(source))?;
+        if !starts_undamaged(&head[..len]) {
+            // If the file was written during the read, the read may have returned the end of the
+            // write but not its start.
+            let written_len = without_zeros(&head).len();
+            let reread = self.file.read_at(origin, &mut head[..written_len]);
+            reread.map_err(|source| self.io(source))?;
+        }
         let is_written = is_passed || head[DETECT_LEN - 1] != 0;
         let is_all = is_last || is_written;
         head.truncate(len.min(if is_all { DETECT_LEN } else { DETECT_LEN - 1 }));
         if !is_written && ends_in_first_fragment(&head) {
-            return Ok(());
+            return Ok(false);
         }
         let named = self.options.named();
         let path = self.file.file_path();
@@ -48,15 +57,14 @@ impl Follower {
             };
         }
         trace!("follow: from {} bytes: {detected:?}", head.len());
-        match detected {
+        Ok(match detected {
             PartialDetection::Log(format) => {
                 unsupported(check_start(format, &head), Some(&self.file.path))?;
-                self.set_format(LogFormat {
-                    dialect: without_grid(format.dialect, is_undetected),
-                    ..format
-                })?;
+                let dialect = without_grid(format.dialect, is_undetected);
+                let is_new = self.set_format(LogFormat { dialect, ..format })?;
                 self.state = State::Reading;
                 self.is_known_log = true;
+                is_new
             }
             // Once the format of one segment is known, a later segment that does not look like a
             // log is treated as damage.
@@ -66,47 +74,34 @@ impl Follower {
             _ if is_written && is_undetected => {
                 // Determine the format as a reader of the whole file would.
                 let before = self.is_known_log.then_some(self.format);
-                self.set_format(before.unwrap_or(LogFormat::unknown()))?;
+                let is_new = self.set_format(before.unwrap_or(LogFormat::unknown()))?;
                 self.state = State::Reading;
+                is_new
             }
             _ if is_undetected
                 && self.position <= origin
                 && let Some(dialect) = shown_dialect(&head) =>
             {
                 let number = named.log_number.or_else(|| log_number_of(&path));
-                self.set_format(named.format(dialect).numbered(number))?;
+                self.set_format(named.format(dialect).numbered(number))?
             }
-            _ => {}
-        }
-        Ok(())
+            _ => false,
+        })
     }
 
-    /// Tries again to determine the format before the follower reports an event or a rotation,
-    /// because the file may have been written since the last [`identify`](Self::identify). Returns
-    /// whether the log must be reread because its format is now known or has changed.
-    pub(super) fn identify_again(&mut self, is_last: bool) -> Result<bool, Error> {
-        let before = self.format;
-        if matches!(self.state, State::Identifying) {
-            self.identify(is_last)?;
-            if matches!(self.state, State::Reading) || self.format != before {
-                self.restart_in(self.format);
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Switches to `format` and rereads everything after the last reported event.
-    fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
+    /// Switches to `format`, and returns whether this is another format. If so, the decoder rereads
+    /// everything after the last reported event.
+    fn set_format(&mut self, format: LogFormat) -> Result<bool, Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
         // Dialects with equal names are equal, so `is_detected` is compared separately.
-        if self.format != format || self.format.dialect.is_detected() != format.dialect.is_detected() {
+        let is_new = self.format != format || self.format.dialect.is_detected() != format.dialect.is_detected();
+        if is_new {
             // In the new format, damage already reported may extend further, so the log is reread
             // from the start.
             self.last = Last::Nothing;
             self.restart_in(format);
         }
-        Ok(())
+        Ok(is_new)
     }
 }
 

@@ -116,7 +116,7 @@ impl LiveFile {
         Ok(replaced.transpose()?.flatten() == Some(true))
     }
 
-    /// Opens the segment that now has this one's name. The caller discards the bytes that were
+    /// Opens the segment that now has this segment's name. The caller discards the bytes that were
     /// read.
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         let failed = |source| Error::io(source, Some(&self.path));
@@ -211,7 +211,7 @@ impl LiveFile {
     /// Discards the bytes of earlier reads, because any that were not a valid fragment may have
     /// changed since.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // A read is longer than the previous one only if all bytes of that one were used.
+        // A read is longer than the previous one only if all bytes of the previous read were used.
         // Otherwise, if a gigabyte of zeros followed the written part, the follower would read all
         // of it.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);

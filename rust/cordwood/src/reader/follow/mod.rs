@@ -11,6 +11,8 @@ mod judge;
 mod live_file;
 mod options;
 mod poll;
+#[cfg(test)]
+mod tests;
 mod unreported;
 
 pub use follower::Follower;

@@ -40,8 +40,8 @@ options! {
         /// How many times to reread bytes that look damaged before reporting them. If a later block
         /// starts with a valid fragment, the damage is reported without waiting. Default: 3.
         pub retry_polls: u32 = 3;
-        /// The minimum time to reread bytes that look damaged before reporting them. Default: 100
-        /// ms.
+        /// The minimum time to spend rereading bytes that look damaged before reporting them.
+        /// Default: 100 ms.
         pub retry_time: Duration = Duration::from_millis(100);
         /// The maximum length of a record in bytes. Longer records are refused, which limits a
         /// follower's memory use. Default: 1 GiB.

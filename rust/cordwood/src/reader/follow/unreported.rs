@@ -8,7 +8,7 @@ use super::poll::WaitReason;
 use crate::dialect::Form;
 use crate::format::BLOCK_LEN;
 
-/// The maximum number of blocks probed per poll, 8 MiB of the file. If these blocks are in the page
+/// The maximum number of blocks probed per search, 8 MiB of the file. If these blocks are in the page
 /// cache, probing them takes less than a millisecond.
 const PROBES_MAX: usize = 256;
 
@@ -55,8 +55,8 @@ pub(super) struct Unreported {
 /// writer may start or complete any of them at any time.
 ///
 /// Once a replaced file has been reported, the caller may never poll it again, so all its blocks
-/// are probed first. They are probed again before each further report, because the writer may have
-/// continued in the meantime.
+/// are probed before the first report. They are probed again before each further report, because
+/// the writer may have continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Probes {
     /// The next block to probe after the first block, or 0 to start over.
