@@ -158,7 +158,7 @@ class _Log(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """The stored bytes of a file on a Beam file system, as a source for `detect`."""
+    """The stored bytes of a file on a Beam file system, before any decompression."""
 
     name: str
     file_len: int

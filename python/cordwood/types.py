@@ -932,11 +932,13 @@ class Problem(NamedTuple):
         return Severity.INFO if self.kind in _NOTES else Severity.CORRUPTION
 
 
-_NOTES = {
-    *(ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.TABLE_NEWER),
-    *(ProblemKind.LOG_ABSENT, ProblemKind.LOG_BEHIND, ProblemKind.LOG_EMPTY, ProblemKind.LOG_TORN),
-    *(ProblemKind.DATABASE_EMPTY, ProblemKind.CURRENT_OTHER),
-}
+_NOTES = frozenset(
+    {
+        *(ProblemKind.MANIFEST_UNKNOWN, ProblemKind.TABLE_ELSEWHERE, ProblemKind.TABLE_NEWER),
+        *(ProblemKind.LOG_ABSENT, ProblemKind.LOG_BEHIND, ProblemKind.LOG_EMPTY, ProblemKind.LOG_TORN),
+        *(ProblemKind.DATABASE_EMPTY, ProblemKind.CURRENT_OTHER),
+    }
+)
 """The kinds that are not faults."""
 
 
@@ -988,10 +990,12 @@ class Database(NamedTuple):
         return f"{self.newest_manifest}\n" if is_wrong and self.newest_manifest else None
 
 
-OF_CURRENT = {
-    *(kind for kind in ProblemKind if kind.startswith("current_") and kind != ProblemKind.CURRENT_OTHER),
-    *(ProblemKind.MANIFEST_MISSING, ProblemKind.MANIFEST_EMPTY, ProblemKind.MANIFEST_INCOMPLETE),
-}
+OF_CURRENT = frozenset(
+    {
+        *(kind for kind in ProblemKind if kind.startswith("current_") and kind != ProblemKind.CURRENT_OTHER),
+        *(ProblemKind.MANIFEST_MISSING, ProblemKind.MANIFEST_EMPTY, ProblemKind.MANIFEST_INCOMPLETE),
+    }
+)
 """The faults that you can repair by writing another name to `CURRENT`."""
 
 

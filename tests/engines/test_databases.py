@@ -823,7 +823,7 @@ def test_the_info_command_suggests_a_repair_for_a_directory_that_contains_only_t
         assert 0 < keys_in_leveldb(directory) <= 2_000
 
 
-def test_no_repair_is_suggested_for_a_torn_newest_log(tmp_path, capsys):
+def test_info_suggests_no_command_for_a_torn_newest_log(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     os.truncate(log, log.stat().st_size - 1)

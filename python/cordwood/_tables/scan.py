@@ -232,9 +232,6 @@ class DecodedScan:
 
 refuse(DecodedScan, "pass the arguments of scan, and call it there")
 
-decoded_scan = DecodedScan
-"""The native `scan` calls this if it has `decode=`."""
-
 
 def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
     """Raises a `ValueError` for a name that is not among the known columns."""

@@ -242,7 +242,7 @@ pub(crate) fn scan<'py>(
         reading.set_item("on_corruption", on_corruption)?;
         reading.set_item("start", start)?;
         reading.set_item("end", end)?;
-        let decoded_scan = imported!(py, "cordwood._tables.scan", "decoded_scan")?;
+        let decoded_scan = imported!(py, "cordwood._tables.scan", "DecodedScan")?;
         return decoded_scan.run_with((sources, are_several, decode, schema, columns), Some(&reading));
     }
     if schema.is_some() {
