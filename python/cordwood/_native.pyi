@@ -97,7 +97,7 @@ __version__: str
 class Record:
     """A record and its place in the file, as returned by `Reader.records` and `Follower.poll`.
 
-    A record is immutable. Two records are equal if their offsets, their data and `salvaged` are
+    Records are immutable, and two records are equal if their offsets, their data and `salvaged` are
     equal. The constructor takes the attributes as keyword arguments.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -129,9 +129,9 @@ class Record:
 
         This can be true only under the policy `"salvage"`.
 
-        The checksums of a salvaged record are valid, but the reader had to search for the start of
-        the record. If the data of a record contains another log, a record of that other log can be
-        mistaken for a salvaged record.
+        The checksums of a salvaged record are valid, but the reader had to search for its start. If
+        a record's data contains another log, a record of that log can be mistaken for a salvaged
+        record.
         """
     __match_args__ = ("offset", "end_offset", "data")
     def __eq__(self, other: object, /) -> bool: ...
@@ -141,19 +141,19 @@ class Record:
 class Position:
     """An offset in a log, with marks that identify the log. `Follower.position` returns one.
 
-    An offset is valid in only one log. A position therefore also keeps checksums of some bytes
-    before the offset, in the first block of the log and in the block before the offset. In a
-    segmented log, a position also keeps a checksum of the end of the previous segment. When reading
-    or following starts at a position, these checksums are compared with the log. If a checksum
-    differs, the log is a different one, and `LogChangedError` is raised. The same log may have
-    grown, been copied, been renamed or lost its oldest segments in the meantime. A block that
-    contains damage is not compared. A position at offset 0 fits any log.
+    An offset is valid in only one log, so a position also keeps checksums of some bytes before the
+    offset: in the first block of the log and in the block before the offset. In a segmented log, it
+    also keeps a checksum of the end of the previous segment. When reading or following starts at a
+    position, these checksums are compared with the log. If one differs, the log is a different one,
+    and `LogChangedError` is raised. The same log may have grown, been copied or renamed, or lost
+    its oldest segments in the meantime. A block that contains damage is not compared. A position at
+    offset 0 fits any log.
 
-    `str(position)` returns a short text without a line break. `Position(text)` restores the
-    position from this text. Positions can be pickled and compared.
+    `str(position)` returns a short text without a line break, and `Position(text)` restores the
+    position from it. Positions can be pickled and compared.
 
     Args:
-        text: A position in text form, as returned by `str`.
+        text: A position as text, as returned by `str`.
 
     Raises:
         ValueError: The text does not represent a position, or was written by a later release.
@@ -178,27 +178,26 @@ class Position:
 
 @final
 class Reader:
-    """Reads the records of a log. To create a reader, call `cordwood.open(source)` or `Reader`.
+    """Reads the records of a log. Created by `cordwood.open(source)` or `Reader`.
 
-    Iterating yields each record as `bytes`. A torn tail, which is the incomplete end that a crash
-    leaves, ends the iteration without an error and is reported by `outcome`. `skipped` lists the
-    bytes that were not returned, so every byte of the file is accounted for. A `with` statement
-    closes the reader, but a loop does not close it when it ends.
+    Iterating yields each record as `bytes`. A torn tail, the incomplete end left by a crash, ends
+    the iteration without an error and is reported by `outcome`. `skipped` lists the bytes that were
+    not returned, so every byte of the file is accounted for. A `with` statement closes the reader;
+    the end of a loop doesn't.
 
-    A reader has a single position. A second loop continues where the first one ended, and so does
+    A reader has a single position. A second loop continues where the first one ended, as does
     `next(reader)`, which returns the next record.
 
     Threads may share a reader, and each record goes to exactly one of them. If the source is a path
-    or memory, both processes may continue reading independently after a fork. If another thread was
-    using the reader at the fork, the child cannot use its copy of the reader: `close` has no
-    effect, and all other calls raise `OSError`.
+    or memory, both processes can continue reading independently after a fork. If another thread was
+    using the reader at the time of the fork, the child cannot use its copy of the reader: `close`
+    has no effect, and all other calls raise `OSError`.
 
     A path is opened only once, and that file is read to its end, even with several threads.
     Renaming, replacing or removing the file does not affect the reader. If the file is truncated
     during reading, the reader returns the records that are left and then raises `OSError`. No
-    record is lost when a `MemoryError` is raised, or when a signal handler raises an exception,
-    such as `KeyboardInterrupt` for Ctrl-C. After such an exception, the next step returns the next
-    record.
+    record is lost if a `MemoryError` is raised, or if a signal handler raises an exception, such as
+    `KeyboardInterrupt` for Ctrl-C: the next step returns the next record.
 
     Args:
         source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
@@ -206,74 +205,75 @@ class Reader:
             path may name the directory of a segmented log, which is read as a single log whose
             offsets continue from one segment to the next. A path in `bytes` would be read as
             content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
-            the object's current position. If the file of an `mmap` is truncated while the log
-            is read, the operating system kills the process (`SIGBUS`), as it kills any program that
-            reads beyond the end of a mapped file. If others may truncate a file, pass its path
+            the object's current position. If the file of an `mmap` is truncated while the log is
+            read, the operating system kills the process (`SIGBUS`), as it kills any program that
+            reads beyond the end of a mapped file. If a file might be truncated, pass its path
             instead. The following sources are read in ranges of up to 16 MiB, with four ranges read
             ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
             through fsspec; an obstore store and a path in it, as a tuple; or an object with
             `size()` and `read_range(start, end)`.
-        dialect: How the bytes of the log are laid out. `"leveldb"`: a LevelDB log, and the logs of
-            Datastore, Firestore, App Engine, and RocksDB without recycling; `"rocksdb"`: a RocksDB
-            write-ahead log with everything it may contain; `"pebble"`: a Pebble log with everything
-            it may contain; `"recyclable"`: the part that RocksDB and Pebble have in common;
-            `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: a run file of wandb-core
-            before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or `"auto"`: the
-            dialect is detected from the start of the file. RocksDB's metadata in a `"leveldb"` or
-            `"recyclable"` log is read if the dialect was detected, but counts as damage if you name
-            the dialect. See `cordwood.types.DetectedDialect`.
-        log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`. The log
-            number is the low 32 bits of the number in the file's name. Fragments with another
-            number are left over from an older log. If the whole file is left over, the logger
-            `cordwood` gets a warning. Default: `None`: the number in the file's name, or the number
-            of the first valid fragment if the name has no number.
+        dialect: How the bytes of the log are laid out. `"leveldb"`: a log of LevelDB, Datastore,
+            Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
+            log with everything it can contain; `"pebble"`: a Pebble log with everything it can
+            contain; `"recyclable"`: the part that RocksDB and Pebble have in common; `"wandb"`: a
+            Weights & Biases run file; `"wandb_old"`: a run file of wandb-core before 0.17.6;
+            `"swanlab"`: a SwanLab run file. Default: `None`, or `"auto"`: the dialect is detected
+            from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
+            read if the dialect was detected, but treated as damage if you name the dialect. See
+            `cordwood.types.DetectedDialect`.
+        log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
+            bits of the number in the file's name. Fragments with another number are left over from
+            an older log. If the whole file is left over, the logger `cordwood` gets a warning.
+            Default: `None`: the number in the file's name, or if there is none, the number of the
+            first valid fragment.
         compression: How each record is compressed, in `"rocksdb"`. The only supported value is
             `"zstd"`. Default: `None`: the compression stated at the start of the log.
         on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
-            continues after the damage. `"skip"`: continue at the next block, as LevelDB does. The
-            logger `cordwood` gets a warning for each of the first ten regions. The number of the
-            remaining regions is logged at the end of the log, on `seek` or on `close`. `"stop"`:
+            resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. The
+            logger `cordwood` gets a warning for each of the first ten regions; the number of
+            further regions is logged at the end of the log, on `seek` or on `close`. `"stop"`:
             treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
             records after the damage in the same block. `records()` marks them. Default: `"raise"`.
         start: Return only the records that start at or after this file offset, in bytes. For a path
-            or a URL, you may pass a `Position` in the same log instead. Default: 0.
+            or URL, you can pass a `Position` in the same log instead. Default: 0.
         end: Return only the records that start before this file offset, in bytes. The last record
-            may end after this offset. A record belongs to the range in which its first fragment
+            can extend past this offset. A record belongs to the range where its first fragment
             starts, so adjacent ranges return each record exactly once. Default: `None`, the end of
             the file.
         verify_checksums: Verify each checksum. If `False`, damaged data is returned as if it were
             intact. Default: `True`.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
-            other policies. Compressed data is subject to two more limits. In a compressed log, the
-            length of all records together is at most 256 MiB + 200 * (bytes read since the reader
-            started or last sought). In a packed log, the length of all records of one container
-            together is at most 256 MiB. A record that would exceed one of these two limits raises
+            other policies. There are two more limits for compressed data. In a compressed log, the
+            total length of all records is at most 256 MiB + 200 * (bytes read since the reader
+            started or last sought). In a packed log, the total length of the records in one
+            container is at most 256 MiB. A record that would exceed one of these two limits raises
             `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
             above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
         storage_options: For a URL: the arguments for its fsspec file system, such as
-            `{"endpoint_url": "..."}`. In a list of logs, these arguments apply to each URL.
-            Default: `None`: the configuration of fsspec applies.
+            `{"endpoint_url": "..."}`. In a list of logs, they are used for each URL. Default:
+            `None`: fsspec's own configuration.
 
     Raises:
-        OSError: The file cannot be opened. If the file does not exist, the exception is
+        OSError: The file cannot be opened. If it does not exist, the exception is
             `FileNotFoundError`.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `source` has an unsupported type, or is a text file.
         ModuleNotFoundError: `source` is a URL, and fsspec, or a package that fsspec needs for this
             URL, is not installed.
         ValueError: An option has an invalid value, a log number or a compression is given for a
-            dialect that has none, or fsspec does not know the file system of a URL.
+            dialect that does not have one, or fsspec does not know the file system of a URL.
 
-    Each step of an iteration over the reader, `records` or `record_batches` may raise:
+    Each step of an iteration over the reader, `records` or `record_batches` can raise:
 
-    * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step continues
-      after the damage.
+    * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step resumes after
+      the damage.
     * `RecordTooLargeError`: a record is longer than `record_len_max`, under the policy `"raise"`.
     * `DialectError`: the source is not a log. Only the first step raises this.
     * `OSError`: the source cannot be read.
     * `ClosedError`: the reader is closed.
-    * `ValueError`: a log number or a compression was given, and the detected dialect has none.
+    * `ValueError`: a log number or compression was given, but the detected dialect does not have
+      one.
     * `RuntimeError`: the source's own `read` uses the reader, or raises `StopIteration`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -321,17 +321,17 @@ class Reader:
     def record_batches(self, *, target_len: int = 262144, threads: int = 1) -> Iterator[RecordBatch]:
         """Returns an iterator over record batches, which hold many records in a few buffers.
 
-        This is the fastest way to read, because no Python object is created for each record.
+        This is the fastest way to read, because it creates no Python object for each record.
 
         Args:
-            target_len: A batch is complete once it contains at least this many bytes. A batch is
-                also complete once it contains 65,536 records, or one record for every 16 bytes of
-                `target_len` if that is more. A batch may be shorter before damage that has to be
-                reported, and at the end of the log. Default: 256 KiB.
+            target_len: A batch is complete once it contains at least this many bytes. It is also
+                complete once it contains 65,536 records, or one record for every 16 bytes of
+                `target_len` if that is more. Before damage that has to be reported and at the end
+                of the log, a batch may be shorter. Default: 256 KiB.
             threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
                 MiB at a time. If `target_len` is greater than 2 MiB, a part has `target_len` bytes,
                 but at most 8 MiB. The number of parts in memory exceeds the number of threads by at
-                most two. The records and their order do not depend on the number of threads. Only
+                most two. The records and their order are the same for any number of threads. Only
                 one thread reads an object with `read`, a log with log numbers, a file with fewer
                 than two parts per thread, or any source under the policy `"stop"`. Default: 1.
 
@@ -354,7 +354,7 @@ class Reader:
     def dialect(self) -> DialectName:
         """The dialect of the log, such as `"leveldb"`.
 
-        If the dialect has to be detected, the source is read.
+        Reads the source if the dialect must be detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -365,8 +365,8 @@ class Reader:
     def dialect_known(self) -> bool:
         """Whether the dialect was named or can be detected.
 
-        If the dialect was not named and cannot be detected, the log is read as `"leveldb"`. If the
-        dialect has to be detected, the source is read.
+        If neither is true, the log is read as `"leveldb"`. Reads the source if the dialect must be
+        detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -377,7 +377,7 @@ class Reader:
     def log_number(self) -> int | None:
         """The number of the log, or `None` if the dialect has no numbers or the number is not known.
 
-        If the number has to be detected, the source is read.
+        Reads the source if the number must be detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -386,9 +386,9 @@ class Reader:
         """
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it is not compressed.
+        """How each record is compressed: `"zstd"`, or `None` if records are not compressed.
 
-        If the compression has to be detected, the source is read.
+        Reads the source if the compression must be detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -398,8 +398,8 @@ class Reader:
     def tell(self) -> int:
         """Returns the file offset after everything returned or skipped so far.
 
-        To continue from this offset later, pass it to `seek`. A torn tail does not count as
-        skipped. Once the incomplete record has been completed, you can read it from this offset.
+        To continue from this offset later, pass it to `seek`. A torn tail is not skipped: once the
+        incomplete record has been completed, you can read it from this offset.
 
         Returns:
             The offset in bytes.
@@ -417,8 +417,8 @@ class Reader:
     def seek(self, offset: int, /) -> None:
         """Moves to a file offset taken from `Record.offset`, `Record.end_offset` or `tell`.
 
-        If you pass any other offset, the bytes there are reported as damage. This call resets
-        `skipped` and `outcome`, and the offset becomes the `start` of the range.
+        Any other offset makes the reader report the bytes there as damage. Seeking resets `skipped`
+        and `outcome`, and the offset becomes the `start` of the range.
 
         Args:
             offset: The file offset, in bytes.
@@ -439,7 +439,7 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions that have not been returned so far, ordered by offset.
+        """The first 100,000 regions found so far that were not returned, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
 
@@ -449,24 +449,25 @@ class Reader:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Only regions of severity `"corruption"` count as damage, so a torn tail does not. An
-        `outcome` of `"clean"` does not mean that there is no damage, because `outcome` describes
-        only the end of the file.
+        Only regions of severity `"corruption"` are damage, so a torn tail is not. There may be
+        damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the file.
         """
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions not returned so far, listed in `skipped` or not."""
+        """The number of bytes in all regions found so far that were not returned, even those not
+        listed in `skipped`.
+        """
     @property
     def outcome(self) -> Outcome:
         """How reading ended, or `"unfinished"` until then."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of another log to which everything read so far belongs, or `None`.
+        """The number of the other log that everything read so far belongs to, or `None`.
 
-        If this number is not `None`, it differs from the number in the file's name or in
-        `log_number`. Either the file was recycled and no record has been written to the new log
-        yet, or the file was renamed or copied.
+        This is never the number in the file's name or in `log_number`. If it is not `None`, either
+        the file was recycled and no record has been written to the new log yet, or the file was
+        renamed or copied.
 
         Raises:
             ClosedError: The reader is closed.
@@ -494,12 +495,12 @@ class Reader:
 
 @final
 class RecordBatch:
-    """Consecutive records in one buffer, with their positions in a second buffer.
+    """Consecutive records in one buffer, with their positions in another.
 
     The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` makes no copy.
 
-    `Reader.record_batches` returns record batches. The buffers are read-only and shared, not
-    copied. The buffers stay unchanged for as long as an object refers to them.
+    `Reader.record_batches` returns record batches. The buffers are read-only, shared rather than
+    copied, and unchanged for as long as an object refers to them.
 
     `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
     `IndexError` if there is no such record. A slice returns a list, and iterating yields every
@@ -519,32 +520,32 @@ class RecordBatch:
         """The bytes of all records, concatenated."""
     @property
     def offsets(self) -> memoryview:
-        """The position in `data` at which each record starts, followed by the end of the last record.
+        """The position in `data` where each record starts, followed by the end of the last record.
 
-        A batch of `n` records has `n + 1` positions, which are 64-bit signed integers in native
-        byte order (format `"q"`).
+        A batch of `n` records has `n + 1` positions: 64-bit signed integers in native byte order
+        (format `"q"`).
         """
     @property
     def record_offsets(self) -> memoryview:
         """The file offset of each record.
 
-        The offsets are 64-bit unsigned integers in native byte order (format `"Q"`).
+        64-bit unsigned integers in native byte order (format `"Q"`).
         """
     @property
     def end_offset(self) -> int:
         """The file offset after the last record."""
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Returns the batch as an Arrow table, without a copy.
+        """Returns the batch as an Arrow table, without copying it.
 
-        The table is passed in two capsules of the Arrow C data interface. The columns are `offset`
+        The table is passed in two capsules of the Arrow C data interface, with the columns `offset`
         and `record`.
 
         Args:
-            requested_schema: Ignored, as the interface allows. The consumer casts the columns
+            requested_schema: Ignored, as the interface allows: the consumer casts the columns
                 instead. Default: `None`.
 
         Returns:
-            The capsules of the schema and of the table.
+            The capsules of the schema and the table.
         """
 
     def __arrow_c_schema__(self) -> object:
@@ -566,50 +567,49 @@ class RecordBatch:
 class Follower:
     """Follows a log that is being written. `cordwood.follow` creates a follower.
 
-    Iterating yields each record as `bytes` once the record is complete, and then waits for the next
-    record. The iteration also waits when it reaches an incomplete record or the zeros of a
-    preallocated file. A `for` loop waits in the current thread. Ctrl-C works during the wait, and
-    other threads keep running. An `async for` loop waits in the `asyncio` event loop, and reads the
-    file in the event loop's thread. The iteration ends after `timeout` seconds without a record,
-    and a new iteration continues from the same position. `next(follower)` performs one step of the
-    iteration. A `with` or `async with` statement closes the follower, but a loop does not close it
-    when it ends.
+    Iterating yields each record as `bytes` once it is complete, and then waits for the next one. It
+    also waits at an incomplete record and at the zeros of a preallocated file. A `for` loop waits
+    in the current thread; Ctrl-C works during the wait, and other threads keep running. An
+    `async for` loop waits in the `asyncio` event loop, and reads the file in the event loop's
+    thread. The iteration ends after `timeout` seconds without a record, and a new iteration
+    continues from the same position. `next(follower)` performs one step of the iteration. A `with`
+    or `async with` statement closes the follower; the end of a loop doesn't.
 
     Threads may share a follower, even while one of them waits. If another thread closes the
-    follower, the waiting thread gets a `ClosedError`. After a fork, both processes may continue
-    following independently. If another thread was polling the file at the fork, the child cannot
-    use its copy of the follower: `close` has no effect, and all other calls raise `OSError`.
+    follower, the waiting thread gets a `ClosedError`. After a fork, both processes can continue
+    following independently. If another thread was polling the file at the time of the fork, the
+    child cannot use its copy of the follower: `close` has no effect, and all other calls raise
+    `OSError`.
 
     Args:
-        path: The file, which must exist but may be empty, or the directory of a segmented log. In a
-            segmented log, a rotation never raises an exception, and no record is missed.
-        start: Return only the records that start at or after this file offset, in bytes, or at or
-            after the `position` of an earlier run. A position also identifies the log. If a record
-            starts before this offset, the rest of that record is skipped and not reported, even if
-            it is damaged. Default: 0.
-        timeout: The longest time that a step of the iteration waits for a record, in seconds. With
-            0, the iteration returns the records in the file and never waits. Default: `None`, which
-            waits forever.
+        path: The file, which must exist but may be empty, or the directory of a segmented log. With
+            a segmented log, rotations never raise an exception and no record is missed.
+        start: Return only the records that start at or after this offset, which is a file offset in
+            bytes or the `position` of an earlier run. A position also identifies the log. If a
+            record starts before this offset, the rest of it is skipped and not reported, even if it
+            is damaged. Default: 0.
+        timeout: The longest time to wait for a record in each step of the iteration, in seconds.
+            With 0, the iteration returns the records already in the file and never waits. Default:
+            `None`, which waits forever.
         dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
-            complete fragment. `"wandb_old"` is never detected, so you must pass this dialect
-            explicitly. Default: `None`.
+            complete fragment. `"wandb_old"` is never detected, so you must pass it explicitly.
+            Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`, but `"salvage"` is not supported. Default: `"raise"`.
         on_rotation: How to react to a rotation, that is, when the path names another file or no
             file, and everything in the old file has been returned. `"raise"`: raise
-            `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at the
-            start of that file. `tell`, `skipped` and `outcome` then describe the new file. A file
-            that appears at the path and is replaced between two polls is missed without an error,
-            so use `"reopen"` only if the time between rotations is much longer than
-            `poll_interval`. `"stop"`: end the iteration for good, and report the end in `outcome`.
-            With `"reopen"` and `"stop"`, the logger `cordwood` gets a warning if the old file ended
-            in an incomplete record. Default: `"raise"`.
+            `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at its
+            start. `tell`, `skipped` and `outcome` then describe the new file. A file that appears
+            at the path and is replaced between two polls is missed without an error, so use
+            `"reopen"` only if the time between rotations is much longer than `poll_interval`.
+            `"stop"`: end the iteration for good, and report the end in `outcome`. With `"reopen"`
+            and `"stop"`, the logger `cordwood` gets a warning if the old file ended in an
+            incomplete record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-        retry_time: Apparent damage with no valid block after it may be a write that is still in
-            progress. Before the follower reports such damage, it rereads the bytes at least three
-            times, and for at least this many seconds. With 0, the follower reports such damage at
-            once. Default: 0.1.
+        retry_time: Apparent damage with no valid block after it may be a write still in progress.
+            Before reporting it, the follower rereads the bytes at least three times, over at least
+            this many seconds. With 0, it reports such damage at once. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
@@ -619,16 +619,16 @@ class Follower:
         TypeError: `path` is not a path.
         ValueError: An option has an invalid value.
 
-    Each step of the iteration, and `poll`, may raise:
+    Each step of the iteration, and `poll`, can raise:
 
     * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, under
-      the policy `"raise"`. The next step continues after the damage or the record.
+      the policy `"raise"`. The next step resumes after the damage or the record.
     * `DialectError`: the file is not a log.
-    * `LogChangedError`: another log has replaced this one. Every further step raises this again.
-    * `LogTruncatedError`: the file is shorter than the part that has been read. Every further step
+    * `LogChangedError`: another log has replaced this one. Every later step raises this again.
+    * `LogTruncatedError`: the file has become shorter than the part already read. Every later step
       raises this again.
     * `LogRotatedError`: the path names another file or none, and everything in the old file has
-      been returned. This error is raised only with `on_rotation="raise"`.
+      been returned. Raised only with `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
     * `ClosedError`: the follower is closed.
 
@@ -681,11 +681,11 @@ class Follower:
 
         Returns:
             The record, or `None`. After `None`, `waiting` says why there is no record, and
-            `outcome` says whether more records can follow.
+            `outcome` says whether more can follow.
 
         Raises:
-            CordwoodError: The log is damaged or the file has changed, as in a step of the
-                iteration.
+            CordwoodError: The log is damaged or the file has changed. The exception is the same as
+                in a step of the iteration.
             OSError: The file cannot be read.
             ClosedError: The follower is closed.
 
@@ -698,9 +698,9 @@ class Follower:
     def tell(self) -> int:
         """Returns the file offset after everything returned or skipped so far.
 
-        A new follower with this offset as its `start` continues from there. The new follower
-        returns the same records. However, if the start of a record before this offset was damaged,
-        the new follower does not report the rest of that record.
+        A new follower with this offset as its `start` continues from there and returns the same
+        records. However, if the start of a record before this offset was damaged, the new follower
+        does not report the rest of that record.
 
         Returns:
             The offset in bytes.
@@ -718,12 +718,11 @@ class Follower:
         """Returns the position after everything returned or skipped so far.
 
         A position also identifies the log. A new follower with this position as its `start`
-        continues from there, as it would from the offset that `tell` returns. If the path names
-        another log by then, the new follower raises `LogChangedError`. To store a position, convert
-        it with `str`.
+        continues as it would from the offset that `tell` returns, but raises `LogChangedError` if
+        the path names another log by then. To store a position, convert it with `str`.
 
         Returns:
-            A `Position`. To determine the position, at most two blocks of the file are read.
+            A `Position`. Determining it reads at most two blocks of the file.
 
         Raises:
             ClosedError: The follower is closed.
@@ -743,14 +742,14 @@ class Follower:
     def delay(self) -> float:
         """The time to wait before the next `poll` in your own loop, in seconds.
 
-        The time is `poll_interval`, or less while bytes that look damaged are being reread.
+        This is `poll_interval`, or less while bytes that look damaged are being reread.
         """
     @property
     def timeout(self) -> float | None:
-        """The longest time that a step waits, in seconds, or `None` for no limit."""
+        """The longest time each step waits, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions that have not been returned so far, ordered by offset.
+        """The first 100,000 regions found so far that were not returned, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
         """
@@ -758,30 +757,34 @@ class Follower:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Only regions of severity `"corruption"` count as damage, so a torn tail does not.
+        Only regions of severity `"corruption"` are damage, so a torn tail is not.
         """
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions not returned so far, listed in `skipped` or not."""
+        """The number of bytes in all regions found so far that were not returned, even those not
+        listed in `skipped`.
+        """
     @property
     def outcome(self) -> Outcome:
         """How following ended, or `"unfinished"` until then.
 
         The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
         `"clean"` after the trailer of a closed Pebble log. After a rotation with
-        `on_rotation="stop"`, the outcome is `"clean"`, or `"torn_tail"` if the old file ends with
-        bytes that are not a complete record.
+        `on_rotation="stop"`, it is `"torn_tail"` if the old file ends with bytes that are not a
+        complete record, and otherwise `"clean"`.
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect of the log, which is `"leveldb"` until another dialect is detected."""
+        """The dialect of the log: `"leveldb"` until another dialect is detected."""
     @property
     def log_number(self) -> int | None:
         """The number of the log, or `None` if the log has no number or the number is not known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` for no compression or until it is known."""
+        """How each record is compressed: `"zstd"`, or `None` if records are not compressed or this is
+        not known yet.
+        """
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -805,7 +808,7 @@ class Follower:
 
 @final
 class FollowerRecords:
-    """An iterator of `Record` that also works with `async for`. `Follower.records` returns it."""
+    """An iterator of `Record` that also works with `async for`. Returned by `Follower.records`."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
@@ -817,73 +820,72 @@ class Writer:
 
     To create a writer, call `cordwood.open(sink, "w")` or `cordwood.Writer(sink)`.
 
-    By default, a record survives if this process crashes or is killed after `append` has returned.
-    Synced records also survive a crash of the machine. A `with` statement closes the writer.
+    By default, a record survives a crash or kill of this process once `append` has returned. Synced
+    records also survive a machine crash. A `with` statement closes the writer.
 
-    Threads may share a writer, and each record is written whole. A file is locked until its writer
-    is closed. The lock keeps out a second writer in this process and in every process that checks
-    the lock, which includes every program that uses cordwood. A writer belongs to the process that
-    opened it. In a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
+    Threads may share a writer, and each record is written whole. A file stays locked until its
+    writer is closed. The lock keeps out a second writer in this process and in every process that
+    checks the lock, as all programs that use cordwood do. A writer belongs to the process that
+    opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
     closing or dropping the writer has no effect.
 
-    If a write to a file fails, the write is undone: the file is truncated to the end of its last
-    complete record, and the writer stays usable. If the write cannot be undone, or if a sync fails,
-    every later call fails. After such a failure, it is unknown which bytes after `durable_offset`
-    are on the disk, and a second sync would not settle the question. To recover, close the log and
-    reopen it with `"a"` in this process, which rewrites the uncertain part. If a write to an object
-    fails, the writer does not use the object again.
+    If a write to a file fails, it is undone: the file is truncated to the end of its last complete
+    record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
+    call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a second
+    sync would not settle the question. To recover, close the log and reopen it with `"a"` in this
+    process, which rewrites the uncertain part. If a write to an object fails, the writer does not
+    use the object again.
 
     An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
     the garbage collector finds it in a cycle. A failure at that point is reported through
-    `sys.unraisablehook`, and does not replace an exception that is already being raised. At the end
-    of the program, each unclosed writer also writes its buffer, warns and is closed, even if a
+    `sys.unraisablehook` and doesn't replace an exception that is already being raised. When the
+    program ends, each unclosed writer also writes its buffer, warns and is closed, even if a
     running thread is using it.
 
     Args:
-        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
+        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, in which case the
             log starts at the object's current position. `data` is a read-only `memoryview` that
             never changes, so the object may keep it.
-        mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, and replace any
+        mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
             existing one. `"a"`: append to the file, or create it if it does not exist. For an
-            object, pass `"x"` or `"w"`, which have the same meaning for objects. Default: `"x"`.
+            object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
         dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-            end-of-log trailer. Default: `None`, which is `"leveldb"` for a new file. For `"a"`, the
-            default is the dialect of the file, as detected by `Reader`.
-        log_number: The number of the log, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each
-            fragment carries this number. You cannot append to a log with a number. Default: `None`:
-            the fragments carry no number and are laid out as in `"leveldb"`, even if the file's
-            name contains a number.
+            end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
+            `"a"`, the dialect of the file as detected by `Reader`.
+        log_number: The log number, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each fragment
+            carries it. You cannot append to a log with a number. Default: `None`: the fragments
+            carry no number and are laid out as in `"leveldb"`, even if the file's name contains a
+            number.
         compression: How to compress each record, for `"rocksdb"`. The only supported value is
             `"zstd"`. You cannot append to a compressed log. Default: `None`: records are not
             compressed.
-        flush: For a path: when to pass records to the operating system, which keeps the records
-            even after this process ends. `"append"`: before each `append` returns, in one write. A
-            record longer than 256 KiB takes one write for every 256 KiB, and `extend` makes one
-            write for every 1,024 records or 128 KiB. `"close"`: up to 256 KiB of records are
-            buffered until `flush`, `sync` or `close`. For an object, records are always buffered as
-            with `"close"`, and you cannot pass `flush`. Default: `None`, which is `"append"`.
+        flush: For a path: when to pass records to the operating system, which keeps them even after
+            this process ends. `"append"`: before each `append` returns, in one write. A record
+            longer than 256 KiB takes one write per 256 KiB, and `extend` makes one write per 1,024
+            records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
+            `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
+            cannot pass `flush`. Default: `None`, which means `"append"`.
         sync: When to wait until records are on the disk, in addition to `sync()` and
             `append(..., sync=True)`. `"never"`: at no other time, except that a segmented log syncs
-            each segment before it starts the next one. `"close"`: when the writer is closed.
-            `"append"`: before each `append` returns, and when the writer is closed. Default:
-            `"never"`.
+            each segment before starting the next. `"close"`: when the writer is closed. `"append"`:
+            before each `append` returns, and when the writer is closed. Default: `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
-            many seconds ago. Closing the writer also syncs. Without an `append` there is no sync,
+            long ago. Closing the writer syncs too. The passing of time alone never causes a sync,
             because no thread runs in the background. You cannot combine `sync_interval` with
             `sync`. Default: `None`.
         on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
-            `"refuse"`: raise. `"truncate"`: cut off the bytes that a crash may have left after the
-            last complete record. Other damage raises. Damage that a single flipped bit can explain
-            also raises an error, and so does a file without any valid fragment. `"pad"`: keep every
-            byte, damaged or not, and continue in the next block. Readers keep reporting the skipped
-            bytes. A damaged file without any valid fragment raises an error, unless you pass
-            `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
-        checkpoint: For `"a"`: a file offset at which a record starts or ends, such as an earlier
-            `durable_offset`. Everything before the checkpoint must be on the disk. To find the end
-            of the log, the writer reads the file from the checkpoint on. The writer then rewrites
-            the bytes after the checkpoint, so that the next sync covers them. If the checkpoint is
-            greater than 0, the file must exist. Default: `None`: the file is read from the start,
-            and no byte is rewritten unless a sync of this file has failed in this process.
+            `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
+            left after the last complete record. Other damage raises an exception, as do damage that
+            a single flipped bit can explain and a file without any valid fragment. `"pad"`: keep
+            every byte, damaged or not, and continue in the next block. Readers keep reporting the
+            skipped bytes. A damaged file without any valid fragment raises an exception, unless you
+            pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
+        checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
+            `durable_offset`. Everything before the checkpoint must be on the disk. The writer reads
+            the file from the checkpoint on to find the end of the log, then rewrites the bytes
+            after the checkpoint so that the next sync covers them. If the checkpoint is greater
+            than 0, the file must exist. Default: `None`: the file is read from the start, and no
+            byte is rewritten unless a sync of this file has failed in this process.
         segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
             write a segmented log, which is a directory of files. A segment exceeds this length only
             if its first record alone exceeds it. `sink` is the directory, which is created if it
@@ -892,34 +894,34 @@ class Writer:
             is read. Default: `None`: the log is one file.
         retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
             time a segment is started, the oldest segments are removed as long as at least this many
-            bytes remain before the new segment. Only closed and synced segments are removed, even
-            if no reader has read them. Default: `None`: all segments are kept.
+            bytes remain before the new segment. Only closed and synced segments are removed,
+            whether or not a reader has read them. Default: `None`: all segments are kept.
         retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
             segment is started, the oldest segments are removed as long as their files were last
-            changed longer ago than this. If the time of a file's last change is in the future, that
-            segment and all later ones are kept. Default: `None`: all segments are kept.
+            changed longer ago than this. If a file's last change is in the future, that segment and
+            all later ones are kept. Default: `None`: all segments are kept.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
             decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
-            for `Reader`. To read records longer than the default, pass the `Reader` a
-            `record_len_max` that allows them.
+            for `Reader`. To read longer records than that, pass the `Reader` a `record_len_max`
+            that allows them.
 
     Raises:
         OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
-            other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, an
-            existing file raises `FileExistsError`. With a `checkpoint`, a missing file raises
-            `FileNotFoundError`.
+            other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, the
+            exception is `FileExistsError` if the file exists. With a `checkpoint`, it is
+            `FileNotFoundError` if the file is missing.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
             `on_torn_tail` is `"refuse"`.
         CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
             damage.
-        DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log
-            that you cannot append to, because it has a log number or is compressed.
+        DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log you
+            cannot append to because it has a log number or is compressed.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `sink` is not a path and has no `write`, or is a text file.
-        ValueError: An option has an invalid value, or does not apply here, such as a log number or
-            a compression for a dialect that has none.
+        ValueError: An option has an invalid value or is not allowed here, such as a log number or a
+            compression for a dialect that does not have one.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -968,9 +970,9 @@ class Writer:
             ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
                 the log.
-            MemoryError: There is not enough memory for the record, and the record is not in the
-                log. If only the returned offset cannot be allocated, the record is in the log, and
-                `tell()` returns the offset after the record.
+            MemoryError: There is not enough memory for the record, which is not in the log. If only
+                the returned offset cannot be allocated, the record is in the log, and `tell()`
+                returns the offset after it.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -982,9 +984,9 @@ class Writer:
         For a column of pyarrow, polars or another library, no Python object is created for each
         record.
 
-        If this raises, the records before the error have already been appended to the log. After a
-        failed write, however, the log lacks the records that had not reached the file, which may be
-        all of them. `tell` returns the offset where the log ends.
+        If this raises, the records before the error are already in the log. After a failed write,
+        however, the log lacks the records that had not reached the file yet, which may be all of
+        them. `tell` returns the offset where the log ends.
 
         Args:
             records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -995,10 +997,10 @@ class Writer:
             The number of records appended.
 
         Raises:
-            OSError: As for `append`, or the stream of a column failed.
+            OSError: As for `append`, or the column's stream failed.
             TypeError: A record is not bytes-like, or `records` is a single record, a string, a
                 table or a column of another type.
-            ValueError: A record of a column is null. The message contains the index of that record.
+            ValueError: A record in a column is null. The message contains the record's index.
             ClosedError: The writer is closed.
             MemoryError: As for `append`.
 
@@ -1007,10 +1009,10 @@ class Writer:
         2
         """
     def tell(self) -> int:
-        """Returns the length of the log with all records so far, including those not yet written out.
+        """Returns the length of the log including all records so far, even those not yet written out.
 
         Returns:
-            The length in bytes, which is the file offset after the last record.
+            The length in bytes, which is also the file offset after the last record.
 
         Raises:
             ClosedError: The writer is closed.
@@ -1022,7 +1024,7 @@ class Writer:
     def flush(self) -> None:
         """Writes all records so far to the operating system, or to the sink.
 
-        The written records survive the end of this process, but not a crash of the machine.
+        The written records survive the end of this process, but not a machine crash.
 
         Raises:
             OSError: As for `append`.
@@ -1040,7 +1042,7 @@ class Writer:
         For a new file, this also makes its directory entry durable.
 
         Raises:
-            OSError: The records may not have reached the disk. A failed sync cannot be repeated, so
+            OSError: The records may not have reached the disk. A failed sync can't be repeated, so
                 the writer stays unusable.
             io.UnsupportedOperation: The sink has no file descriptor.
             ClosedError: The writer is closed.
@@ -1058,11 +1060,11 @@ class Writer:
         than `segment_len`.
 
         Returns:
-            The log offset at which the last segment starts, in bytes.
+            The log offset where the last segment starts, in bytes.
 
         Raises:
-            OSError: The segment cannot be created, in which case the writer stays usable, or a
-                write or a sync failed, as for `sync`.
+            OSError: The segment cannot be created (the writer then stays usable), or a write or a
+                sync failed, as for `sync`.
             io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
 
@@ -1078,7 +1080,7 @@ class Writer:
         The last segment is never removed.
 
         Other threads can append during this call. After a crash, some of these segments may still
-        exist, but there is no gap between the remaining segments.
+        exist, but there is never a gap between the remaining ones.
 
         Args:
             offset: A log offset, in bytes. Records at or after this offset are kept.
@@ -1087,8 +1089,8 @@ class Writer:
             The new `first_offset`.
 
         Raises:
-            OSError: A segment cannot be removed, in which case the writer stays usable, or a sync
-                failed, as for `sync`.
+            OSError: A segment cannot be removed (the writer then stays usable), or a sync failed,
+                as for `sync`.
             OverflowError: `offset` is negative.
             io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
@@ -1107,18 +1109,17 @@ class Writer:
     def wait_durable(self, offset: int, /) -> None:
         """Waits until every byte before an offset is on the disk, without appending a record.
 
-        For example, one thread can append, and another thread can wait for the offset that `tell()`
-        returns after the append. If a running sync of another thread covers the offset, this call
-        waits for that sync. Otherwise, this call syncs. Ctrl-C raises `KeyboardInterrupt` only
-        after the sync.
+        For example, one thread can append while another waits for the offset that `tell()` returns
+        after the append. If another thread's running sync covers the offset, this call waits for
+        that sync. Otherwise, it syncs. Ctrl-C raises `KeyboardInterrupt` only after the sync.
 
         Args:
             offset: A file offset, in bytes. To wait for a record, pass the offset that `tell()`
-                returns after its `append`. The offset that `append` returns is the start of the
+                returns after its `append`. The offset returned by `append` is the start of the
                 record.
 
         Raises:
-            OSError: `offset` is after the end of the log (`errno.EINVAL`), or a write or a sync
+            OSError: `offset` is past the end of the log (`errno.EINVAL`), or a write or a sync
                 failed, as for `sync`.
             OverflowError: `offset` is negative.
             io.UnsupportedOperation: The sink has no file descriptor.
@@ -1132,26 +1133,26 @@ class Writer:
         """
     @property
     def durable_offset(self) -> int:
-        """The file offset before which everything is on the disk and survives a crash of the machine.
+        """The file offset before which everything is on the disk and survives a machine crash.
 
-        Before the first sync of this writer, this offset is 0, or the start of the last segment of
-        a segmented log. You can still read this attribute after the writer is closed.
+        Until this writer's first sync, this offset is 0, or the start of the last segment of a
+        segmented log. You can still read this attribute after the writer is closed.
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:
         """The region after the last complete record when the log was opened with `"a"`, or `None`.
 
-        `on_torn_tail` determines whether the region was cut off or kept.
+        `on_torn_tail` decides whether the region was cut off or kept.
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect in which records are written, such as `"leveldb"`."""
+        """The dialect that records are written in, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The log number that each fragment carries, or `None` if there is none."""
+        """The log number carried by each fragment, or `None` if fragments carry no number."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` for no compression."""
+        """How each record is compressed: `"zstd"`, or `None` if records are not compressed."""
     @property
     def path(self) -> str | None:
         """The path, or `None` if the sink is an object."""
@@ -1161,11 +1162,11 @@ class Writer:
     def close(self) -> None:
         """Flushes, syncs if `sync` requires it, and closes the file. Closing twice is allowed.
 
-        If other threads are waiting for a sync, this call waits until the sync is done. After this
-        call, another writer can open the file. In a forked child, this only closes the child's copy
-        of the descriptor.
+        If other threads are waiting for a sync, this call waits until the sync is done. Afterwards,
+        another writer can open the file. In a forked child, this only closes the child's copy of
+        the descriptor.
 
-        If the sink is an object, it is flushed but not closed.
+        A sink that is an object is flushed but not closed.
 
         Raises:
             OSError: A write or a sync failed. The writer is closed even if this raises.
@@ -1201,8 +1202,8 @@ class WriteBatchReader:
     """Checks the write batches of one log, and detects the engine that wrote them.
 
     Args:
-        dialect: The dialect of the log, or `None`. If both RocksDB and Pebble use the dialect, the
-            batches reveal which engine wrote the log.
+        dialect: The dialect of the log, or `None`. If RocksDB and Pebble both use the dialect, the
+            batches show which of them wrote the log.
     """
 
     def __new__(cls, dialect: str | None, /) -> Self: ...
@@ -1223,29 +1224,29 @@ class WriteBatchReader:
         """A message if it is uncertain which engine wrote the log, otherwise `None`.
 
         The engine is uncertain if RocksDB and Pebble read a batch differently and no earlier batch
-        shows which engine wrote the log.
+        shows which of them wrote the log.
         """
 
 def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object, int] | None:
     """Decodes one field of a version edit.
 
-    Fields are decoded one at a time, because a decoded field takes up much more memory than its
-    bytes in the record.
+    Fields are decoded one at a time, because a decoded field takes much more memory than its bytes
+    in the record.
 
     Args:
         record: The record.
         offset: The offset of the field in the record, in bytes.
 
     Returns:
-        The name of the field's kind, its tag, its value, and the offset after the field. The result
-        is `None` at the end of the record.
+        The name of the field's kind, its tag, its value, and the offset after the field. `None` at
+        the end of the record.
 
     Raises:
         PayloadError: The bytes at the offset are not a field.
     """
 
 def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, int, int]:
-    """Reads the numbers in the header of a write batch, and returns them with the record.
+    """Reads the numbers in a write batch's header, and returns them with the record.
 
     Args:
         record: `bytes` or any other buffer.
@@ -1274,8 +1275,8 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
 
     Raises:
         PayloadError: The engine does not know one of the operations, or a part is too large.
-        TypeError: An item is not an `Operation`, lacks an attribute of its kind, or has an
-            attribute that its kind does not have.
+        TypeError: An item is not an `Operation`, lacks an attribute that its kind needs, or has one
+            that its kind does not have.
         ValueError: The engine or a kind of operation is unknown.
         OverflowError: A number is negative or has too many bits.
     """
@@ -1284,7 +1285,7 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
 class VersionState:
     """The state of a database after all edits in its MANIFEST.
 
-    The state consists of the tables of the database and the last value of each numeric field.
+    The state is the tables of the database and the last value of each numeric field.
     """
     def apply(self, record: ReadableBuffer, /) -> None:
         """Applies the edit in the next record.
@@ -1293,29 +1294,27 @@ class VersionState:
             record: `bytes` or any other buffer.
 
         Raises:
-            PayloadError: The record is not a version edit. After this error, the state is
-                unchanged.
+            PayloadError: The record is not a version edit. In that case, the state is unchanged.
             TypeError: `record` is not bytes-like.
         """
     def numbers(self) -> tuple[dict[str, int], dict[int, int], dict[int, int], bool]:
         """Returns the numbers that the edits contain.
 
         Returns:
-            A tuple of four items. The first item is the last value of each numeric field, by field
-            name. The second item is the smallest log number that each column family still needs.
-            The third item is the synced length in bytes of each log that RocksDB tracks. The fourth
-            item says whether LevelDB knows all fields.
+            A tuple of four items: the last value of each numeric field, by field name; the smallest
+            log number that each column family still needs; the synced length in bytes of each log
+            that RocksDB tracks; and whether LevelDB knows all fields.
         """
     def tables(self) -> list[tuple[int, bytes | None, dict[str, Any]]]:
         """Returns the tables, sorted by column family, level and number.
 
         Returns:
             For each table, the number of its column family, the family's name if the MANIFEST
-            contains the name, and the parts of the table by name.
+            contains it, and the parts of the table by name.
         """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:
-    """Checks a version edit by decoding the whole edit, and returns its record.
+    """Checks a version edit by decoding all of it, and returns its record.
 
     Args:
         record: `bytes` or any other buffer.
@@ -1375,23 +1374,23 @@ def verify(
 ) -> Results[Report]:
     """Reads a log to its end, and reports on its contents and its damage.
 
-    This function does not treat damage as an error. The log is read under the policy `"salvage"`,
-    so the report covers only the damage itself, not the rest of the block. `Report.salvaged_count`
-    is the number of records that LevelDB and the policy `"skip"` would drop.
+    Damage does not raise an exception. The log is read under the policy `"salvage"`, so the report
+    covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
+    of records that LevelDB and the policy `"skip"` would drop.
 
-    If damage is found in a log with a log number, the log is read a second time, provided that the
-    source can seek. The report then describes the second reading. This matters while RocksDB or
-    Pebble overwrites an older log with a new one: the first reading may see bytes of the older log
-    in a place where a record is written a moment later.
+    If a log has a log number and damage is found in it, the log is read a second time if the source
+    can seek, and the report describes the second pass. This matters while RocksDB or Pebble
+    overwrites an older log with a new one: where the first pass sees bytes of the older log, a new
+    record may be written a moment later.
 
     Args:
-        source: As for `Reader`, or a `Split`. To pass many logs, use a directory, which means all
-            logs in it and in its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
-            URLs, directories, patterns and splits.
-        threads: The number of threads to read with, 1 to 256. The report does not depend on this
-            number. Only one thread is used for an object with `read`, for a log with log numbers,
-            and for a file with less than about 2 MiB per thread. If there are many logs, several
-            are read at a time. Default: 1.
+        source: As for `Reader`, or a `Split`. To pass many logs, use a directory, for all logs in
+            it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
+            directories, patterns and splits.
+        threads: How many threads to read with, 1 to 256. The report is the same for any number of
+            threads. Only one thread is used for an object with `read`, a log with log numbers, or a
+            file with less than about 2 MiB per thread. If there are many logs, several are read at
+            a time. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1400,14 +1399,14 @@ def verify(
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         storage_options: As for `Reader`. Default: `None`.
-        progress: A function to call after each read. The thread that did the read calls the
-            function with the number of bytes by which reading has advanced: at most a few MiB, or 0
-            if the bytes had been read before. If the length of the source is known, the numbers add
-            up to at most that length. If `progress` raises, so does this function. Default: `None`.
+        progress: A function to call after each read, in the thread that did the read. It gets the
+            number of bytes by which reading has advanced: at most a few MiB, or 0 if the bytes had
+            been read before. If the length of the source is known, the numbers add up to at most
+            that length. If `progress` raises, so does this function. Default: `None`.
 
     Returns:
-        The report. `ok` is true if there is no damage. For many logs, the result is a `Results`,
-        which maps the name of each log to its report.
+        The report, whose `ok` is true if there is no damage. For many logs, a `Results`, which maps
+        the name of each log to its report.
 
     Raises:
         DialectError: The source is not a log.
@@ -1466,38 +1465,38 @@ def salvage(
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
     The source is not changed. The new log is written under a temporary name in the directory of
-    `destination`, then synced, and finally renamed. A file that has the final name is therefore
-    complete. If the source is a path, the new log has the permissions of the source, as with `cp`.
-    After a failure, the unfinished log is removed.
+    `destination`, synced, and then renamed, so a file with the final name is complete. If the
+    source is a path, the new log has the same permissions, as with `cp`. After a failure, the
+    unfinished log is removed.
 
     Args:
-        source: As for `Reader`. You can also pass many logs, as for `verify`, but not splits.
+        source: As for `Reader`, or many logs as for `verify`, except splits.
         destination: The path of the new log, which must not exist. For many logs, `destination` is
-            a directory, which is created if it does not exist. Each new log then keeps the path
-            that the old log has relative to the directory or pattern in `source`. The new log has
-            the dialect, the log number and the engine metadata of the source. RocksDB and Pebble
-            take the log number from the name of the file.
+            a directory, which is created if it does not exist, and each new log keeps the old log's
+            path relative to the directory or pattern in `source`. The new log has the dialect, log
+            number and engine metadata of the source. RocksDB and Pebble take the log number from
+            the name of the file.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         repair_bit_flips: Also write each record whose damage a single flipped bit can explain, with
-            this bit flipped back. The report's `repaired_count` is the number of these records, and
-            its `repaired` lists the repaired fragments. If only one bit was flipped, the checksum
-            of a repaired record confirms its contents. Default: `False`.
+            that bit flipped back. The report gives the number of these records as `repaired_count`,
+            and lists the repaired fragments in `repaired`. If only one bit was flipped, the
+            checksum of a repaired record confirms its contents. Default: `False`.
         storage_options: As for `Reader`. Default: `None`.
         progress: As for `verify`. Default: `None`.
 
     Returns:
-        The report on `source`. For many logs, the result is a `Results`, as for `verify`.
+        The report on `source`, or a `Results` for many logs, as for `verify`.
 
     Raises:
         DialectError: `source` is not a log.
-        FileExistsError: A file already exists at `destination`. The existing file is not changed.
+        FileExistsError: A file already exists at `destination`. It is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, `destination`
             has the name of a segment, or the number in its name differs from the number in the
             records.
-        OtherLogError: All of `source` belongs to another log, whose number is not the number in the
+        OtherLogError: All of `source` belongs to another log, whose number is not the one in the
             file's name or in `log_number`. No new log is written.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
@@ -1522,7 +1521,7 @@ def salvage(
 
 @final
 class Scan:
-    """The records of logs as a table, for every library that reads Arrow. `cordwood.scan` returns it.
+    """The records of logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
 
     pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
     `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
@@ -1533,7 +1532,7 @@ class Scan:
         """Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: Ignored, as the interface allows. The consumer casts the columns
+            requested_schema: Ignored, as the interface allows: the consumer casts the columns
                 instead. Default: `None`.
 
         Returns:
@@ -1555,36 +1554,36 @@ class Scan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
 
-        The regions are those that the most recently started read has found so far. The outer tuple
-        is empty if no read has started. For each source, the first 100,000 regions are listed.
+        These are the regions found so far by the most recently started read, up to the first
+        100,000 for each source. The outer tuple is empty if no read has started.
         """
 
     @property
     def ok(self) -> bool:
         """Whether no damage has been found in any source.
 
-        Only regions of severity `"corruption"` count as damage. If the table has been read several
-        times, only the most recently started read counts.
+        Only regions of severity `"corruption"` are damage. If the table has been read several
+        times, only the most recently started read is considered.
         """
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How reading each source ended, as an `Outcome` for each source, in order.
+        """How reading each source ended: an `Outcome` for each source, in order.
 
-        The outcomes are those of the most recently started read. If the end of a source has not
-        been reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
+        These are the outcomes of the most recently started read, with `"unfinished"` for a source
+        whose end has not been reached. The tuple is empty if no read has started.
         """
 
 @final
 class RecordIndex:
-    """Reads the records of logs by index. `cordwood.index` creates an index.
+    """Reads the records of logs by index. Created by `cordwood.index`.
 
     `index[i]` is a record. Indices start at 0, and negative indices count from the end.
-    `index[i:j]` is a list of records. Any number of threads can use an index at the same time, and
-    a forked process can use it too. An index can be pickled. An unpickled index opens the files
-    again by their absolute paths. A log may grow after it was indexed. Reading raises
-    `LogChangedError` if a path names another log when its file is opened again, or if a record no
-    longer starts at its old offset.
+    `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
+    index at the same time. An index can be pickled; once unpickled, it opens the files again by
+    their absolute paths. A log may grow after it has been indexed. Reading raises `LogChangedError`
+    if a path names another log when its file is opened again, or if a record no longer starts at
+    its old offset.
     """
 
     def __len__(self) -> int: ...
@@ -1593,13 +1592,13 @@ class RecordIndex:
     @overload
     def __getitem__(self, index: slice, /) -> list[bytes]: ...
     def read(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Returns many records, which is faster than one call for each record.
+        """Returns many records, faster than one call per record.
 
-        Records that are near each other are read together.
+        Records near each other are read together.
 
         Args:
-            indices: The indices of the records, in any order. Indices may be negative, and the same
-                index may occur more than once.
+            indices: The indices of the records, in any order. They may be negative, and an index
+                may be repeated.
 
         Returns:
             The records, in the order of `indices`.
@@ -1608,7 +1607,7 @@ class RecordIndex:
             ClosedError: The index is closed.
             CorruptionError: A record has been damaged since it was indexed, and `on_corruption` is
                 `"raise"`.
-            IndexError: One of the indices is out of range.
+            IndexError: An index is out of range.
             LogChangedError: A log has changed since it was indexed.
             OSError: A file cannot be opened or read.
 
@@ -1620,15 +1619,15 @@ class RecordIndex:
         """
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Does the same as `read`. PyTorch and other data loaders call this method to get a batch."""
+        """Does the same as `read`. PyTorch and other data loaders call this to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
-        """Returns the log and the offset of a record. This call reads the record.
+        """Returns the log and the offset of a record. This reads the record.
 
         Args:
             index: The index of the record, which may be negative.
 
         Returns:
-            The path of the log, and the offset of the record in that log, in bytes.
+            The path of the log, and the offset of the record in it, in bytes.
 
         Raises:
             IndexError: There is no record with this index.
@@ -1643,7 +1642,7 @@ class RecordIndex:
     def close(self) -> None:
         """Closes the files.
 
-        Calls that are running in other threads still return their records. Later calls raise
+        Calls already running in other threads still return their records; later calls raise
         `ClosedError`. Closing the index again has no effect.
         """
 
@@ -1660,29 +1659,28 @@ def index(
     compression: CompressionName | None = None,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
 ) -> RecordIndex:
-    """Indexes the records of one or more logs, so that you can read each record by its number.
+    """Indexes the records of one or more logs, so that any record can be read by its number.
 
     Creating the index reads each log once. The index takes 8 bytes of memory for every 16 records,
-    plus 8 bytes for each record near damage. Files are opened when they are needed. At most 64
-    files stay open, and each takes 264 KiB of memory. To return a record, the index reads and
-    checks the group of 16 records that contains the record. In a packed log, the index reads and
-    checks a block of 32 KiB or more.
+    plus 8 bytes for each record near damage. Files are opened as needed; at most 64 stay open,
+    taking 264 KiB of memory each. To return a record, the index reads and checks the group of 16
+    records that contains it or, in a packed log, a block of 32 KiB or more.
 
-    If you read all records in order, a `Reader` is faster.
+    To read all records in order, a `Reader` is faster.
 
     Args:
-        sources: The path of a log or of a segmented log; a directory, for all logs in it and in its
+        sources: The path of a log or a segmented log; a directory, for all logs in it and its
             subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
             numbered in the order of the sources. URLs, bytes and objects with `read` are not
             accepted.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
-        on_corruption: As for `Reader`. With a policy other than `"raise"`, lost records are not
-            counted. Default: `"raise"`.
+        on_corruption: As for `Reader`. Under a policy other than `"raise"`, lost records are left
+            out of the numbering. Default: `"raise"`.
 
     Returns:
-        A `RecordIndex`. Any number of threads can use the index, and it can be pickled.
+        A `RecordIndex`, which can be pickled and used by any number of threads.
 
     Raises:
         CorruptionError: A log is damaged, and `on_corruption` is `"raise"`.
@@ -1747,61 +1745,60 @@ def scan(
     end: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Scan | DecodedScan:
-    """Returns the records of one or more logs as a table, for every library that reads Arrow.
+    """Returns the records of one or more logs as a table, for any library that reads Arrow.
 
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
-    DataFusion and others. Each of these consumers reads the sources again, in batches of about 256
-    KiB. Only one batch is in memory at a time, unless the consumer keeps the batches. Before a
-    consumer reads the table, only files in directories are opened, to determine which of these
-    files are logs.
+    DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
+    one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
+    the table, only files in directories are opened, to determine which of them are logs.
 
-    If reading fails, the consumer raises its own exception with cordwood's message. After an error,
-    a stream returns no more batches.
+    If reading fails, the consumer raises its own exception with cordwood's message. A stream
+    returns no more batches after an error.
 
     Args:
         sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
-            `Split`; a directory, for all logs in it and in its subdirectories; a pattern, such as
-            `"*.log"`; or an iterable of these, which are read in the order of the iterable. An
-            object with `read` can be read twice only if it can seek. Files in a directory that are
-            not logs are left out. If several names lead to the same file, for example through a
-            link, the file is read once, under the first name. A URL that occurs more than once is
-            also read once.
+            `Split`; a directory, for all logs in it and its subdirectories; a pattern, such as
+            `"*.log"`; or an iterable of these, read in its order. An object with `read` can be read
+            twice only if it can seek. Files in a directory that are not logs are left out. If
+            several names lead to the same file, for example through a link, the file is read once,
+            under the first name. A repeated URL is also read once.
         columns: The names of the columns, in order. `"offset"`: the file offset of the record,
             `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
             offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
-            path of the log, as a dictionary of text, or null if the log has no path; `"salvaged"`:
+            path of the log, as a dictionary of text, or null if the log has none; `"salvaged"`:
             whether the record starts after damage in the same block. Without `"record"`, records
-            are checked but not copied. Default: `None`: `"offset"` and `"record"`, and `"path"` if
-            `sources` is a directory, a pattern or an iterable.
+            are checked but not copied. Default: `None`, which means `"offset"` and `"record"`, plus
+            `"path"` if `sources` is a directory, a pattern or an iterable.
         decode: The kind of content in the records. Pass a name that `cordwood convert --as`
-            accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`.
-            `cordwood.typing.DecoderName` lists the names. The rows and columns are the same as in
+            accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
+            `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
             `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
             sources are read in one thread. Entities, JSON and W&B histories are decoded in up to
             two threads. If the columns can differ from log to log, all sources are first read once
             to determine the columns. A record with any other content raises an error, which is a
-            `PayloadError` if it occurs during this first read. Under a policy other than `"raise"`,
-            such a record is left out, and `DecodedScan.left_out` lists it. Logs in directories are
-            left out if their first record is of another kind, as in `convert`. Default: `None`: the
-            records are bytes.
-        schema: With `decode`: a `pyarrow.Schema`. With a schema, the sources are not read first to
-            determine the columns. Columns that are not in the schema are left out. Default: `None`.
+            `PayloadError` during this first read. Under a policy other than `"raise"`, the record
+            is left out and listed in `DecodedScan.left_out`. Logs in directories are left out if
+            their first record is of another kind, as in `convert`. Default: `None`: the records are
+            bytes.
+        schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
+            to determine the columns. Columns that are not in the schema are left out. Default:
+            `None`.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
         on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
             other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
-        threads: Read ahead in each file with this many threads, 1 to 256. Only one thread reads a
-            source that is not a path, or a source that `Reader.record_batches` reads in one thread.
-            A table without the column `"record"`, or with the column `"salvaged"`, is also read in
-            one thread. Default: 1.
-        start: As for `Reader`, in each source that is not a `Split`.
-        end: As for `Reader`, in each source that is not a `Split`.
+        threads: Read ahead in each file with this many threads, 1 to 256. Only one thread is used
+            for a source that is not a path, for a source that `Reader.record_batches` reads in one
+            thread, and for a table without the column `"record"` or with the column `"salvaged"`.
+            Default: 1.
+        start: As for `Reader`, for each source that is not a `Split`.
+        end: As for `Reader`, for each source that is not a `Split`.
         storage_options: As for `Reader`. Default: `None`.
 
     Returns:
-        A `Scan`, which has `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
-        `DecodedScan`, which also has both methods.
+        A `Scan` or, with `decode`, a `DecodedScan`. Both have `__arrow_c_stream__` and
+        `__arrow_c_schema__`.
 
     Raises:
         ModuleNotFoundError: With `decode`: pyarrow is not installed.
@@ -1829,31 +1826,31 @@ def pack(
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Report:
-    """Copies all records of a closed log to a new log, for example to a packed log or back.
+    """Copies all records of a closed log to a new log, for example to pack or unpack it.
 
     The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
-    record at the end, and zeros are errors, because a record may have been lost in these places.
-    There is one exception: if the file consists of whole blocks, zeros that fill up the block of
-    the last record are treated as padding and left out.
+    record at the end, and zeros are errors, because a record may have been lost there. There is one
+    exception: if the file consists of whole blocks, zeros that fill up the block of the last record
+    are treated as padding and left out.
 
     This function also unpacks a log. To get the same records back, copy a packed log to the dialect
-    of the original log. If the original consisted only of whole records, the unpacked log also has
-    the same bytes as the original. Logs that could not be restored are refused: logs with a log
-    number, with compression of each record or with engine metadata, `"wandb_old"` logs, and
-    versions 0 and 1 of `"swanlab"`.
+    of the original log. If the original consisted only of whole records, the unpacked log is also
+    identical to it byte for byte. The function refuses logs that could not be restored: logs with a
+    log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
+    `"swanlab"` logs of version 0 or 1.
 
-    The source is not changed. The new log is written in the same way as by `salvage`: a file with
-    the final name is complete and on the disk. Only cordwood can read a packed log, so never pack a
-    log that a database has to read.
+    The source is not changed. The new log is written as in `salvage`: a file with the final name is
+    complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
+    database has to read.
 
     Args:
-        source: As for `Reader`. The log should be closed. Records that are appended during the copy
-            may be missing from the new log.
+        source: As for `Reader`. The log should be closed: records appended during the copy may be
+            missing from the new log.
         destination: The path of the new log, which must not exist.
         dialect: The dialect of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`.
             Default: `"packed"`.
         compression: The compression of the new log: `"zstd"`, or `None` for no compression.
-            Default: `"zstd"` for a packed log, and `None` for other dialects, which have no
+            Default: `"zstd"` for a packed log, and `None` for the other dialects, which have no
             compression.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         progress: As for `verify`. Default: `None`.
@@ -1864,9 +1861,8 @@ def pack(
     Raises:
         CorruptionError: The log is damaged, ends in an incomplete record, or contains zeros other
             than padding. No new log is written.
-        DialectError: `source` is not a log, or is a log that could not be restored from the new
-            log.
-        FileExistsError: A file already exists at `destination`. The existing file is not changed.
+        DialectError: `source` is not a log, or it could not be restored from the new log.
+        FileExistsError: A file already exists at `destination`. It is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, or
             `destination` has the name of a segment.
         RecordTooLargeError: A record is longer than `record_len_max`. No new log is written.
@@ -1935,7 +1931,7 @@ def stat(
 ) -> Results[Stat]:
     """Reads a log to its end, and counts its contents.
 
-    This function does not treat damage as an error. Damage is handled as in `verify`.
+    Damage does not raise an exception, but is handled as in `verify`.
 
     Args:
         source: As for `verify`.
@@ -1951,7 +1947,7 @@ def stat(
         progress: As for `verify`. Default: `None`.
 
     Returns:
-        The counts. For many logs, the result is a `Results`, as for `verify`.
+        The counts, or a `Results` for many logs, as for `verify`.
 
     Raises:
         DialectError: The source is not a log.
@@ -1973,14 +1969,14 @@ def detect(source: Source, /) -> LogFormat | None:
 
     Args:
         source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
-            Otherwise, the end of a longer file and the starts of its blocks are read as well.
+            Otherwise, the end of a longer file and the starts of its blocks are read too.
 
     Returns:
         A `LogFormat` with the dialect, the log number and the compression. For dialects with log
-        numbers, the log number is the number in the file's name, or else the number in the first
+        numbers, the log number is the one in the file's name, or else the one in the first
         fragment. The result is `None` if the format cannot be detected, because the file is empty
-        or its start contains no complete fragment with a valid checksum. `Reader` then reads the
-        file as `"leveldb"`.
+        or its start contains no complete fragment with a valid checksum. `Reader` reads such a file
+        as `"leveldb"`.
 
     Raises:
         DialectError: The source is not a log.
@@ -1994,20 +1990,20 @@ def detect(source: Source, /) -> LogFormat | None:
     """
 
 def segment_offset(name: str, /) -> int | None:
-    """Returns the log offset at which the segment with this name starts.
+    """Returns the log offset where the segment with this name starts.
 
-    The result is `None` if `name` is not the name of a segment.
+    Returns `None` if `name` does not name a segment.
     """
 
 def marks_of(position: Position) -> tuple[list[tuple[int, int, int]], str | None]:
-    """Returns the marks of a position in a log that Python code reads.
+    """Returns a position's marks, for a log read by Python code.
 
     Args:
         position: The position.
 
     Returns:
-        The start, the length and the checksum of each mark, and the version that the object store
-        has assigned to the log.
+        The start, length and checksum of each mark, and the version that the object store has
+        assigned to the log.
     """
 
 def moved_to(position: Position, offset: int) -> Position:
@@ -2038,7 +2034,7 @@ def start_of(
         version: The version that the object store has assigned to the log.
 
     Returns:
-        A `Position` with the offset 0.
+        A `Position` at offset 0.
     """
 
 def start_at(
@@ -2050,7 +2046,7 @@ def start_at(
     """Returns the position at the start of a log on disk.
 
     Args:
-        path: The path of a file or of a segmented log.
+        path: The path of a file or a segmented log.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
@@ -2063,15 +2059,15 @@ def start_at(
     """
 
 def is_log_name(path: str | PathLike[str], /) -> bool:
-    """Checks whether a file is named like a log or a copy of a log."""
+    """Checks whether a file is named like a log or a copy of one."""
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """Computes the CRC-32C of a buffer.
 
     Args:
         data: `bytes` or any other buffer.
-        crc: The CRC-32C of the bytes before `data`. The result then also covers the bytes before
-            `data`. Default: 0, the CRC-32C of an empty buffer.
+        crc: The CRC-32C of the bytes before `data`, which the result then covers too. Default: 0,
+            the CRC-32C of an empty buffer.
 
     Returns:
         An unsigned 32-bit integer.
@@ -2121,7 +2117,7 @@ def unmask_crc(masked: int, /) -> int:
 def decode_entity(record: ReadableBuffer, /) -> Entity:
     """Decodes the entity in a record of a Datastore or Firestore export.
 
-    `cordwood.payload.entity.decode` calls this function.
+    Called by `cordwood.payload.entity.decode`.
 
     Args:
         record: `bytes` or any other buffer.
@@ -2139,31 +2135,31 @@ class Table:
     """Turns the records of logs into a table.
 
     The columns are either known or learned. A table that learns its columns is opened once the
-    first records have revealed some columns. From then on, the table also writes its rows. If a
-    later row needs another column, the table stops writing. The table then only learns from this
-    row and all later rows. In that case, you must create another table with all columns.
+    first records have revealed some of them, and from then on also writes its rows. If a later row
+    needs another column, the table stops writing, and only learns from this row and all later ones.
+    You must then create another table with all columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
         form: `"arrow"`, `"ndjson"` or `"csv"`.
         columns: Pairs of a name and a type from `cordwood._tables.schema`, if the columns are
             known.
-        always: The columns that a table has even if no row has a value in them.
+        always: The columns that the table has even if no row has a value in them.
         wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
             `b` of the column `a`.
         limit: The maximum number of rows.
-        opens_early: Whether a table that learns its columns is opened with the columns of the first
+        opens_early: Whether a table that learns its columns is opened with those of the first
             records.
         bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
-            `"utf-8"`, a row whose bytes are not UTF-8 counts as a fault.
-        escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would read it as a
-            formula.
+            `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
+        escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would read
+            as a formula.
         column_count_max: The maximum number of columns, including fields inside columns.
         field_count_max: The maximum number of fields in a column.
         level_count_max: The maximum nesting depth of lists and structures in a column.
         row_count_max: The maximum number of rows in an Arrow batch.
-        cell_count_max: The maximum number of cells in an Arrow batch. A single row may have more
-            cells.
+        cell_count_max: The maximum number of cells in an Arrow batch, which a single row may
+            exceed.
     """
     def __new__(
         cls,
@@ -2195,13 +2191,13 @@ class Table:
         """Starts a log.
 
         Args:
-            first: The names and texts of the cells that each row of the log starts with.
+            first: The names and texts of the leading cells, which are the same in each row of the
+                log.
             dialect: The dialect of the log, if it is known.
             families: The names of the log's column families, by number.
-            is_run: Whether to treat the log as a Weights & Biases run even if the log has no
-                records.
-            has_salvaged: Whether rows that contain the offset of their record also say whether the
-                record is salvaged.
+            is_run: Whether to treat the log as a Weights & Biases run even if it has no records.
+            has_salvaged: Whether rows that give their record's offset also say whether the record
+                is salvaged.
         """
     def take(
         self, source: RecordBatch | Sequence[Record], start: int, only: Sequence[int] | None = None, /
@@ -2212,28 +2208,27 @@ class Table:
             source: A `RecordBatch`, or a list of `Record`.
             start: The index of the first record to take.
             only: The indices of the records to take, in ascending order, or `None` for all records.
-                If indices are given, `start` is a position in the list of indices.
+                If given, `start` is a position in this list.
 
         Returns:
-            A tuple of four items. The first item is the index of the record to continue with. The
-            second item is the output, which is `bytes`. For Arrow, the output consists of the
-            indices of the columns that have values, the number of rows, and capsules of the Arrow C
-            data interface. The third item is the list of faults. Each fault has the index of a
-            record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`), and a
-            `PayloadError`. The fourth item is the number of faults that are not in the list.
+            A tuple of four items: the index of the record to continue with; the output; the list of
+            faults; and the number of faults that are not in the list. The output is `bytes`, or for
+            Arrow, the indices of the columns that have values, the number of rows, and capsules of
+            the Arrow C data interface. Each fault gives the index of a record, the missing part
+            (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`.
 
         Raises:
             MemoryError: There is not enough memory.
             TooManyColumnsError: There are too many columns.
-            HasFirstError: A row has a column with the same name as a cell at the start of each row.
+            HasFirstError: A row has a column with the same name as one of the leading cells.
             MisfitError: A value does not fit its column, or has no column.
         """
     def take_rest(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
-        """Takes the rows that are only complete at the end of a log.
+        """Takes the rows that are complete only at the end of a log.
 
         Returns:
-            A tuple of four items. The first item says whether all such rows have been taken. The
-            other items are as for `take`. If rows are left, call this method again.
+            A tuple of four items. The first says whether all these rows have been taken; if not,
+            call this method again. The others are as for `take`.
         """
     def take_held(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
         """Takes the rows that the table holds back until all logs have been read.
@@ -2243,7 +2238,7 @@ class Table:
         """
     @property
     def columns(self) -> dict[str, ColumnType]:
-        """Returns the known or learned columns in order, each with its type."""
+        """Returns the known or learned columns, in order, each with its type."""
     def __arrow_c_schema__(self) -> object:
         """Returns the columns and their types as a capsule of the Arrow C schema interface.
 
@@ -2254,8 +2249,8 @@ class Table:
     def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
         """Returns the columns that were converted to JSON.
 
-        The first value maps each column that has values of several types to those types. The second
-        value lists the columns that are too wide.
+        The first item maps each column with values of several types to those types. The second
+        lists the columns that are too wide.
 
         `a.b` is a field of `a`, and `a[]` are the items of `a`.
         """
@@ -2271,7 +2266,7 @@ class Table:
     def only_learn(self) -> None:
         """Stops writing rows.
 
-        The table then only learns from later rows, as if a row had needed another column.
+        After this call, the table only learns, as if a row had needed another column.
         """
     @property
     def row_count(self) -> int:
@@ -2281,7 +2276,9 @@ class Table:
         """Whether the table has reached its maximum number of rows."""
     @property
     def missing(self) -> tuple[list[str], list[str]]:
-        """Returns the wanted columns that no row contained, and the columns that rows contained."""
+        """Returns the wanted columns that no row has contained, and the columns that rows have
+        contained.
+        """
 
 @final
 class RecordDecoder:
@@ -2298,8 +2295,8 @@ class RecordDecoder:
 
         Args:
             record: `bytes` or any other buffer.
-            errors: The list to which the errors of unreadable values are appended. The row then
-                omits the unreadable values. If `errors` is `None`, the first error is raised.
+            errors: A list to append the errors of unreadable values to; the row then omits these
+                values. If `errors` is `None`, the first error is raised.
 
         Returns:
             The values by name, or `None` if the record has no row.
@@ -2309,7 +2306,7 @@ class RecordDecoder:
             TypeError: `record` is not bytes-like.
         """
     def rest(self) -> dict[str, Any] | None:
-        """Returns the row that is only complete after the last record.
+        """Returns the row that is complete only after the last record.
 
         Returns:
             The values by name, or `None` if there is no such row.
@@ -2363,9 +2360,8 @@ def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[
         source: A `RecordBatch`, or a list of `Record`.
 
     Returns:
-        A pair. The first item lists each kind of entity with the indices of its records. The second
-        item lists the indices of the unreadable records. The kind of an entity without a key is
-        `None`.
+        A pair: a list of each kind of entity with the indices of its records, and a list of the
+        indices of the unreadable records. The kind of an entity without a key is `None`.
     """
 
 @final
@@ -2375,21 +2371,21 @@ class Fragments:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Fragment: ...
     def next_run(self) -> tuple[int, int, str, str | None, str | None, int] | None:
-        """Merges the next fragments that have the same kind and reason and are in the same block.
+        """Merges the next fragments in the same block that have the same kind and reason.
 
-        This method is for drawing pictures of long logs.
+        This method is for drawing long logs.
 
         Returns:
-            A tuple: the offset, the end offset, the kind, the reason, the severity of the reason,
-            and the number of fragments. The result is `None` at the end of the log.
+            A tuple of the offset, the end offset, the kind, the reason, the severity of the reason,
+            and the number of fragments. `None` at the end of the log.
         """
     @property
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
         """Returns the findings so far.
 
-        The result is a tuple: the dialect, the log number, the compression, the number of the other
-        log if the whole file belongs to another log, and the number of records that start after
-        damage in the same block.
+        This is a tuple of the dialect, the log number, the compression, the number of the other log
+        if the whole file belongs to another log, and the number of records that start after damage
+        in the same block.
         """
 
 def fragments(
@@ -2399,19 +2395,18 @@ def fragments(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> Fragments:
-    """Lists every fragment and every gap of a log.
+    """Lists every fragment and gap of a log.
 
-    Each fragment or gap that a reader skips has the reason why.
+    Each fragment or gap that a reader skips comes with the reason.
 
-    The fragments and gaps together cover the file. Each fragment or gap starts where the previous
-    one ends, and never crosses the end of a block. This function does not treat damage as an error.
-    The list matches the records and regions of `Reader` under the policy `"salvage"`: each fragment
-    in a skipped region has that region's reason. Memory use does not grow with the log.
+    Together, the fragments and gaps cover the file: each one starts where the previous one ends,
+    and none crosses the end of a block. Damage does not raise an exception. The list matches the
+    records and regions of `Reader` under the policy `"salvage"`: each fragment in a skipped region
+    has that region's reason. Memory use does not grow with the log.
 
     Args:
-        source: As for `Reader`, but it must be possible to read the source twice. Pass the path of
-            a file, a URL or another source that is read in ranges, a buffer, or an object with
-            `read` and `seek`.
+        source: As for `Reader`, but the source must be readable twice: the path of a file, a URL or
+            another source that is read in ranges, a buffer, or an object with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -2439,8 +2434,8 @@ def fragments(
 def leave_out_salvaged(reader: Reader, /) -> None:
     """Makes a reader with the policy `"salvage"` leave out the records it would mark as salvaged.
 
-    The reader then returns the same records as with the policy `"skip"`. Call this before the first
-    record is read. Do not combine this with `record_batches` in several threads.
+    The reader then returns the same records as under the policy `"skip"`. Call this before reading
+    the first record, and do not combine it with `record_batches` in several threads.
 
     Args:
         reader: The reader.
@@ -2453,7 +2448,7 @@ def left_out(reader: Reader, /) -> tuple[int, dict[Reason, int]]:
         reader: The reader.
 
     Returns:
-        The number of records left out so far because of `leave_out_salvaged`, and the number of
+        How many records were left out so far because of `leave_out_salvaged`, and the number of
         bytes in the skipped regions for each reason.
     """
 
@@ -2467,7 +2462,7 @@ def restored_index(
     """Restores a pickled index.
 
     Args:
-        logs: For each log, the path, the position after the last record, the number of records, and
+        logs: For each log: the path, the position after the last record, the number of records, and
             the offsets.
         dialect: As for `index`.
         log_number: As for `index`.
@@ -2485,8 +2480,8 @@ def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
 
     Args:
         reason: The reason.
-        region: The region. The region's attributes give the details of why it was skipped.
-            Attributes that do not apply to this reason are ignored.
+        region: The region, whose attributes give the details of why it was skipped. Attributes that
+            don't belong to this reason are ignored.
 
     Returns:
         The text.
