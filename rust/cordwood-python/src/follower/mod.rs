@@ -325,8 +325,7 @@ impl Follower {
         Ok(self.seen(py)?.skipped.is_ok())
     }
 
-    /// The number of bytes in all regions found so far that were not returned, even those not
-    /// listed in `skipped`.
+    /// The number of bytes in all regions not returned so far, including those not in `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.seen(py)?.skipped.len())
@@ -355,8 +354,7 @@ impl Follower {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if records are not compressed or this is
-    /// not known yet.
+    /// How each record is compressed: `"zstd"`, or `None` if it is not, or not known to be.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))

@@ -330,8 +330,7 @@ impl Table {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// Returns the wanted columns that no row has contained, and the columns that rows have
-    /// contained.
+    /// Returns the wanted columns that no row contained, and the columns that rows contained.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;

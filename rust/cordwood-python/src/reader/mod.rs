@@ -315,8 +315,7 @@ impl Reader {
         Ok(self.skipped_regions(py)?.is_ok())
     }
 
-    /// The number of bytes in all regions found so far that were not returned, even those not
-    /// listed in `skipped`.
+    /// The number of bytes in all regions not returned so far, including those not in `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.skipped_regions(py)?.len())
