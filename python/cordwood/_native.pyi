@@ -455,9 +455,7 @@ class Reader:
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions found so far that were not returned, even those not
-        listed in `skipped`.
-        """
+        """The number of bytes in all regions not returned so far, including those not in `skipped`."""
     @property
     def outcome(self) -> Outcome:
         """How reading ended, or `"unfinished"` until then."""
@@ -762,9 +760,7 @@ class Follower:
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions found so far that were not returned, even those not
-        listed in `skipped`.
-        """
+        """The number of bytes in all regions not returned so far, including those not in `skipped`."""
     @property
     def outcome(self) -> Outcome:
         """How following ended, or `"unfinished"` until then.
@@ -782,9 +778,7 @@ class Follower:
         """The number of the log, or `None` if the log has no number or the number is not known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if records are not compressed or this is
-        not known yet.
-        """
+        """How each record is compressed: `"zstd"`, or `None` if it is not, or not known to be."""
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -2276,9 +2270,7 @@ class Table:
         """Whether the table has reached its maximum number of rows."""
     @property
     def missing(self) -> tuple[list[str], list[str]]:
-        """Returns the wanted columns that no row has contained, and the columns that rows have
-        contained.
-        """
+        """Returns the wanted columns that no row contained, and the columns that rows contained."""
 
 @final
 class RecordDecoder:
