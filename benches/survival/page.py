@@ -92,7 +92,7 @@ def summary(record: dict[str, Any]) -> str:
     wrong, fewer = (sum(kind in outcomes for outcomes in found) for kind in ("wrong", "lost"))
     text = (
         f"After a flipped bit, {wrong} of {len(found)} readers returned wrong bytes without an error, and {fewer} "
-        f"dropped records without one."
+        f"silently dropped records."
     )
     return f"{text}\n\n{table(heads, rows)}"
 
