@@ -115,10 +115,13 @@ class Cells:
         self.totals: list[int] = [0] * len(Category)
         self.regions: list[Region] = []
         self.file_len: int = 0
-        self.region_count = self.fragment_count = self.zeros_inside_len = self.salvaged_count = 0
+        self.region_count: int = 0
+        self.fragment_count: int = 0
+        self.zeros_inside_len: int = 0
+        self.salvaged_count: int = 0
         self.zeros_offset: int | None = None
-        self.has_records = False
-        self.damage_end = 0
+        self.has_records: bool = False
+        self.damage_end: int = 0
         self.log: LogFormat = LogFormat("leveldb")
         self.other_log_number: int | None = None
         last: Region | None = None
