@@ -5,18 +5,17 @@
 //! `docs/format/reading.md`.
 
 use crate::checksum::{Job, Kernel, mask, state_after};
-use crate::damage::Reason;
-use crate::damage::Scanner;
-use crate::dialect::{Form, LogFormat, Metadata, Role};
+use crate::damage::{Reason, Scanner};
+use crate::dialect::{Form, LogFormat, Metadata, Role, Valid};
 use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 
 /// The result of classifying the bytes at a file offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A fragment with a header of this form and `payload_len` bytes of payload.
-    Fragment { kind: Kind, form: Form, payload_len: usize },
-    /// An engine's metadata record. `len` is its length in bytes, including the header.
-    Metadata { metadata: Metadata, form: Form, len: usize },
+    /// A fragment of a record or of a container.
+    Fragment(Kind, Valid),
+    /// An engine's metadata record.
+    Metadata(Metadata, Valid),
     /// The block has too few bytes left for a header.
     Trailer { is_zero: bool },
     /// `len` bytes that are not a fragment. `leveldb_len` is the length that LevelDB reports, if it
@@ -51,11 +50,7 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
         // like an empty fragment of the next log.
         && !format.is_stale(bytes, valid.form)
     {
-        return Found::Fragment {
-            kind,
-            form: valid.form,
-            payload_len: valid.end - valid.form.header_len(),
-        };
+        return Found::Fragment(kind, valid);
     }
     if format.is_end_trailer(bytes) {
         return Found::EndTrailer {
@@ -96,19 +91,19 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
     if format.is_stale(bytes, valid.form) {
         return format.dialect.valid(bytes, true).map(|_| Found::Stale);
     }
-    let (form, len) = (valid.form, valid.end);
     let kind = bytes[KIND_AT];
-    let fault = |reason, leveldb_len| Found::Fault {
-        len,
+    let (reason, leveldb_len) = match valid.role {
+        Role::Metadata(metadata) => return Some(Found::Metadata(metadata, valid)),
+        Role::Ignorable => (Reason::IgnoredKind { kind }, None),
+        Role::Unknown | Role::Fragment(_) => {
+            let payload_len = valid.payload(bytes).len() as u64;
+            (Reason::UnknownKind { kind }, Some(payload_len))
+        }
+    };
+    Some(Found::Fault {
+        len: valid.end,
         reason,
         leveldb_len,
-    };
-    Some(match valid.role {
-        Role::Metadata(metadata) => Found::Metadata { metadata, form, len },
-        Role::Ignorable => fault(Reason::IgnoredKind { kind }, None),
-        Role::Unknown | Role::Fragment(_) => {
-            fault(Reason::UnknownKind { kind }, Some((len - form.header_len()) as u64))
-        }
     })
 }
 
@@ -282,6 +277,16 @@ mod tests {
         find(&Dialect::LEVELDB.into(), bytes, BLOCK_LEN, true, true)
     }
 
+    /// Creates the expected result for a plain fragment.
+    fn plain(kind: Kind, payload_len: usize) -> Found {
+        let valid = Valid {
+            role: Role::Fragment(kind),
+            form: Form::Plain,
+            end: HEADER_LEN + payload_len,
+        };
+        Found::Fragment(kind, valid)
+    }
+
     fn reason(found: Found) -> Option<Reason> {
         match found {
             Found::Fault { reason, .. } => Some(reason),
@@ -297,11 +302,14 @@ mod tests {
         for verify_checksums in [true, false] {
             assert_eq!(
                 find(&Dialect::ROCKSDB.into(), &bytes, BLOCK_LEN, true, verify_checksums),
-                Found::Metadata {
-                    metadata: Metadata::TimestampSizes,
-                    form: Form::Plain,
-                    len: bytes.len(),
-                }
+                Found::Metadata(
+                    Metadata::TimestampSizes,
+                    Valid {
+                        role: Role::Metadata(Metadata::TimestampSizes),
+                        form: Form::Plain,
+                        end: bytes.len(),
+                    }
+                )
             );
         }
     }
@@ -320,14 +328,7 @@ mod tests {
         ] {
             assert_eq!(fragment(kind, payload.as_bytes()), bytes);
             let kind = Kind::from_wire(kind).unwrap();
-            assert_eq!(
-                find_at_end(bytes),
-                Found::Fragment {
-                    kind,
-                    form: Form::Plain,
-                    payload_len: payload.len()
-                }
-            );
+            assert_eq!(find_at_end(bytes), plain(kind, payload.len()));
         }
     }
 
@@ -338,14 +339,7 @@ mod tests {
         for kind in 0..=255 {
             let mut bytes = fragment(kind, b"abc");
             match Kind::from_wire(kind) {
-                Some(kind) => assert_eq!(
-                    find_at_end(&bytes),
-                    Found::Fragment {
-                        kind,
-                        form: Form::Plain,
-                        payload_len: 3
-                    }
-                ),
+                Some(kind) => assert_eq!(find_at_end(&bytes), plain(kind, 3)),
                 None => assert_eq!(reason(find_at_end(&bytes)), Some(Reason::UnknownKind { kind })),
             }
             bytes[0] ^= 1;
@@ -400,7 +394,7 @@ mod tests {
         let whole = fragment(1, b"foo");
         assert!(matches!(
             find(&Dialect::LEVELDB.into(), &whole, BLOCK_LEN, false, true),
-            Found::Fragment { .. }
+            Found::Fragment(..)
         ));
         for len in 0..whole.len() {
             assert_eq!(

@@ -16,19 +16,19 @@ impl Decoder {
     /// examines the bytes after apparent damage to decide whether the log ended there. Returns
     /// whether the decoder must look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
-        if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
+        if let Found::Fragment(_, valid) | Found::Metadata(_, valid) = found {
             if self.format.log_number.is_none()
-                && let Some(number) = Dialect::log_number_at(bytes, form)
+                && let Some(number) = Dialect::log_number_at(bytes, valid.form)
                 && self.is_evidence(bytes)
             {
                 self.format.log_number = Some(number);
             }
             if self.recycled.ambiguity.is_none() {
                 self.recycled.is_doubtful &= self.is_salvaged();
-                if matches!(found, Found::Fragment { .. }) {
+                if matches!(found, Found::Fragment(..)) {
                     self.note_own();
-                    if self.recycled.form != Some(form) && self.is_evidence(bytes) {
-                        self.recycled.form = Some(form);
+                    if self.recycled.form != Some(valid.form) && self.is_evidence(bytes) {
+                        self.recycled.form = Some(valid.form);
                     }
                 }
                 return false;
@@ -76,7 +76,7 @@ impl Decoder {
             _ => (false, false),
         };
         let is_own = match found {
-            Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => !is_stale,
+            Found::Fragment(..) | Found::Metadata(..) | Found::EndTrailer { .. } => !is_stale,
             // A fragment of this log may have a type that only later versions write.
             _ => is_one_fragment && !is_after_range && self.carries_own_number(bytes),
         };
@@ -135,9 +135,9 @@ impl Decoder {
     /// end of the file is damage if it was once written completely.
     pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
-            Found::Fragment { form, .. }
+            Found::Fragment(_, valid)
                 if (self.recycled.is_doubtful || self.recycled.doubtful_part.contains(&self.offset))
-                    && self.recycled.form.is_some_and(|own| own != *form)
+                    && self.recycled.form.is_some_and(|own| own != valid.form)
                     && self.has_valid_checksum(bytes) =>
             {
                 *found = Found::Stale;
@@ -161,9 +161,9 @@ impl Decoder {
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
             Found::Stale => true,
-            Found::Fragment { form, .. } => {
+            Found::Fragment(_, valid) => {
                 self.recycled.ambiguity.is_some()
-                    && self.recycled.form.is_some_and(|own| own != form)
+                    && self.recycled.form.is_some_and(|own| own != valid.form)
                     && self.has_valid_checksum(bytes)
             }
             _ => false,

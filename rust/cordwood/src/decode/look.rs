@@ -110,16 +110,12 @@ impl Decoder {
                 }
             }
             trace!("decode: at {}, {found:?}; {:?}", self.offset, self.recycled);
-            let step = if let Found::Fragment {
-                kind,
-                form,
-                payload_len,
-            } = found
+            let step = if let Found::Fragment(kind, valid) = found
                 && (self.bounds.contains(self.offset)
                     && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
-                    || form == Form::Packed && self.is_of_early_container(kind))
+                    || valid.form == Form::Packed && self.is_of_early_container(kind))
             {
-                self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window)
+                self.fragment(kind, valid.form, valid.payload(bytes), window)
             } else if found == Found::Incomplete
                 || (self.policy.growth == Growth::WaitAtFaults
                     && matches!(found, Found::Fault { .. } | Found::Stale)
@@ -270,8 +266,7 @@ impl Decoder {
             let left = self.grid().block_left(self.offset);
             let bytes = window.at(self.offset, left);
             let len = match find(&self.format, bytes, left, window.is_last, self.policy.verify_checksums) {
-                Found::Fragment { form, payload_len, .. } => form.header_len() + payload_len,
-                Found::Metadata { len, .. } => len,
+                Found::Fragment(_, valid) | Found::Metadata(_, valid) => valid.end,
                 Found::Fault { reason, len, .. } => self.lost_len(reason, bytes, len),
                 Found::Incomplete => return false,
                 Found::Trailer { .. } | Found::EndTrailer { .. } | Found::Stale | Found::Nothing => left,
@@ -393,20 +388,14 @@ impl Decoder {
     fn other(&mut self, found: Found, bytes: &[u8], window: Window<'_>) -> Option<Step> {
         let start = self.offset;
         let (continues, len) = match found {
-            Found::Fragment {
-                kind,
-                form,
-                payload_len,
-            } => (
-                matches!(kind, Kind::Middle | Kind::Last),
-                form.header_len() + payload_len,
-            ),
+            Found::Fragment(kind, valid) => (matches!(kind, Kind::Middle | Kind::Last), valid.end),
             Found::Trailer { is_zero } if is_zero || self.is_inside => {
                 self.offset += bytes.len() as u64;
                 return None;
             }
             Found::Trailer { .. } | Found::Stale => (false, bytes.len()),
-            Found::Fault { len, .. } | Found::Metadata { len, .. } | Found::EndTrailer { len } => (false, len),
+            Found::Metadata(_, valid) => (false, valid.end),
+            Found::Fault { len, .. } | Found::EndTrailer { len } => (false, len),
             Found::Nothing | Found::Incomplete => (false, 0),
         };
         if start >= self.bounds.end {
@@ -426,12 +415,8 @@ impl Decoder {
         let is_ours = start >= self.bounds.start && !(self.bounds.is_before_first && continues);
         match found {
             Found::Nothing => return self.finish(found, window.end_offset()),
-            Found::Fragment {
-                kind,
-                form,
-                payload_len,
-            } if is_ours => {
-                return self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window);
+            Found::Fragment(kind, valid) if is_ours => {
+                return self.fragment(kind, valid.form, valid.payload(bytes), window);
             }
             _ => {}
         }
@@ -445,12 +430,8 @@ impl Decoder {
             // The container started before the range.
             self.assembler.abandon(Interruption::Damage);
         }
-        if let Found::Metadata {
-            metadata: Metadata::Mark,
-            form,
-            len,
-        } = found
-            && let Some(unsupported) = self.unsupported_mark(bytes, &bytes[form.header_len()..len])
+        if let Found::Metadata(Metadata::Mark, valid) = found
+            && let Some(unsupported) = self.unsupported_mark(bytes, valid.payload(bytes))
         {
             return Some(self.refuse(Refused::Unsupported(unsupported)));
         }
@@ -468,20 +449,14 @@ impl Decoder {
             return None;
         }
         self.offset += passed as u64;
-        self.is_inside = matches!(
-            found,
-            Found::Fragment {
-                kind: Kind::First | Kind::Middle,
-                ..
-            }
-        );
+        self.is_inside = matches!(found, Found::Fragment(Kind::First | Kind::Middle, _));
         let (reason, leveldb_len) = match found {
             Found::Fault {
                 reason, leveldb_len, ..
             } => (reason, leveldb_len),
-            Found::Metadata { metadata, form, len } => {
+            Found::Metadata(metadata, valid) => {
                 let kind = bytes[KIND_AT];
-                let is_canonical = self.apply(metadata, start, bytes, &bytes[form.header_len()..len]);
+                let is_canonical = self.apply(metadata, start, bytes, valid.payload(bytes));
                 let reason = if is_canonical {
                     Reason::Metadata { kind }
                 } else {
@@ -595,7 +570,7 @@ impl Decoder {
                 reason: Reason::TornTail,
                 ..
             } => Interruption::EndOfFile,
-            Found::Fragment { .. } => Interruption::NewRecord,
+            Found::Fragment(..) => Interruption::NewRecord,
             _ => Interruption::Damage,
         };
         let mut region = self.assembler.abandon(interruption)?;

@@ -493,6 +493,14 @@ pub(crate) struct Valid {
     pub(crate) end: usize,
 }
 
+impl Valid {
+    /// Returns the payload of this fragment, which starts at the start of `bytes`.
+    #[inline]
+    pub(crate) fn payload(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.form.header_len()..self.end]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -85,7 +85,7 @@ impl Dialect {
         let first = self
             .valid(block, true)
             .filter(|valid| matches!(valid.role, Role::Fragment(Kind::Full | Kind::First)))
-            .map_or(&[][..], |valid| &block[valid.form.header_len()..valid.end]);
+            .map_or(&[][..], |valid| valid.payload(block));
         let may_be_new = is_known(stated) || file_header.starts_with(self.magic());
         let version = if first.starts_with(JSON_START) && !JSON.contains(&stated) {
             nearest(stated, JSON)

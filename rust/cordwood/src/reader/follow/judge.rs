@@ -185,10 +185,10 @@ impl Follower {
                 len = file.read_at(start, &mut block)?;
             }
             let found = find(&format, &block[..len], BLOCK_LEN, false, true);
-            if let Found::Fragment { form, .. } = found
-                && is_own(form)
+            if let Found::Fragment(_, valid) = found
+                && is_own(valid.form)
             {
-                *passed = Some((start, form));
+                *passed = Some((start, valid.form));
                 return Ok(true);
             }
             Ok(false)
