@@ -21,34 +21,22 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
             continue;
         };
         let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, valid.form));
-        let payload = &block[valid.form.header_len()..valid.end];
-        match valid.role {
-            Role::Fragment(kind) if valid.form == Form::Packed => return Some(of_container(format, kind, payload)),
-            Role::Fragment(_) => return Some(format),
-            Role::Metadata(Metadata::Mark) => return Some(of_mark(format, payload)),
-            Role::Metadata(Metadata::SetCompression) => {
-                // Unless its payload is valid, this fragment can't be distinguished from one of the
-                // same type in another dialect.
-                let is_zstd = block[HEADER_LEN..valid.end] == ZSTD;
-                return Some(if is_zstd {
-                    format.with_compression(Compression::Zstd)
-                } else {
-                    format
-                });
+        let payload = valid.payload(block);
+        let compression = match valid.role {
+            Role::Fragment(Kind::Full | Kind::First) if valid.form == Form::Packed => {
+                let codec = payload.first().copied().and_then(Codec::from_byte);
+                codec.and_then(Codec::compression)
             }
-            Role::Metadata(_) => return Some(format),
-            Role::Ignorable | Role::Unknown => {}
-        }
+            Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(Mark::compression),
+            // Unless its payload is valid, this fragment can't be distinguished from one of the
+            // same type in another dialect.
+            Role::Metadata(Metadata::SetCompression) => (payload == ZSTD).then_some(Compression::Zstd),
+            Role::Fragment(_) | Role::Metadata(_) => None,
+            Role::Ignorable | Role::Unknown => continue,
+        };
+        return Some(LogFormat { compression, ..format });
     }
     None
-}
-
-/// Returns the format of a packed log whose mark has this payload.
-fn of_mark(format: LogFormat, payload: &[u8]) -> LogFormat {
-    LogFormat {
-        compression: Mark::decode(payload).and_then(Mark::compression),
-        ..format
-    }
 }
 
 /// Checks that this release can read a log that has this format and starts with `head`. The first
@@ -59,7 +47,7 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
     let Some(valid) = dialect.valid(head, true) else {
         return Ok(());
     };
-    let payload = &head[valid.form.header_len()..valid.end];
+    let payload = valid.payload(head);
     let unsupported = match valid.role {
         Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(0)),
         // A compression given by the caller takes precedence over the one the log declares.
@@ -70,16 +58,6 @@ pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect
         _ => None,
     };
     unsupported.map_or(Ok(()), |unsupported| Err((dialect, unsupported)))
-}
-
-/// Returns the format of a packed log whose first fragment, of this kind, is part of a container.
-fn of_container(format: LogFormat, kind: Kind, payload: &[u8]) -> LogFormat {
-    let starts = matches!(kind, Kind::Full | Kind::First);
-    let codec = payload.first().filter(|_| starts).copied().and_then(Codec::from_byte);
-    LogFormat {
-        compression: codec.and_then(Codec::compression),
-        ..format
-    }
 }
 
 /// Returns the format of a packed log with a damaged mark, if `head` starts with a mark that has at

@@ -48,7 +48,7 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     let dialect = Dialect::ROCKSDB;
     let format = LogFormat { dialect, ..format };
     if let Some(first) = dialect.valid(head, true) {
-        let payload = &head[first.form.header_len()..first.end];
+        let payload = first.payload(head);
         let is_in_record = matches!(first.role, Role::Fragment(Kind::Middle | Kind::Last));
         let may_be_frame = match first.role {
             Role::Fragment(Kind::Full) => payload.starts_with(ZSTD_MAGIC),
@@ -111,7 +111,7 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
             start += left;
             continue;
         };
-        let payload = &block[valid.form.header_len()..valid.end];
+        let payload = valid.payload(block);
         // An empty record is not a frame, but does not prove that the log is uncompressed. A FIRST
         // fragment may end within the four bytes of the magic number.
         if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role

@@ -10,7 +10,6 @@ use super::foreign::Foreign;
 use super::name::is_log_name;
 use super::number::log_number_of;
 use crate::dialect::{Compression, Dialect, GivenFormat, Grid, LogFormat, Metadata, Role, ZSTD};
-use crate::format::HEADER_LEN;
 
 /// Detects the format of a log (its dialect, number and compression) from `head`. Pass the first
 /// [`DETECT_LEN`] bytes of the file, or the whole file if it is shorter.
@@ -131,7 +130,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
         };
         number = number.or_else(|| Dialect::log_number_at(block, valid.form));
         let is_first = start == 0;
-        if is_first && valid.role == Role::Metadata(Metadata::SetCompression) && block[HEADER_LEN..valid.end] == ZSTD {
+        if is_first && valid.role == Role::Metadata(Metadata::SetCompression) && valid.payload(block) == ZSTD {
             found = found.with_compression(Compression::Zstd);
         }
         is_found = matches!(valid.role, Role::Fragment(_));
