@@ -6,31 +6,24 @@ use crate::damage::bit_flip::{explanations, one_bit_off, true_len};
 use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::format::{HEADER_LEN, Header, KIND_AT};
 
-/// Where to resume after damage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Resume {
-    /// The number of lost bytes. If no later fragment can be trusted, all remaining bytes are lost.
-    pub(crate) len: usize,
-    /// Whether every byte was tried as the start of a fragment, which is done at most once per
-    /// block.
-    pub(crate) has_scanned: bool,
-}
-
-/// Finds where to resume after the damaged header at the start of `rest`.
+/// Finds where to resume after the damaged header at the start of `rest`. Returns the number of
+/// lost bytes. If no later fragment can be trusted, all of `rest` is lost.
 ///
 /// `rest` extends to the end of the block or of the file, and `left` is the number of bytes to the
-/// end of the block. `form` is the form of the log's fragments, if known. `may_scan` is true if the
-/// block's bytes have not yet been tried as fragment starts.
+/// end of the block. `form` is the form of the log's fragments, if known. `may_scan` is called
+/// before every byte is tried as the start of a fragment. It should return true once per block.
 #[cold]
-pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: usize, may_scan: bool) -> Resume {
+pub(crate) fn resume(
+    format: &LogFormat,
+    form: Option<Form>,
+    rest: &[u8],
+    left: usize,
+    may_scan: impl FnOnce() -> bool,
+) -> usize {
     let dialect = format.dialect;
     let is_whole = |at| is_whole(dialect, rest, at) && may_have_form(format, form, rest, at);
-    let found = |len| Resume {
-        len,
-        has_scanned: false,
-    };
     let Some(header) = header_at(rest, 0) else {
-        return found(rest.len());
+        return rest.len();
     };
     let ends = Ends::new(rest, left);
     // 1. One bit of the length was flipped, so the checksum is valid for the true length. This is
@@ -49,41 +42,37 @@ pub(crate) fn resume(format: &LogFormat, form: Option<Form>, rest: &[u8], left: 
     {
         let end = header_len + len;
         if ends.is_end(end) || is_whole(end) {
-            return found(end);
+            return end;
         }
     }
     // The end is also certain if the fragment carries this log's number and was written completely,
     // even if bytes of an older log follow.
     if let Some(end) = written_len(format, None, rest) {
-        return found(end);
+        return end;
     }
     // 2. The length is right, and a valid fragment follows.
     let stated_end = stated_end(dialect, rest, 0);
     if let Some(end) = stated_end
         && is_whole(end)
     {
-        return found(end);
+        return end;
     }
     // 3. The length is right, no fragment can follow, and the type is consistent with this.
     if let Some(end) = stated_end
         && matches!(dialect.meaning(header.kind).role, Role::Fragment(_))
         && ends.is_hard_end(end)
     {
-        return found(end);
+        return end;
     }
     // 4. From some position on, consecutive valid fragments lead to the end.
-    let scanned = if may_scan {
-        scan(format, form, rest, &ends)
-    } else {
-        None
-    };
+    if may_scan()
+        && let Some(start) = scan(format, form, rest, &ends)
+    {
+        return start;
+    }
     // 5. The length is right, and zeros follow. This check comes last because a wrong length can
     //    easily lead to zeros too.
-    let end = stated_end.filter(|&end| ends.is_end(end));
-    Resume {
-        len: scanned.or(end).unwrap_or(rest.len()),
-        has_scanned: may_scan,
-    }
+    stated_end.filter(|&end| ends.is_end(end)).unwrap_or(rest.len())
 }
 
 /// Returns the header at `at`, if `rest` contains the whole header.
@@ -390,7 +379,7 @@ mod tests {
 
     /// Returns where reading resumes in a file made of these parts, the first of which is damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
-        resume(&Dialect::LEVELDB.into(), None, &parts.concat(), BLOCK_LEN, true).len
+        resume(&Dialect::LEVELDB.into(), None, &parts.concat(), BLOCK_LEN, || true)
     }
 
     fn damaged(mut fragment: Vec<u8>, at: usize, bits: u8) -> Vec<u8> {
@@ -610,9 +599,15 @@ mod tests {
     #[test]
     fn a_damaged_block_is_searched_only_once() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();
-        assert!(resume(&Dialect::LEVELDB.into(), None, &rest, BLOCK_LEN, true).has_scanned);
+        let mut is_asked = false;
+        let may_scan = || {
+            is_asked = true;
+            true
+        };
+        assert_eq!(resume(&Dialect::LEVELDB.into(), None, &rest, BLOCK_LEN, may_scan), 50);
+        assert!(is_asked);
         assert_eq!(
-            resume(&Dialect::LEVELDB.into(), None, &rest, BLOCK_LEN, false).len,
+            resume(&Dialect::LEVELDB.into(), None, &rest, BLOCK_LEN, || false),
             rest.len()
         );
     }
@@ -625,18 +620,18 @@ mod tests {
         for trailer in 0..HEADER_LEN {
             let rest = [&rest, vec![7; trailer].as_slice()].concat();
             assert_eq!(
-                resume(&Dialect::LEVELDB.into(), None, &rest, rest.len(), true).len,
+                resume(&Dialect::LEVELDB.into(), None, &rest, rest.len(), || true),
                 50,
                 "{trailer}"
             );
         }
         let torn = [&rest, &fragment(1, b"torn")[..10]].concat();
         assert_eq!(
-            resume(&Dialect::LEVELDB.into(), None, &torn, torn.len(), true).len,
+            resume(&Dialect::LEVELDB.into(), None, &torn, torn.len(), || true),
             torn.len()
         );
         assert_eq!(
-            resume(&Dialect::LEVELDB.into(), None, &torn, torn.len() + 1, true).len,
+            resume(&Dialect::LEVELDB.into(), None, &torn, torn.len() + 1, || true),
             50
         );
     }

@@ -205,7 +205,7 @@ mod tests {
                     fragment::find(&format, &block[1..], BLOCK_LEN, true, true);
                 });
                 assert_bounded("resume", block.len(), &|| {
-                    resync::resume(&format, None, &block, BLOCK_LEN, true);
+                    resync::resume(&format, None, &block, BLOCK_LEN, || true);
                 });
                 assert_bounded("repair", block.len(), &|| {
                     let log = repair::Log {

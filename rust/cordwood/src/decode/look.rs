@@ -521,17 +521,12 @@ impl Decoder {
         ) {
             return len;
         }
-        let (block, left) = (
-            self.grid().block_start(self.offset),
-            self.grid().block_left(self.offset),
-        );
-        let may_scan = self.salvaged.scanned != Some(block);
-        let resume = resync::resume(&self.format, self.recycled.form, bytes, left, may_scan);
-        if resume.has_scanned {
-            self.salvaged.scanned = Some(block);
-        }
-        self.salvage_from(self.offset + resume.len as u64);
-        resume.len
+        let block = self.grid().block_start(self.offset);
+        let left = self.grid().block_left(self.offset);
+        let may_scan = || self.salvaged.scanned.replace(block) != Some(block);
+        let lost_len = resync::resume(&self.format, self.recycled.form, bytes, left, may_scan);
+        self.salvage_from(self.offset + lost_len as u64);
+        lost_len
     }
 
     /// Marks the rest of this block, from `start` on, as salvaged. Further damage in the block does

@@ -42,42 +42,38 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns the fragment or gap at this place, and whether finding its end required trying every
-    /// byte of the block.
-    pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
+    /// Returns the fragment or gap at this place. `scanned` is the index of the last block in which
+    /// every byte was tried as the start of a fragment.
+    pub(super) fn look(&self, scanned: &mut Option<u64>) -> Fragment {
         let prefix_len = self.format.dialect.prefix().len();
         if self.offset < prefix_len as u64 {
-            return (self.bare(FragmentKind::FileHeader, prefix_len), false);
+            return self.bare(FragmentKind::FileHeader, prefix_len);
         }
         if self.reason() == Some(Reason::EndTrailer) {
             let header = self.header(FragmentKind::EndTrailer);
-            return (
-                header.unwrap_or_else(|| self.bare(FragmentKind::Rest, usize::MAX)),
-                false,
-            );
+            return header.unwrap_or_else(|| self.bare(FragmentKind::Rest, usize::MAX));
         }
         if self.left >= HEADER_LEN
             && let Some(fragment) = self.valid()
         {
-            return (fragment, false);
+            return fragment;
         }
         let is_zero = self.bytes.iter().all(|&byte| byte == 0);
         let is_trailer = self.left < HEADER_LEN
             || (is_zero && self.left <= self.format.dialect.trailer_len_max() && !self.is_fault());
         if is_trailer {
-            return (self.bare(FragmentKind::Trailer, usize::MAX), false);
+            return self.bare(FragmentKind::Trailer, usize::MAX);
         }
         if is_zero {
-            return (self.bare(FragmentKind::Zeros, usize::MAX), false);
+            return self.bare(FragmentKind::Zeros, usize::MAX);
         }
-        let (len, has_scanned) = self.damaged_len(may_scan);
+        let len = self.damaged_len(scanned);
         // In a damaged region, the reader has looked for a header only at the start. Elsewhere, the
         // bytes are ordinary data.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
-        let found = header.unwrap_or_else(|| self.bare(FragmentKind::Rest, len));
-        (found, has_scanned)
+        header.unwrap_or_else(|| self.bare(FragmentKind::Rest, len))
     }
 
     fn reason(&self) -> Option<Reason> {
@@ -173,14 +169,13 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the number of bytes at this place that are not a fragment, and whether determining
-    /// it required trying every byte of the block.
-    fn damaged_len(&self, may_scan: bool) -> (usize, bool) {
+    /// Returns the number of bytes at this place that are not a fragment.
+    fn damaged_len(&self, scanned: &mut Option<u64>) -> usize {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {
-            return (self.bytes.len(), false);
+            return self.bytes.len();
         }
-        let resume = resync::resume(&self.format, self.form, self.rest, self.left, may_scan);
-        (resume.len, resume.has_scanned)
+        let may_scan = || scanned.replace(self.block) != Some(self.block);
+        resync::resume(&self.format, self.form, self.rest, self.left, may_scan)
     }
 }

@@ -26,7 +26,7 @@ pub struct Fragments<S> {
     next: Option<Region>,
     /// The file offset of the next byte to report.
     offset: u64,
-    /// The file offset of the last block in which every byte was tried as the start of a fragment.
+    /// The index of the last block in which every byte was tried as the start of a fragment.
     scanned: Option<u64>,
     has_ended: bool,
 }
@@ -203,11 +203,7 @@ impl<S: Source> Fragments<S> {
             rest,
             bytes,
         };
-        let block = grid.block_start(self.offset);
-        let (fragment, has_scanned) = place.look(self.scanned != Some(block));
-        if has_scanned {
-            self.scanned = Some(block);
-        }
+        let fragment = place.look(&mut self.scanned);
         self.offset = fragment.end_offset;
         Ok(Some(fragment))
     }
