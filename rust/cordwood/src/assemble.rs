@@ -26,10 +26,17 @@ pub(crate) struct Part<'a> {
     pub(crate) is_container: bool,
 }
 
-impl Part<'_> {
-    fn header_len(&self) -> u64 {
-        self.end - self.start - self.payload.len() as u64
-    }
+/// The space a record or a container takes up in the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) fragment_count: u64,
+    /// The total length of the headers, in bytes.
+    pub(crate) header_len: u64,
+    /// The total length of the payloads, in bytes. This is also the length of the record's data,
+    /// unless the record is compressed or in a container.
+    pub(crate) payload_len: u64,
+    /// The total length of the trailers between the fragments, in bytes.
+    pub(crate) trailer_len: u64,
 }
 
 /// The result of pushing a fragment.
@@ -100,12 +107,9 @@ pub(crate) struct Assembler {
     /// Whether the window contains all payloads of the pending record, or of the last record. If
     /// true, no part of the record is in `joined`.
     is_in_window: bool,
-    /// The total length of the record's payloads in bytes, whether or not they are kept.
-    joined_len: u64,
-    /// The number of fragments in the record.
-    joined_count: u64,
-    /// The total length of the record's headers in bytes.
-    joined_header_len: u64,
+    /// The space that the fragments of the record take up, whether or not their payloads are kept.
+    /// The trailers are counted when the record is complete.
+    stored: Stored,
     limits: Limits,
 }
 
@@ -133,7 +137,7 @@ impl Assembler {
     ) -> Result<(), TryReserveError> {
         self.joined.clear();
         if self.keeps_pending() {
-            try_reserve(&mut self.joined, self.joined_len as usize + more_len)?;
+            try_reserve(&mut self.joined, self.stored.payload_len as usize + more_len)?;
             payloads.for_each(|payload| append(&mut self.joined, payload));
         }
         self.is_in_window = false;
@@ -153,14 +157,16 @@ impl Assembler {
     /// `payload_len` bytes would make the record too long to be left in the window.
     pub(crate) fn outgrows_window(&self, payload_len: usize) -> Option<Range<u64>> {
         self.pending_in_window()
-            .filter(|_| self.joined_len + payload_len as u64 > IN_WINDOW_MAX)
+            .filter(|_| self.stored.payload_len + payload_len as u64 > IN_WINDOW_MAX)
     }
 
     /// If some of a pending record's bytes were not kept, abandons the record and returns its
     /// start.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
-            State::InRecord { start, .. } if !self.is_in_window && self.joined.len() as u64 != self.joined_len => {
+            State::InRecord { start, .. }
+                if !self.is_in_window && self.joined.len() as u64 != self.stored.payload_len =>
+            {
                 self.state = State::Idle;
                 Some(start)
             }
@@ -229,32 +235,21 @@ impl Assembler {
     /// available until the next fragment is pushed.
     pub(crate) fn joined(&self) -> &[u8] {
         debug_assert!(!self.is_in_window);
-        debug_assert_eq!(self.joined.len() as u64, self.joined_len);
+        debug_assert_eq!(self.joined.len() as u64, self.stored.payload_len);
         &self.joined
     }
 
-    /// Returns the data length of the last multi-fragment record, even if the data was not kept.
-    pub(crate) fn joined_len(&self) -> u64 {
-        self.joined_len
-    }
-
-    /// Returns the number of fragments in the last multi-fragment record. Available until the next
-    /// fragment is pushed.
-    pub(crate) fn joined_count(&self) -> u64 {
-        self.joined_count
-    }
-
-    /// Returns the total length of the last multi-fragment record's headers in bytes. Available
-    /// until the next fragment is pushed.
-    pub(crate) fn joined_header_len(&self) -> u64 {
-        self.joined_header_len
+    /// Returns the space that the last multi-fragment record takes up, even if its data was not
+    /// kept. Available until the next fragment is pushed.
+    pub(crate) fn stored(&self) -> Stored {
+        self.stored
     }
 
     /// Abandons the pending record, if any, because the next event interrupts it. Call this before
     /// every event other than a MIDDLE or LAST fragment.
     pub(crate) fn abandon(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
         let state = std::mem::replace(&mut self.state, State::Idle);
-        let len = Some(self.joined_len);
+        let len = Some(self.stored.payload_len);
         match state {
             State::Idle => None,
             State::InTooLarge { start, end } => {
@@ -264,7 +259,7 @@ impl Assembler {
                 let (reason, leveldb_len) = match interruption {
                     Interruption::EndOfFile => (Reason::TornTail, None),
                     Interruption::Damage => (Reason::InterruptedRecord, len),
-                    Interruption::NewRecord if self.joined_len == 0 => (Reason::EmptyFirst, None),
+                    Interruption::NewRecord if self.stored.payload_len == 0 => (Reason::EmptyFirst, None),
                     Interruption::NewRecord => (Reason::MissingEnd, len),
                 };
                 Some(SkippedRegion::new(start..end, reason).with_leveldb_len(leveldb_len))
@@ -272,52 +267,26 @@ impl Assembler {
         }
     }
 
-    /// Reserves room for a record or container fragment that will be kept outside the window. If
-    /// there isn't enough memory, the state does not change.
-    #[inline]
-    pub(crate) fn reserve(
-        &mut self,
-        kind: Kind,
-        is_container: bool,
-        payload_len: usize,
-    ) -> Result<(), TryReserveError> {
-        let pending_len = match (kind, self.state) {
-            (Kind::First, _) if self.leaves && !is_container => return Ok(()),
-            // The joined record has already been returned.
-            (Kind::First, _) => 0,
-            (_, State::InRecord { .. }) if !self.is_in_window => self.joined.len(),
-            _ => return Ok(()),
-        };
-        let len = pending_len + payload_len;
-        let keeps = self.keeps || is_container;
-        if !keeps || len as u64 > self.joined_len_max(is_container) || len <= self.joined.capacity() {
-            return Ok(());
-        }
-        if kind == Kind::First {
-            self.joined.clear();
-        }
-        try_reserve(&mut self.joined, payload_len)
-    }
-
     /// Adds the next fragment. A record may be pending only if this is a MIDDLE or LAST fragment
-    /// that [continues](Self::is_continued_by) it.
+    /// that [continues](Self::is_continued_by) it. If there isn't enough memory to join its payload,
+    /// fails, and the same fragment may be pushed again.
     #[inline]
-    pub(crate) fn push(&mut self, fragment: Part<'_>) -> Pushed {
+    pub(crate) fn push(&mut self, fragment: Part<'_>) -> Result<Pushed, TryReserveError> {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));
         debug_assert!(self.is_continued_by(fragment.is_container));
         let len_max = self.joined_len_max(fragment.is_container);
         if fragment.kind == Kind::Full && fragment.payload.len() as u64 <= len_max {
-            return Pushed::Record {
+            return Ok(Pushed::Record {
                 start: fragment.start,
                 is_joined: false,
-            };
+            });
         }
         self.push_part(fragment)
     }
 
     /// Like [`push`](Self::push), but also joins the payload of a FULL fragment, because the window
     /// doesn't contain it.
-    pub(crate) fn push_part(&mut self, fragment: Part<'_>) -> Pushed {
+    pub(crate) fn push_part(&mut self, fragment: Part<'_>) -> Result<Pushed, TryReserveError> {
         let Part {
             kind,
             start,
@@ -331,17 +300,14 @@ impl Assembler {
                 self.joined.clear();
                 self.is_container = is_container;
                 self.is_in_window = self.leaves && self.keeps && !is_container;
-                self.joined_len = 0;
-                self.joined_count = 0;
-                self.joined_header_len = 0;
+                self.stored = Stored::default();
                 start
             }
             (_, State::InRecord { start, .. }) => start,
             (_, State::Idle) => {
                 let leveldb_len = Some(payload.len() as u64);
-                return Pushed::Skipped(
-                    SkippedRegion::new(start..end, Reason::MissingStart).with_leveldb_len(leveldb_len),
-                );
+                let region = SkippedRegion::new(start..end, Reason::MissingStart).with_leveldb_len(leveldb_len);
+                return Ok(Pushed::Skipped(region));
             }
             (
                 _,
@@ -352,49 +318,43 @@ impl Assembler {
             ) => {
                 let start = if rest == rest_end { start } else { rest };
                 self.state = State::InTooLarge { start, end };
-                return match is_end {
-                    true => self
-                        .abandon(Interruption::EndOfFile)
-                        .map_or(Pushed::Pending, Pushed::Skipped),
-                    false => Pushed::Pending,
-                };
+                let region = is_end.then(|| self.abandon(Interruption::EndOfFile)).flatten();
+                return Ok(region.map_or(Pushed::Pending, Pushed::Skipped));
             }
         };
-        let joined_len = self.joined_len + payload.len() as u64;
-        if joined_len > self.joined_len_max(is_container) {
+        let payload_len = self.stored.payload_len + payload.len() as u64;
+        if payload_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
             if self.limits.record_len_max == u64::MAX && !is_end {
                 // The record is refused only after its last fragment has been read, because its end
                 // isn't known until then. No payload is kept in the meantime.
-                self.joined_len = joined_len;
+                self.stored.payload_len = payload_len;
                 self.state = State::InRecord { start, end };
-                return Pushed::Pending;
+                return Ok(Pushed::Pending);
             }
             self.is_in_window = false;
-            self.joined_len = 0;
+            self.stored.payload_len = 0;
             self.state = if is_end {
                 State::Idle
             } else {
                 State::InTooLarge { start: end, end }
             };
-            return Pushed::Skipped(SkippedRegion::new(start..end, Reason::RecordTooLarge));
+            return Ok(Pushed::Skipped(SkippedRegion::new(start..end, Reason::RecordTooLarge)));
         }
         if self.keeps_pending() && !self.is_in_window {
+            try_reserve(&mut self.joined, payload.len())?;
             append(&mut self.joined, payload);
         }
-        self.joined_len = joined_len;
-        self.joined_count += 1;
-        self.joined_header_len += fragment.header_len();
-        self.state = if is_end {
-            State::Idle
-        } else {
-            State::InRecord { start, end }
-        };
-        if is_end {
-            Pushed::Record { start, is_joined: true }
-        } else {
-            Pushed::Pending
+        self.stored.fragment_count += 1;
+        self.stored.header_len += end - fragment.start - payload.len() as u64;
+        self.stored.payload_len = payload_len;
+        if !is_end {
+            self.state = State::InRecord { start, end };
+            return Ok(Pushed::Pending);
         }
+        self.stored.trailer_len = end - start - self.stored.header_len - payload_len;
+        self.state = State::Idle;
+        Ok(Pushed::Record { start, is_joined: true })
     }
 }
 
@@ -409,14 +369,18 @@ mod tests {
         })
     }
 
-    fn push(assembler: &mut Assembler, kind: Kind, start: u64, payload: &[u8]) -> Pushed {
-        assembler.push(Part {
+    fn part(kind: Kind, start: u64, payload: &[u8]) -> Part<'_> {
+        Part {
             kind,
             start,
             end: start + 7 + payload.len() as u64,
             payload,
             is_container: false,
-        })
+        }
+    }
+
+    fn push(assembler: &mut Assembler, kind: Kind, start: u64, payload: &[u8]) -> Pushed {
+        assembler.push(part(kind, start, payload)).expect("memory")
     }
 
     #[test]
@@ -502,13 +466,17 @@ mod tests {
         }
     }
 
-    /// Room is reserved for each payload before it is joined, so joining allocates no memory.
     #[test]
     fn memory_is_reserved_only_for_joined_payloads() {
         let reserved = |leaves, kind, is_container, len| {
             let mut assembler = limited_to(1_000);
             assembler.leaves = leaves;
-            assembler.reserve(kind, is_container, len).unwrap();
+            let payload = vec![7; len];
+            let part = Part {
+                is_container,
+                ..part(kind, 0, &payload)
+            };
+            assembler.push(part).unwrap();
             assembler.joined.capacity()
         };
         for leaves in [false, true] {
@@ -522,11 +490,10 @@ mod tests {
 
         let mut assembler = limited_to(1_000);
         push(&mut assembler, Kind::First, 0, &[7; 300]);
-        assembler.reserve(Kind::Last, false, 600).unwrap();
+        push(&mut assembler, Kind::Last, 307, &[7; 600]);
         assert!(assembler.joined.capacity() >= 900);
         let capacity = assembler.joined.capacity();
-        push(&mut assembler, Kind::Last, 307, &[7; 600]);
-        assembler.reserve(Kind::First, false, 600).unwrap();
+        push(&mut assembler, Kind::First, 914, &[7; 600]);
         assert_eq!(assembler.joined.capacity(), capacity, "the memory is used again");
 
         let mut assembler = limited_to(1_000);

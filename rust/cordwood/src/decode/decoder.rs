@@ -9,8 +9,8 @@ use super::recycled::Recycled;
 use super::repairs::Repairs;
 use super::run::Run;
 use super::unpack::Unpacker;
-use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored, Window};
-use crate::assemble::{Assembler, Interruption};
+use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
+use crate::assemble::{Assembler, Interruption, Stored};
 use crate::damage::SkippedRegion;
 use crate::dialect::{Compression, Form, Grid, LogFormat};
 use crate::error::{Error, Refused, unsupported};
@@ -57,8 +57,8 @@ pub struct Decoder {
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
     pub(super) opened: Opened,
-    /// The space that the last record or container takes up in the file. Not updated for records in
-    /// a run.
+    /// The space that the last record or container takes up in the file, before it is unpacked. Not
+    /// updated for records in a run.
     pub(super) stored: Stored,
     /// The form of the last header in the last record. Not updated for records in a run.
     pub(super) record_form: Form,
@@ -458,7 +458,7 @@ impl Decoder {
     fn held_len(&self, at: DataAt) -> u64 {
         match at {
             DataAt::Unpacked => self.unpacker.data().len() as u64,
-            DataAt::Joined | DataAt::Window { .. } | DataAt::Container { .. } => self.assembler.joined_len(),
+            DataAt::Joined | DataAt::Window { .. } | DataAt::Container { .. } => self.assembler.stored().payload_len,
         }
     }
 
@@ -473,7 +473,8 @@ impl Decoder {
                 trailer_len: 0,
             },
             DataAt::Container { index } => self.stored_in_container(index),
-            DataAt::Joined | DataAt::Unpacked => self.stored,
+            DataAt::Joined => self.assembler.stored(),
+            DataAt::Unpacked => self.stored,
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::decoder::Growth;
 use super::unpack::Contents;
-use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Step, Stored, Window};
+use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Step, Window};
 use crate::assemble::{Interruption, Part, Pushed};
 use crate::container::Mark;
 use crate::damage::resync;
@@ -293,18 +293,13 @@ impl Decoder {
         }
         // The window doesn't contain the bytes of a repaired fragment.
         let is_joined = self.repairs.start == self.offset;
-        let reserved = match self.assembler.outgrows_window(payload.len()) {
-            Some(range) => self.join_from(window, range, payload.len()),
-            None if is_joined && kind == Kind::Full => self.assembler.reserve(Kind::First, is_container, payload.len()),
-            None => self.assembler.reserve(kind, is_container, payload.len()),
-        };
-        if reserved.is_err() {
+        if let Some(range) = self.assembler.outgrows_window(payload.len())
+            && self.join_from(window, range, payload.len()).is_err()
+        {
             return Some(self.refuse(Refused::OutOfMemory));
         }
         let start = self.offset;
         let end = start + (form.header_len() + payload.len()) as u64;
-        self.offset = end;
-        self.is_inside = matches!(kind, Kind::First | Kind::Middle);
         let part = Part {
             kind,
             start,
@@ -317,34 +312,27 @@ impl Decoder {
         } else {
             self.assembler.push(part)
         };
+        let Ok(pushed) = pushed else {
+            return Some(self.refuse(Refused::OutOfMemory));
+        };
+        self.offset = end;
+        self.is_inside = matches!(kind, Kind::First | Kind::Middle);
         match pushed {
             Pushed::Pending => None,
             Pushed::Record { start, is_joined } => {
                 self.ending.torn_since = None;
                 self.record_form = form;
-                let header_len = form.header_len();
-                let (fragment_count, header_len, payload_len, data_at) = if is_joined {
-                    let assembler = &self.assembler;
-                    let (count, header_len) = (assembler.joined_count(), assembler.joined_header_len());
-                    (count, header_len, assembler.joined_len(), DataAt::Joined)
-                } else {
-                    let data_at = DataAt::Window {
-                        header_len: header_len as u8,
-                    };
-                    (1, header_len as u64, payload.len() as u64, data_at)
-                };
-                self.stored = Stored {
-                    fragment_count,
-                    header_len,
-                    payload_len,
-                    trailer_len: end - start - header_len - payload_len,
-                };
+                let header_len = form.header_len() as u8;
                 let span = RecordSpan {
                     offset: start,
                     end_offset: end,
-                    data_at,
+                    data_at: match is_joined {
+                        true => DataAt::Joined,
+                        false => DataAt::Window { header_len },
+                    },
                     is_salvaged: self.salvaged.part.contains(&start),
                 };
+                self.stored = self.stored(span);
                 if is_container {
                     self.open(span, payload)
                 } else if self.info.is_compressed() {

@@ -28,4 +28,3 @@ pub(crate) use self::decoder::Growth;
 #[cfg(test)]
 pub(crate) use self::opened::OPENED;
 pub(crate) use self::opened::Rest;
-pub(crate) use self::span::Stored;

@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use super::unpack::Contents;
-use super::{DataAt, Decoder, RecordSpan, Step, Stored, Window};
+use super::{DataAt, Decoder, RecordSpan, Step, Window};
+use crate::assemble::Stored;
 use crate::container::{Codec, Head, read_offsets};
 use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::Unsupported;

@@ -45,16 +45,3 @@ pub enum DataAt {
         index: u16,
     },
 }
-
-/// The space a record or a container takes up in the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Stored {
-    pub(crate) fragment_count: u64,
-    /// The total length of the headers, in bytes.
-    pub(crate) header_len: u64,
-    /// The total length of the payloads, in bytes. This is also the length of the record's data,
-    /// unless the record is compressed or in a container.
-    pub(crate) payload_len: u64,
-    /// The total length of the trailers between the fragments, in bytes.
-    pub(crate) trailer_len: u64,
-}
