@@ -8,111 +8,6 @@ use crate::dialect::Dialect;
 use crate::format::FragmentKind;
 use crate::names::{named, shows_name};
 
-/// Why a region of a file was not returned.
-///
-/// The rule for each reason is in `docs/format/reading.md`. [`as_str`](Reason::as_str) returns a
-/// reason's stable name. Later releases may add reasons, but won't add fields to existing ones. A
-/// reason's fields contain all the details its rule establishes, so a program can construct a
-/// reason and compare it with another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Reason {
-    /// According to its header, the fragment extends past the end of the block, or the length in
-    /// the header is provably wrong at the end of the file.
-    BadLength {
-        /// The length in the header, in bytes.
-        len: u16,
-    },
-    /// The fragment's checksum does not match its type and payload. The length may be damaged, so
-    /// the rest of the block is not trusted.
-    ChecksumMismatch {
-        /// The checksum in the header, unmasked.
-        stored: u32,
-        /// The checksum computed from the fragment's bytes, starting at the type byte.
-        computed: u32,
-    },
-    /// The fragment has a valid checksum, but its type is unknown in this dialect.
-    UnknownKind {
-        /// The type byte.
-        kind: u8,
-    },
-    /// MIDDLE or LAST fragments without the FIRST fragment of their record.
-    MissingStart,
-    /// A record whose LAST fragment is missing: a FULL or FIRST fragment follows instead.
-    MissingEnd,
-    /// A record interrupted by another skipped region.
-    InterruptedRecord,
-    /// A header of type 0 and length 0 indicates zeros up to the end of the block, but a byte after
-    /// the header is not zero.
-    ZeroHeader,
-    /// The part of a record that had been read when the record exceeded
-    /// [`record_len_max`](crate::ReadOptions::record_len_max).
-    RecordTooLarge,
-    /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
-    TooLargeRest,
-    /// Zeros up to the end of the block or of the file: padding, space that was never written, or
-    /// lost data.
-    ZeroFill,
-    /// A block trailer that is not all zeros. No engine checks a trailer's bytes.
-    NonzeroTrailer,
-    /// A FIRST fragment that has no payload and that no other fragment continues. Old versions of
-    /// LevelDB wrote such fragments at the end of a block. No data is missing.
-    EmptyFirst,
-    /// Incomplete data left at the end of a file by a crash.
-    TornTail,
-    /// This dialect's file header, before the first fragment.
-    FileHeader,
-    /// This dialect's file header with an unknown version. The records after it are still read.
-    UnknownVersion {
-        /// The version.
-        version: u8,
-    },
-    /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader), or a version that
-    /// the first record proves wrong.
-    BadFileHeader,
-    /// Metadata that the engine wrote for its own use, as opposed to user data.
-    Metadata {
-        /// The type byte.
-        kind: u8,
-    },
-    /// Metadata that no engine writes with these contents or in this place. The reader applies the
-    /// parts that it can interpret.
-    BadMetadata {
-        /// The type byte.
-        kind: u8,
-    },
-    /// A fragment with a valid checksum and an unknown type that is marked as safe to ignore.
-    IgnoredKind {
-        /// The type byte.
-        kind: u8,
-    },
-    /// The end-of-log trailer. The log ends here, even if more bytes follow.
-    EndTrailer,
-    /// The rest of an older log, after the end of this log in a recycled file.
-    Stale,
-    /// Like [`Stale`](Reason::Stale), but fragments of this log follow. The data written here never
-    /// reached the disk.
-    LostWrite,
-    /// A record whose compression this build can't read, because it is not zstd or the `zstd`
-    /// feature is off.
-    UnsupportedCompression,
-    /// A record or a container of records that has valid checksums but can't be decompressed.
-    BadCompression,
-    /// A container of records that has valid checksums, but a structure that no writer would
-    /// produce. None of its records are returned.
-    BadContainer,
-    /// A part of a segmented log that is missing from all of the log's files. A file was removed or
-    /// truncated, or its end was never written.
-    MissingSegment,
-    /// The end of a segmented log's file, past the offset where the next file starts. The reader
-    /// reports an empty region at the start of the next file, because the offsets from there on
-    /// belong to that file.
-    GrownSegment,
-    /// The unread bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
-    /// stopped reading.
-    NotRead,
-}
-
 named! {
     /// A skipped region's severity, ordered from [`Info`](Severity::Info) to
     /// [`Corruption`](Severity::Corruption).
@@ -133,9 +28,26 @@ named! {
 
 shows_name!(Severity);
 
-/// Defines the name, severity, message and detail names of each reason.
+/// Defines each reason with its name, severity and message. If it has details, write each as
+/// `field: type = name` after the message.
 macro_rules! reasons {
-    ($($reason:ident $({ $($field:ident: $detail:literal),* })? = $name:literal, $severity:ident, $words:literal;)*) => {
+    ($(
+        $(#[$about:meta])*
+        $reason:ident = $name:literal, $severity:ident, $words:literal
+        $(, { $($(#[$of:meta])* $field:ident: $type:ty = $detail:literal,)* })?;
+    )*) => {
+        /// Why a region of a file was not returned.
+        ///
+        /// The rule for each reason is in `docs/format/reading.md`. [`as_str`](Reason::as_str)
+        /// returns a reason's stable name. Later releases may add reasons, but won't add fields to
+        /// existing ones. A reason's fields contain all the details its rule establishes, so a
+        /// program can construct a reason and compare it with another.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $($(#[$about])* $reason $({ $($(#[$of])* $field: $type,)* })?,)*
+        }
+
         impl Reason {
             /// All reasons, with their fields set to 0.
             pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
@@ -214,41 +126,103 @@ macro_rules! reasons {
 }
 
 reasons! {
-    BadLength { len: "stated_len" } = "bad_length", Corruption,
-        "the header states a length of {len} bytes, which is impossible here";
-    ChecksumMismatch { stored: "stored_crc", computed: "computed_crc" } = "checksum_mismatch", Corruption,
-        "checksum mismatch: the header states {stored:08x}, the data has {computed:08x}";
-    UnknownKind { kind: "type_byte" } = "unknown_kind", Corruption,
-        "unknown fragment type {kind}, with a valid checksum";
+    /// According to its header, the fragment extends past the end of the block, or the length in
+    /// the header is provably wrong at the end of the file.
+    BadLength = "bad_length", Corruption, "the header states a length of {len} bytes, which is impossible here", {
+        /// The length in the header, in bytes.
+        len: u16 = "stated_len",
+    };
+    /// The fragment's checksum does not match its type and payload. The length may be damaged, so
+    /// the rest of the block is not trusted.
+    ChecksumMismatch = "checksum_mismatch", Corruption,
+        "checksum mismatch: the header states {stored:08x}, the data has {computed:08x}", {
+        /// The checksum in the header, unmasked.
+        stored: u32 = "stored_crc",
+        /// The checksum computed from the fragment's bytes, starting at the type byte.
+        computed: u32 = "computed_crc",
+    };
+    /// The fragment has a valid checksum, but its type is unknown in this dialect.
+    UnknownKind = "unknown_kind", Corruption, "unknown fragment type {kind}, with a valid checksum", {
+        /// The type byte.
+        kind: u8 = "type_byte",
+    };
+    /// MIDDLE or LAST fragments without the FIRST fragment of their record.
     MissingStart = "missing_start", Corruption, "a fragment of a record whose first fragment is missing";
+    /// A record whose LAST fragment is missing: a FULL or FIRST fragment follows instead.
     MissingEnd = "missing_end", Corruption, "a record whose last fragment is missing";
+    /// A record interrupted by another skipped region.
     InterruptedRecord = "interrupted_record", Corruption, "a record interrupted by the damage after it";
+    /// A header of type 0 and length 0 indicates zeros up to the end of the block, but a byte after
+    /// the header is not zero.
     ZeroHeader = "zero_header", Corruption, "a header of zeros before data that is not zero";
+    /// The part of a record that had been read when the record exceeded
+    /// [`record_len_max`](crate::ReadOptions::record_len_max).
     RecordTooLarge = "record_too_large", Corruption, "a record longer than the limit";
+    /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
     TooLargeRest = "too_large_rest", Info, "the rest of a record longer than the limit";
+    /// Zeros up to the end of the block or of the file: padding, space that was never written, or
+    /// lost data.
     ZeroFill = "zero_fill", Info, "zeros up to the end of the block";
+    /// A block trailer that is not all zeros. No engine checks a trailer's bytes.
     NonzeroTrailer = "nonzero_trailer", Info, "a block trailer that is not zero";
+    /// A FIRST fragment that has no payload and that no other fragment continues. Old versions of
+    /// LevelDB wrote such fragments at the end of a block. No data is missing.
     EmptyFirst = "empty_first", Info, "an empty first fragment without a continuation";
+    /// Incomplete data left at the end of a file by a crash.
     TornTail = "torn_tail", TornTail, "an incomplete record at the end of the file";
+    /// This dialect's file header, before the first fragment.
     FileHeader = "file_header", Info, "the file header";
-    UnknownVersion { version: "version" } = "unknown_version", Info,
-        "the file header states version {version}, which is not known";
+    /// This dialect's file header with an unknown version. The records after it are still read.
+    UnknownVersion = "unknown_version", Info, "the file header states version {version}, which is not known", {
+        /// The version.
+        version: u8 = "version",
+    };
+    /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader), or a version that
+    /// the first record proves wrong.
     BadFileHeader = "bad_file_header", Corruption, "not the file header of this dialect";
-    Metadata { kind: "type_byte" } = "metadata", Info, "engine metadata of type {kind}";
-    BadMetadata { kind: "type_byte" } = "bad_metadata", Corruption,
-        "engine metadata of type {kind}, in a form or place that no engine uses";
-    IgnoredKind { kind: "type_byte" } = "ignored_kind", Info,
-        "an unknown fragment of type {kind}, which readers may skip";
+    /// Metadata that the engine wrote for its own use, as opposed to user data.
+    Metadata = "metadata", Info, "engine metadata of type {kind}", {
+        /// The type byte.
+        kind: u8 = "type_byte",
+    };
+    /// Metadata that no engine writes with these contents or in this place. The reader applies the
+    /// parts that it can interpret.
+    BadMetadata = "bad_metadata", Corruption,
+        "engine metadata of type {kind}, in a form or place that no engine uses", {
+        /// The type byte.
+        kind: u8 = "type_byte",
+    };
+    /// A fragment with a valid checksum and an unknown type that is marked as safe to ignore.
+    IgnoredKind = "ignored_kind", Info, "an unknown fragment of type {kind}, which readers may skip", {
+        /// The type byte.
+        kind: u8 = "type_byte",
+    };
+    /// The end-of-log trailer. The log ends here, even if more bytes follow.
     EndTrailer = "end_trailer", Info, "the trailer of a closed log";
+    /// The rest of an older log, after the end of this log in a recycled file.
     Stale = "stale", Info, "left over from an older log, after the end of this one";
+    /// Like [`Stale`](Reason::Stale), but fragments of this log follow. The data written here never
+    /// reached the disk.
     LostWrite = "lost_write", Corruption, "left over from an older log, in the middle of this one";
+    /// A record whose compression this build can't read, because it is not zstd or the `zstd`
+    /// feature is off.
     UnsupportedCompression = "unsupported_compression", Corruption,
         "a compressed record; only zstd is read, by builds with the feature `zstd`";
+    /// A record or a container of records that has valid checksums but can't be decompressed.
     BadCompression = "bad_compression", Corruption, "a record that cannot be decompressed";
+    /// A container of records that has valid checksums, but a structure that no writer would
+    /// produce. None of its records are returned.
     BadContainer = "bad_container", Corruption, "a container of records that no writer writes";
+    /// A part of a segmented log that is missing from all of the log's files. A file was removed or
+    /// truncated, or its end was never written.
     MissingSegment = "missing_segment", Corruption, "no segment has these bytes: a file was removed or cut";
+    /// The end of a segmented log's file, past the offset where the next file starts. The reader
+    /// reports an empty region at the start of the next file, because the offsets from there on
+    /// belong to that file.
     GrownSegment = "grown_segment", Corruption,
         "the segment before has bytes after this offset, where the next one starts";
+    /// The unread bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
+    /// stopped reading.
     NotRead = "not_read", Info, "after the damage at which reading stopped";
 }
 
