@@ -114,8 +114,10 @@ pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
 }
 
 /// The smallest power of x that is 1 modulo the Castagnoli polynomial.
-#[cfg(target_arch = "x86_64")]
-const CASTAGNOLI_ORDER: u64 = (1 << 31) - 1;
+pub(super) const CASTAGNOLI_ORDER: u64 = (1 << 31) - 1;
+
+/// The smallest power of x that is 1 modulo the polynomial of IEEE 802.3.
+pub(super) const IEEE_ORDER: u64 = (1 << 32) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -133,10 +135,10 @@ mod tests {
         }
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn powers_of_x_repeat_after_the_order_of_the_polynomial() {
         assert_eq!(x_to(CASTAGNOLI, CASTAGNOLI_ORDER), ONE);
+        assert_eq!(x_to(IEEE, IEEE_ORDER), ONE);
         // The order is prime, so no smaller power except x^0 can be 1.
         assert!((2..46_341_u64).all(|n| !CASTAGNOLI_ORDER.is_multiple_of(n)));
         assert_ne!(x_to(CASTAGNOLI, 1), ONE);

@@ -3,7 +3,7 @@
 //! The CRC of two pieces is the sum of two values: the CRC of the first piece, shifted over as many
 //! zeros as the second piece has bytes, and the CRC of the second piece.
 
-use super::polynomial::{CASTAGNOLI, IEEE, ONE, multiply, times_x, x_to_bytes};
+use super::polynomial::{CASTAGNOLI, CASTAGNOLI_ORDER, IEEE, IEEE_ORDER, ONE, multiply, x_to, x_to_bytes};
 use crate::format::BLOCK_LEN;
 
 /// The chunk length used by [`shift`](ZeroTables::shift), in bytes.
@@ -18,11 +18,12 @@ pub(super) struct ZeroTables {
     back_word: WordTables,
 }
 
-pub(super) static OF_CASTAGNOLI: ZeroTables = ZeroTables::new(CASTAGNOLI);
-pub(super) static OF_IEEE: ZeroTables = ZeroTables::new(IEEE);
+pub(super) static OF_CASTAGNOLI: ZeroTables = ZeroTables::new(CASTAGNOLI, CASTAGNOLI_ORDER);
+pub(super) static OF_IEEE: ZeroTables = ZeroTables::new(IEEE, IEEE_ORDER);
 
 impl ZeroTables {
-    const fn new(poly: u32) -> Self {
+    /// Creates the tables for a polynomial and the order of x modulo it.
+    const fn new(poly: u32, order: u64) -> Self {
         let chunk = x_to_bytes(poly, CHUNK_LEN as u64);
         let mut powers = [ONE; BLOCK_LEN / CHUNK_LEN + 1];
         let mut count = 1;
@@ -32,8 +33,8 @@ impl ZeroTables {
         }
         ZeroTables {
             powers,
-            word: word_tables(poly),
-            back_word: back_word_tables(poly),
+            word: word_tables(poly, x_to(poly, 32)),
+            back_word: word_tables(poly, x_to(poly, order - 32)),
         }
     }
 
@@ -59,40 +60,13 @@ impl ZeroTables {
 /// value for each byte at that position.
 type WordTables = [[u32; 256]; 4];
 
-/// Returns the tables that shift a CRC over a word of zeros.
-const fn word_tables(poly: u32) -> WordTables {
-    let mut tables = [[0; 256]; 4];
-    let mut index = 0;
-    while index < 4 * 256 {
-        let mut crc = ((index % 256) as u32) << (8 * (index / 256));
-        let mut bit = 0;
-        while bit < 32 {
-            crc = times_x(poly, crc);
-            bit += 1;
-        }
-        tables[index / 256][index % 256] = crc;
-        index += 1;
-    }
-    tables
-}
-
-/// Returns the tables for the inverse of [`word_tables`].
-const fn back_word_tables(poly: u32) -> WordTables {
+/// Returns the tables that multiply a CRC by `factor`.
+const fn word_tables(poly: u32, factor: u32) -> WordTables {
     let mut tables = [[0; 256]; 4];
     let mut index = 0;
     while index < 4 * 256 {
         let (place, byte) = (index / 256, index % 256);
-        let mut state = (byte as u32) << (8 * place);
-        let mut bit = 0;
-        while bit < 32 {
-            // A forward step shifts right, and adds the polynomial if it shifts out a one. The
-            // polynomial has the highest bit set, and the shift clears that bit, so the highest bit
-            // shows whether the polynomial was added.
-            let added = state >> 31;
-            state = ((state ^ if added != 0 { poly } else { 0 }) << 1) | added;
-            bit += 1;
-        }
-        tables[place][byte] = state;
+        tables[place][byte] = multiply(poly, (byte as u32) << (8 * place), factor);
         index += 1;
     }
     tables
@@ -126,6 +100,7 @@ fn multiply_unreduced(a: u32, b: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checksum::polynomial::times_x;
 
     const VALUES: [u32; 8] = [0, 1, ONE, !0, 0x1234_5678, 0x8888_8888, CASTAGNOLI, IEEE];
 
