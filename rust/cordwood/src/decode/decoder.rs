@@ -4,7 +4,7 @@ use std::collections::TryReserveError;
 use std::ops::Range;
 
 use super::opened::Opened;
-use super::pieces::{Payloads, Pieces};
+use super::pieces::Pieces;
 use super::recycled::Recycled;
 use super::repairs::Repairs;
 use super::run::Run;
@@ -369,8 +369,19 @@ impl Decoder {
         range: Range<u64>,
         more_len: usize,
     ) -> Result<(), TryReserveError> {
-        let payloads = Payloads::new(self.grid(), window, range);
+        let payloads = self.payloads(window, range);
         self.assembler.join(payloads, more_len)
+    }
+
+    /// Returns the payloads of the fragments in `range`, which extends from the header of a
+    /// record's first fragment to the end of the last payload.
+    fn payloads<'a>(&self, window: Window<'a>, left: Range<u64>) -> Pieces<'a> {
+        Pieces {
+            one: None,
+            grid: self.grid(),
+            window,
+            left,
+        }
     }
 
     /// Sets which bytes the assembler keeps. A compressed record can't be decompressed in parts, so
@@ -430,8 +441,11 @@ impl Decoder {
     #[inline]
     pub(crate) fn pieces<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> Pieces<'a> {
         match self.data_in_one(window, span) {
-            Some(data) => Pieces::one(data),
-            None => Pieces::several(Payloads::new(self.grid(), window, span.offset..span.end_offset)),
+            None => self.payloads(window, span.offset..span.end_offset),
+            one => Pieces {
+                one,
+                ..self.payloads(window, 0..0)
+            },
         }
     }
 

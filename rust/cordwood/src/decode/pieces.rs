@@ -9,25 +9,14 @@ use crate::format::{HEADER_LEN, Header};
 /// The bytes of a record as one or more slices, in order.
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
-    one: Option<&'a [u8]>,
-    several: Option<Payloads<'a>>,
-}
-
-impl<'a> Pieces<'a> {
-    #[inline]
-    pub(super) fn one(bytes: &'a [u8]) -> Self {
-        Pieces {
-            one: Some(bytes),
-            several: None,
-        }
-    }
-
-    pub(super) fn several(payloads: Payloads<'a>) -> Self {
-        Pieces {
-            one: None,
-            several: Some(payloads),
-        }
-    }
+    /// All bytes of the record, if they are in one place.
+    pub(super) one: Option<&'a [u8]>,
+    pub(super) grid: Grid,
+    pub(super) window: Window<'a>,
+    /// Otherwise, the file offsets of the remaining fragments, which have all been read and are
+    /// still in the window. Only block trailers can lie between them, because any other bytes make
+    /// the decoder abandon the record.
+    pub(super) left: Range<u64>,
 }
 
 impl<'a> Iterator for Pieces<'a> {
@@ -35,39 +24,17 @@ impl<'a> Iterator for Pieces<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        self.one.take().or_else(|| self.several.as_mut()?.next())
-    }
-}
-
-/// The payloads of one record's fragments, which have all been read and are still in the window.
-/// Only block trailers can lie between the fragments, because any other bytes make the decoder
-/// abandon the record.
-#[derive(Debug, Clone)]
-pub(super) struct Payloads<'a> {
-    grid: Grid,
-    window: Window<'a>,
-    /// The file offsets of the remaining bytes, which start at the next fragment or at a block
-    /// trailer before it.
-    left: Range<u64>,
-}
-
-impl<'a> Payloads<'a> {
-    /// Creates the payloads. `range` extends from the header of the first fragment to the end of
-    /// the last payload.
-    pub(super) fn new(grid: Grid, window: Window<'a>, range: Range<u64>) -> Self {
-        Payloads {
-            grid,
-            window,
-            left: range,
+        if self.one.is_some() || self.left.is_empty() {
+            return self.one.take();
         }
+        self.next_payload()
     }
 }
 
-impl<'a> Iterator for Payloads<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        while self.left.start < self.left.end {
+impl<'a> Pieces<'a> {
+    /// Returns the payload of the next fragment.
+    fn next_payload(&mut self) -> Option<&'a [u8]> {
+        while !self.left.is_empty() {
             let block_left = self.grid.block_left(self.left.start);
             let header = self.window.at(self.left.start, block_left.min(HEADER_LEN));
             if let Some(header) = header.first_chunk().map(Header::decode)
