@@ -1,24 +1,14 @@
 //! Compresses records. Each record becomes one zstd frame, which contains the record's length and a
 //! checksum. An empty record stays empty. This module is pure and does no I/O.
 //!
-//! Source: RocksDB `db/log_writer.cc`, `db/log_reader.cc`, `util/compression.h`.
+//! Source: RocksDB `db/log_writer.cc`, `util/compression.h`.
 
 use std::collections::TryReserveError;
 #[cfg(feature = "zstd")]
 use std::io::Cursor;
 
 #[cfg(feature = "zstd")]
-use zstd_safe::{CCtx, CParameter, DCtx};
-
-use crate::damage::Reason;
-
-/// The length of a block header in a zstd frame. Source: RFC 8878, 3.1.1.2.
-#[cfg(feature = "zstd")]
-const BLOCK_HEADER_LEN: u64 = 3;
-
-/// The maximum length of a block's data in a zstd frame. Source: RFC 8878, 3.1.1.2.4.
-#[cfg(feature = "zstd")]
-const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
+use zstd_safe::{CCtx, CParameter};
 
 /// The zstd level for a single record, which is zstd's default, as in RocksDB.
 pub(crate) const RECORD_LEVEL: i32 = 3;
@@ -28,8 +18,7 @@ pub(crate) const RECORD_LEVEL: i32 = 3;
 pub(crate) const CONTAINER_LEVEL: i32 = 1;
 
 /// The first bytes of each zstd frame. Source: RFC 8878, 3.1.1.
-#[cfg(feature = "zstd")]
-const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
+pub(crate) const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// The initial decompression budget of a compressed log, in bytes. Each byte read raises the
 /// budget. A container's frame must not declare a length greater than this initial budget.
@@ -38,151 +27,6 @@ pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 /// How much each byte read adds to the budget, in bytes. The compression ratio of an engine's
 /// frames rarely exceeds 100.
 pub(crate) const BUDGET_RATIO: u64 = 200;
-
-/// Why a record has no data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failed {
-    /// The record is skipped.
-    Skipped(Reason),
-    /// Decompression may be retried.
-    #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
-    OutOfMemory,
-    /// The record's `data_len` bytes would exceed `total_max`, the limit for all records together,
-    /// by `excess` bytes.
-    #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
-    OverBudget { data_len: u64, excess: u64 },
-}
-
-/// Decompresses records and holds the data of the last one.
-#[derive(Default)]
-pub(crate) struct Decompressor {
-    /// The state of zstd, about 100 KiB. It is created only for the first frame, because creating
-    /// it takes as long as decompressing a short frame.
-    #[cfg(feature = "zstd")]
-    zstd: Option<DCtx<'static>>,
-    data: Vec<u8>,
-    /// The total data length declared by the frames decompressed since the last
-    /// [`reset`](Self::reset).
-    total: u64,
-}
-
-impl Decompressor {
-    /// Returns the data of the last decompressed record.
-    pub(crate) fn data(&self) -> &[u8] {
-        &self.data
-    }
-
-    /// Returns the number of decompressed bytes.
-    pub(crate) fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Resets the number of decompressed bytes.
-    pub(crate) fn reset(&mut self) {
-        self.total = 0;
-    }
-
-    /// Decompresses `frame`, which may yield at most `len_max` bytes. All frames since the last
-    /// [`reset`](Self::reset) together may yield at most `total_max` bytes. An empty record has no
-    /// frame.
-    #[cfg(feature = "zstd")]
-    pub(crate) fn decompress(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
-        if frame.is_empty() {
-            self.data.clear();
-            return Ok(());
-        }
-        self.decompress_checked(frame, len_max, total_max, || true)
-    }
-
-    /// Checks the length of `frame`, then calls `is_right`, and decompresses the frame if that
-    /// returns true.
-    #[cfg(feature = "zstd")]
-    fn decompress_checked(
-        &mut self,
-        frame: &[u8],
-        len_max: u64,
-        total_max: u64,
-        is_right: impl FnOnce() -> bool,
-    ) -> Result<(), Failed> {
-        self.data.clear();
-        let bad = Failed::Skipped(Reason::BadCompression);
-        let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
-        // Every frame written by RocksDB states the length of its data. The stated length is not
-        // trusted if a frame of this size can't contain that much data.
-        let len = stated.ok_or(bad)?;
-        let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
-        if len > possible {
-            return Err(bad);
-        }
-        if len > len_max {
-            return Err(Failed::Skipped(Reason::RecordTooLarge));
-        }
-        let total = self.total.saturating_add(len);
-        if total > total_max {
-            return Err(Failed::OverBudget {
-                data_len: len,
-                excess: total - total_max,
-            });
-        }
-        // A damaged frame is counted too, but a frame retried after a lack of memory is not counted
-        // again.
-        if !is_right() {
-            self.total = total;
-            return Err(bad);
-        }
-        let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
-        self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
-        self.total = total;
-        let context = match &mut self.zstd {
-            Some(context) => context,
-            none => none.insert(DCtx::try_create().ok_or(Failed::OutOfMemory)?),
-        };
-        match context.decompress(&mut self.data, frame) {
-            Ok(found) if found == len => Ok(()),
-            _ => Err(bad),
-        }
-    }
-
-    /// Like [`decompress`](Self::decompress), but fails unless `frame` is exactly one frame, with
-    /// no bytes before or after it.
-    #[cfg(feature = "zstd")]
-    pub(crate) fn decompress_one(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
-        let is_one = frame.starts_with(FRAME_MAGIC)
-            // This check reads only the frame's header. The length of the content is checked
-            // afterwards.
-            && zstd_safe::get_frame_content_size(frame).is_ok_and(|len| len.is_some());
-        if !is_one {
-            return Err(Failed::Skipped(Reason::BadCompression));
-        }
-        self.decompress_checked(frame, len_max, total_max, || {
-            zstd_safe::find_frame_compressed_size(frame).is_ok_and(|len| len == frame.len())
-        })
-    }
-
-    /// Without the `zstd` feature, no record is decompressed.
-    #[cfg(not(feature = "zstd"))]
-    pub(crate) fn decompress_one(&mut self, _frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
-        Err(Failed::Skipped(Reason::UnsupportedCompression))
-    }
-
-    /// Without the `zstd` feature, no record is decompressed.
-    #[cfg(not(feature = "zstd"))]
-    pub(crate) fn decompress(&mut self, frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
-        if frame.is_empty() {
-            return Ok(());
-        }
-        Err(Failed::Skipped(Reason::UnsupportedCompression))
-    }
-}
-
-impl std::fmt::Debug for Decompressor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decompressor")
-            .field("data", &self.data)
-            .field("total", &self.total)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Compresses records, or leaves them as they are.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 //! else is decided here.
 
 use super::decoder::Growth;
-use super::unpack::Contents;
+use super::unpack::Failed;
 use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Step, Window};
 use crate::assemble::{Interruption, Part, Pushed};
 use crate::container::Mark;
@@ -357,12 +357,12 @@ impl Decoder {
             }
         };
         match self.unpacker.unpack(span, frame) {
-            Contents::Data => Step::Record(RecordSpan {
+            Ok(()) => Step::Record(RecordSpan {
                 data_at: DataAt::Unpacked,
                 ..span
             }),
-            Contents::Bad(reason) => self.skip(SkippedRegion::new(span.offset..span.end_offset, reason)),
-            Contents::Refused(refused) => self.refuse_again(span, refused),
+            Err(Failed::Bad(reason)) => self.skip(SkippedRegion::new(span.offset..span.end_offset, reason)),
+            Err(Failed::Refused(refused)) => self.refuse_again(span, refused),
         }
     }
 

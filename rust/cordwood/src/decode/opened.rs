@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::unpack::Contents;
+use super::unpack::Failed;
 use super::{DataAt, Decoder, RecordSpan, Step, Window};
 use crate::assemble::Stored;
 use crate::container::{Codec, Head, read_offsets};
@@ -307,14 +307,11 @@ impl Decoder {
         let is_early = start < self.bounds.start;
         let before = self.bounds.start.saturating_sub(start);
 
-        let bad = |reason| {
-            let region = SkippedRegion::new(start..end, reason);
-            (!is_early).then_some(region)
+        let bad = |reason| SkippedRegion::new(start..end, reason);
+        let Some(&byte) = container.first() else {
+            return self.skip_own(bad(Reason::BadContainer));
         };
-        let codec = container.first().copied();
-        let Some((codec, byte)) = codec.map(|byte| (Codec::from_byte(byte), byte)) else {
-            return bad(Reason::BadContainer).map(|region| self.skip(region));
-        };
+        let codec = Codec::from_byte(byte);
         let is_readable = codec == Some(Codec::Stored) || (codec.is_some() && cfg!(feature = "zstd"));
         if !is_readable {
             if is_early && end <= self.bounds.start {
@@ -323,7 +320,7 @@ impl Decoder {
             // An apparent container after damage may be part of another record's payload. If
             // checksums are not verified, the codec byte may be damaged.
             if span.is_salvaged || !self.policy.verify_checksums {
-                return bad(Reason::UnsupportedCompression).map(|region| self.skip(region));
+                return self.skip_own(bad(Reason::UnsupportedCompression));
             }
             let unsupported = match codec {
                 Some(_) => Unsupported::ZstdFeature,
@@ -337,7 +334,7 @@ impl Decoder {
         let block_end = start.saturating_add(self.grid().block_left(start) as u64);
         let head = Head::decode(container).filter(|head| head.has_offsets(start, end, block_end));
         let Some(head) = head else {
-            return bad(Reason::BadContainer).map(|region| self.skip(region));
+            return self.skip_own(bad(Reason::BadContainer));
         };
         // A container with no records in the range is not opened.
         if before >= head.count as u64 {
@@ -346,22 +343,21 @@ impl Decoder {
         #[cfg(test)]
         OPENED.set(OPENED.get() + 1);
         let stored_body = &container[head.len..];
-        let contents = match codec {
-            Some(Codec::Zstd) => self.unpacker.unpack_container(span, stored_body, head.count),
-            _ => Contents::Data,
-        };
         let is_unpacked = codec == Some(Codec::Zstd);
-        let body = match contents {
-            Contents::Data if is_unpacked => self.unpacker.data(),
-            Contents::Data => stored_body,
-            Contents::Bad(reason) => return bad(reason).map(|region| self.skip(region)),
-            Contents::Refused(refused) => return Some(self.refuse_again(span, refused)),
+        let body = if is_unpacked {
+            match self.unpacker.unpack_container(span, stored_body, head.count) {
+                Ok(()) => self.unpacker.data(),
+                Err(Failed::Bad(reason)) => return self.skip_own(bad(reason)),
+                Err(Failed::Refused(refused)) => return Some(self.refuse_again(span, refused)),
+            }
+        } else {
+            stored_body
         };
         if self.opened.offsets.try_reserve(head.count + 1).is_err() {
             return Some(self.refuse_again(span, Refused::OutOfMemory));
         }
         let Some(data_start) = read_offsets(body, head.count, &mut self.opened.offsets) else {
-            return bad(Reason::BadContainer).map(|region| self.skip(region));
+            return self.skip_own(bad(Reason::BadContainer));
         };
 
         let opened = &mut self.opened;

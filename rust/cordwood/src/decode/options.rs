@@ -3,7 +3,6 @@
 use std::ops::{Bound, RangeBounds};
 
 use crate::assemble::Limits;
-use crate::compression::{BUDGET_BASE, BUDGET_RATIO};
 use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
 use crate::names::{named, parses_name};
@@ -144,17 +143,6 @@ impl ReadOptions {
             },
             frame_len_max: self.record_len_max,
         }
-    }
-
-    /// Returns the maximum total length of a compressed log's records once `read_len` bytes of the
-    /// file have been read.
-    pub(crate) fn budget(record_len_max: u64, read_len: u64) -> u64 {
-        let base = if record_len_max > RECORD_LEN_MAX {
-            record_len_max
-        } else {
-            BUDGET_BASE
-        };
-        base.saturating_add(read_len.saturating_mul(BUDGET_RATIO))
     }
 
     /// Checks whether a reader must inspect the start of the file to detect the dialect or, if only

@@ -3,7 +3,7 @@
 use super::by_file_header::damaged_bits;
 use super::by_fragment::after_damage;
 use super::detection::PartialDetection;
-use super::foreign::ZSTD_MAGIC;
+use crate::compression::FRAME_MAGIC;
 use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
@@ -51,8 +51,8 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
         let payload = first.payload(head);
         let is_in_record = matches!(first.role, Role::Fragment(Kind::Middle | Kind::Last));
         let may_be_frame = match first.role {
-            Role::Fragment(Kind::Full) => payload.starts_with(ZSTD_MAGIC),
-            Role::Fragment(Kind::First) => payload.starts_with(ZSTD_MAGIC) || ZSTD_MAGIC.starts_with(payload),
+            Role::Fragment(Kind::Full) => payload.starts_with(FRAME_MAGIC),
+            Role::Fragment(Kind::First) => payload.starts_with(FRAME_MAGIC) || FRAME_MAGIC.starts_with(payload),
             _ => is_in_record,
         };
         let is_swapped = || head.chunks(BLOCK_LEN).any(|block| block.starts_with(&FIRST_COMPRESSED));
@@ -117,9 +117,9 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
         if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role
             && !payload.is_empty()
         {
-            if payload.starts_with(ZSTD_MAGIC) {
+            if payload.starts_with(FRAME_MAGIC) {
                 found = Some(true);
-            } else if kind == Kind::Full || !ZSTD_MAGIC.starts_with(payload) {
+            } else if kind == Kind::Full || !FRAME_MAGIC.starts_with(payload) {
                 return Some(false);
             }
         }

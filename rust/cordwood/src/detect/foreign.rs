@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::checksum::{crc32c, mask};
+use crate::compression::FRAME_MAGIC;
 use crate::format::FRAGMENT_LEN_MAX;
 use crate::names::named;
 
@@ -87,14 +88,11 @@ impl fmt::Display for Foreign {
 
 impl std::error::Error for Foreign {}
 
-/// The magic number of a zstd frame.
-pub(super) const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
-
 /// Returns the format of a file that isn't a log, based on its start.
 pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     let by_magic = [
         (b"\x1f\x8b\x08".as_slice(), Foreign::Gzip),
-        (ZSTD_MAGIC, Foreign::Zstd),
+        (FRAME_MAGIC, Foreign::Zstd),
         (b"\x04\x22\x4d\x18", Foreign::Lz4),
         (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f", Foreign::Riegeli),
         (b"SQLite format 3\0", Foreign::Sqlite),
