@@ -15,6 +15,5 @@ mod tests;
 pub use self::bit_flip::{BitFlip, FragmentPart, locate_bit_flip};
 pub(crate) use self::bit_flip::{explanations, only_difference};
 pub use self::region::{Reason, Severity, SkippedRegion};
-pub(crate) use self::report::LastZeros;
 pub use self::report::{Finding, Findings};
 pub(crate) use self::scanner::Scanner;

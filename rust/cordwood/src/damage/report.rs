@@ -49,7 +49,10 @@ pub struct Findings {
     listed: Vec<Finding>,
     /// The number of bytes for each reason name, including bytes in unlisted regions.
     lens: BTreeMap<&'static str, (Severity, u64)>,
-    last_zeros: LastZeros,
+    /// The file offsets of the last run of adjacent zero regions. Any bytes between two regions are
+    /// a record or a trailer, so a run that reaches the end of the file contains all the zeros at
+    /// the end.
+    last_zeros: Range<u64>,
 }
 
 impl Findings {
@@ -59,11 +62,26 @@ impl Findings {
     /// Adds a region that starts after all others. Merges it with the last listed region if the two
     /// are adjacent, have the same reason, and have no flipped bit.
     pub fn add(&mut self, finding: Finding) {
-        let reason = finding.region.reason;
-        let (_, len) = self.lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
-        *len += finding.region.len();
-        self.last_zeros.add(finding.region);
+        self.count(finding.region);
         self.list(finding);
+    }
+
+    /// Counts the bytes of a region that starts after all others, without listing it.
+    pub(crate) fn count(&mut self, region: SkippedRegion) {
+        let reason = region.reason;
+        let (_, len) = self.lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
+        *len += region.len();
+        if reason == Reason::ZeroFill {
+            self.append_zeros(region.start..region.end);
+        }
+    }
+
+    fn append_zeros(&mut self, next: Range<u64>) {
+        if self.last_zeros.end == next.start {
+            self.last_zeros.end = next.end;
+        } else if !next.is_empty() {
+            self.last_zeros = next;
+        }
     }
 
     /// Appends the findings of the next range.
@@ -72,7 +90,7 @@ impl Findings {
             let (_, len) = self.lens.entry(name).or_insert((severity, 0));
             *len += next_len;
         }
-        self.last_zeros.append(next.last_zeros);
+        self.append_zeros(next.last_zeros);
         // If some of these findings are unlisted, the list is full, and no later finding can be
         // adjacent to the last one listed.
         for finding in next.listed {
@@ -140,42 +158,13 @@ impl Findings {
     /// zeros end there. If a file was read to its end, pass the file's length to get the start of
     /// the zeros at the end.
     pub fn zeros_before(&self, end: u64) -> Option<u64> {
-        self.last_zeros.before(end)
+        (self.last_zeros.end == end && !self.last_zeros.is_empty()).then_some(self.last_zeros.start)
     }
 
     /// Returns each reason found, by name, with its severity and the number of bytes in all its
     /// regions.
     pub fn lens(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
         self.lens.iter().map(|(name, (severity, len))| (*name, *severity, *len))
-    }
-}
-
-/// The file offsets of the last run of adjacent zero regions. Any bytes between two regions are a
-/// record or a trailer, so a run that reaches the end of the file contains all the zeros at the
-/// end.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct LastZeros(Range<u64>);
-
-impl LastZeros {
-    /// Adds a region that starts after all others.
-    pub(crate) fn add(&mut self, region: SkippedRegion) {
-        if region.reason == Reason::ZeroFill {
-            self.append(LastZeros(region.start..region.end));
-        }
-    }
-
-    /// Appends the zeros of the next range.
-    pub(crate) fn append(&mut self, LastZeros(next): LastZeros) {
-        if next.is_empty() {
-            return;
-        }
-        let is_adjacent = self.0.end == next.start;
-        self.0 = if is_adjacent { self.0.start } else { next.start }..next.end;
-    }
-
-    /// See [`Findings::zeros_before`].
-    pub(crate) fn before(&self, end: u64) -> Option<u64> {
-        (self.0.end == end && !self.0.is_empty()).then_some(self.0.start)
     }
 }
 

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::thread;
 
+use crate::damage::{Findings, Severity};
 use crate::decode::{End, OnCorruption, ReadOptions};
 use crate::dialect::{Dialect, Grid};
 use crate::error::Error;
@@ -29,22 +30,11 @@ use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 /// assert_eq!((parts[1].start, parts[1].end), (65_536, None));
 /// ```
 pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZeroUsize) -> Vec<ReadOptions> {
-    let (first, len) = splittable(options, file_len);
-    let block_count = len.div_ceil(BLOCK_LEN as u64);
-    let count = block_count.clamp(1, count.get() as u64);
-    let part_len = block_count.div_ceil(count) * BLOCK_LEN as u64;
-    let mut ranges = Vec::new();
-    let mut rest = options.clone();
-    for part in 1..count {
-        let edge = first + part * part_len;
-        if edge >= first + len {
-            break;
-        }
-        ranges.push(rest.clone().with_range(rest.start..edge));
-        rest.start = edge;
-    }
-    ranges.push(rest);
-    ranges
+    let (_, len) = splittable(options, file_len);
+    let block_count = len.div_ceil(BLOCK_LEN as u64).max(1);
+    let part_len = block_count.div_ceil(count.get() as u64) * BLOCK_LEN as u64;
+    let parts = Parts::new(options, file_len, part_len);
+    (0..parts.count.max(1)).map(|part| parts.options(part)).collect()
 }
 
 /// Returns the file offset of the first block in the range of `options`, and the number of bytes
@@ -132,14 +122,17 @@ impl Parts {
 }
 
 /// Runs `work` on all parts, with one thread for each of `readers`, and joins the results in order.
-/// All readers read the same file. Returns `None` if there are no parts, in which case one reader
-/// must read the whole range.
+/// All readers read the same file. Returns `None` if there are no parts or fewer than two readers,
+/// in which case one reader must read the whole range.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
     readers: &mut [Reader<S>],
     parts: &Parts,
     work: impl Fn(&mut Reader<S>) -> Result<T, Error> + Sync,
     join: impl Fn(T, T) -> T,
 ) -> Result<Option<T>, Error> {
+    if readers.len() < 2 {
+        return Ok(None);
+    }
     let work = &work;
     let workers = readers.iter_mut().map(|reader| {
         move |part| {
@@ -193,37 +186,25 @@ pub(super) fn in_parts_of_file<T: Send>(
     work(&mut whole)
 }
 
-/// The findings in a range that affect the end of the joined ranges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Events {
-    None,
-    OnlyTornTail,
-    Some,
-}
-
-impl Events {
-    pub(super) fn of(record_count: u64, skipped_len: u64, torn_len: u64) -> Self {
-        match (record_count, skipped_len) {
-            (0, 0) => Events::None,
-            (0, len) if len == torn_len => Events::OnlyTornTail,
-            _ => Events::Some,
-        }
-    }
-}
-
-/// Returns how reading ended for two consecutive ranges that are joined.
+/// Returns how reading ended for two consecutive ranges that are joined. Each comes with its number
+/// of records and its skipped regions.
 ///
 /// If no event starts in the next range, the reader of the previous range has read past it, and the
 /// end of the previous range is used. That end is also used if it is a torn tail and the next range
 /// contains only more of that tail.
-pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {
+pub(super) fn joined_end(
+    (count, skipped, end): (u64, &Findings, End),
+    (next_count, next_skipped, next_end): (u64, &Findings, End),
+) -> End {
+    let has_events = count > 0 || skipped.len() > 0;
     let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
-    match (events, next_events) {
-        (Events::None, _) => next_end,
-        (_, Events::None) => end,
-        (_, Events::OnlyTornTail) if is_torn => end,
-        _ => next_end,
-    }
+    let tail_len = if is_torn {
+        next_skipped.len_of(Severity::TornTail)
+    } else {
+        0
+    };
+    let goes_on = next_count == 0 && next_skipped.len() == tail_len;
+    if has_events && goes_on { end } else { next_end }
 }
 
 #[cfg(test)]

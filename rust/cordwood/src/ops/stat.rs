@@ -5,8 +5,8 @@ use std::path::Path;
 
 #[cfg(feature = "fs")]
 use super::parallel::in_parts_of_file;
-use super::parallel::{Events, Parts, in_parts, joined_end};
-use crate::damage::{LastZeros, Reason, Severity};
+use super::parallel::{Parts, in_parts, joined_end};
+use crate::damage::{Findings, Reason, Severity};
 use crate::decode::{DataAt, End, ReadOptions, RecordSpan, Step};
 use crate::dialect::LogFormat;
 use crate::error::Error;
@@ -72,21 +72,20 @@ pub struct Stat {
     /// If the whole file belongs to another log, the number of that log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
-    /// Whether there is a region of [`Severity::Corruption`], even an empty one.
-    is_damaged: bool,
-    /// The number of skipped bytes in a torn tail.
-    torn_len: u64,
-    last_zeros: LastZeros,
-    /// The number of zero bytes, and how many of them are not followed by a record.
-    zeros_len: u64,
+    /// The regions that were not returned, counted but not listed.
+    skipped: Findings,
+    /// The number of zero bytes that are not followed by a record.
     last_zeros_len: u64,
 }
 
 impl Stat {
     /// Returns the sum of the counts of this range and the next one.
     fn joined(mut self, next: Stat) -> Self {
-        let end = joined_end((self.events(), self.end), (next.events(), next.end));
-        self.last_zeros.append(next.last_zeros);
+        let end = joined_end(
+            (self.record_count, &self.skipped, self.end),
+            (next.record_count, &next.skipped, next.end),
+        );
+        self.skipped.append(next.skipped);
         Stat {
             format: self.format,
             record_count: self.record_count + next.record_count,
@@ -110,17 +109,14 @@ impl Stat {
             file_len: next.file_len.or(self.file_len),
             end,
             other_log_number: self.other_log_number,
-            is_damaged: self.is_damaged || next.is_damaged,
-            torn_len: self.torn_len + next.torn_len,
-            last_zeros: self.last_zeros,
-            zeros_len: self.zeros_len + next.zeros_len,
+            skipped: self.skipped,
             last_zeros_len: next.last_zeros_len + if next.record_count == 0 { self.last_zeros_len } else { 0 },
         }
     }
 
     /// Returns whether no damage was found, like [`Report::is_ok`](super::Report::is_ok).
     pub fn is_ok(&self) -> bool {
-        !self.is_damaged
+        !self.skipped.has(Severity::Corruption)
     }
 
     /// Counts the record that `reader` returned last.
@@ -154,10 +150,6 @@ impl Stat {
         }
     }
 
-    fn events(&self) -> Events {
-        Events::of(self.record_count, self.skipped_len, self.torn_len)
-    }
-
     /// Returns the mean length of a record in bytes, or `None` if there are no records.
     pub fn record_len_mean(&self) -> Option<f64> {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
@@ -166,13 +158,13 @@ impl Stat {
     /// Returns the file offset where the zeros at the end of the file start, like
     /// [`Report::zeros_offset`](super::Report::zeros_offset).
     pub fn zeros_offset(&self) -> Option<u64> {
-        self.last_zeros.before(self.file_len?)
+        self.skipped.zeros_before(self.file_len?)
     }
 
     /// Returns the number of zero bytes ([`Reason::ZeroFill`]) followed by a record. They are
     /// padding, space that was never written, or data that was lost.
     pub fn zeros_inside_len(&self) -> u64 {
-        self.zeros_len - self.last_zeros_len
+        self.skipped.len_by(Reason::ZeroFill.as_str()) - self.last_zeros_len
     }
 
     /// Returns the number of blocks in the file, including a partial last one, or `None` if the
@@ -232,23 +224,13 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 (span.offset, span.end_offset)
             }
             Step::Skipped(region) => {
-                stat.skipped_len += region.len();
+                stat.skipped.count(region);
                 if region.reason == Reason::ZeroFill {
-                    stat.last_zeros.add(region);
-                    stat.zeros_len += region.len();
                     if stat.record_count > count_before_zeros {
                         stat.last_zeros_len = 0;
                         count_before_zeros = stat.record_count;
                     }
                     stat.last_zeros_len += region.len();
-                }
-                match region.reason.severity() {
-                    Severity::Info => {}
-                    Severity::TornTail => stat.torn_len += region.len(),
-                    Severity::Corruption => {
-                        stat.damaged_len += region.len();
-                        stat.is_damaged = true;
-                    }
                 }
                 (region.start, region.end)
             }
@@ -277,6 +259,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 if stat.record_count > count_before_zeros {
                     stat.last_zeros_len = 0;
                 }
+                stat.skipped_len = stat.skipped.len();
+                stat.damaged_len = stat.skipped.len_of(Severity::Corruption);
                 stat.file_len = reader.file_len();
                 stat.end = end;
                 stat.other_log_number = reader.info().other_log_number;
@@ -321,10 +305,8 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
 /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
 /// started.
 pub fn stat_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Stat, Error> {
-    if readers.len() > 1
-        && let Some(all) = in_parts(&mut readers, parts, stat_from, Stat::joined)?
-    {
-        return Ok(all);
+    match in_parts(&mut readers, parts, stat_from, Stat::joined)? {
+        Some(all) => Ok(all),
+        None => readers.first_mut().map_or_else(|| Ok(Stat::default()), stat_from),
     }
-    readers.first_mut().map_or_else(|| Ok(Stat::default()), stat_from)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 #[cfg(feature = "fs")]
 use super::parallel::in_parts_of_file;
-use super::parallel::{Events, Parts, in_parts, joined_end};
+use super::parallel::{Parts, in_parts, joined_end};
 use crate::damage::{Finding, Findings, Reason, Severity};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::LogFormat;
@@ -67,14 +67,6 @@ impl Report {
         self.findings.zeros_before(self.file_len?)
     }
 
-    fn events(&self) -> Events {
-        Events::of(
-            self.record_count,
-            self.findings.len(),
-            self.findings.len_of(Severity::TornTail),
-        )
-    }
-
     #[inline]
     fn record(&mut self, span: RecordSpan, len: u64) {
         self.record_count += 1;
@@ -84,7 +76,10 @@ impl Report {
 
     /// Joins this report with the report of the next range.
     fn joined(mut self, next: Report) -> Report {
-        self.end = joined_end((self.events(), self.end), (next.events(), next.end));
+        self.end = joined_end(
+            (self.record_count, &self.findings, self.end),
+            (next.record_count, &next.findings, next.end),
+        );
         self.record_count += next.record_count;
         self.salvaged_count += next.salvaged_count;
         self.payload_len += next.payload_len;
@@ -250,15 +245,11 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
 /// started.
 pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Report, Error> {
-    if readers.len() > 1
-        && let Some(report) = in_parts(&mut readers, parts, verify_from, Report::joined)?
-    {
-        return Ok(report);
+    let whole = |reader: &mut Reader<S>| verify_live(reader, &parts.options(0));
+    match in_parts(&mut readers, parts, verify_from, Report::joined)? {
+        Some(all) => Ok(all),
+        None => readers.first_mut().map_or_else(|| Ok(Report::default()), whole),
     }
-    let Some(reader) = readers.first_mut() else {
-        return Ok(Report::default());
-    };
-    verify_live(reader, &parts.options(0))
 }
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
