@@ -57,7 +57,7 @@ impl Decoder {
                 ..
             } => {}
             _ => match self.suspicion(found, bytes) {
-                Some((.., evidence)) if evidence != Evidence::OfThisLog => ambiguity.is_salvaged = false,
+                Some((_, evidence)) if evidence != Evidence::OfThisLog => ambiguity.is_salvaged = false,
                 _ => ambiguity.resolution = Some(Resolution::Damage),
             },
         }
@@ -114,7 +114,9 @@ impl Decoder {
         }
         if includes {
             self.offset += bytes.len() as u64;
-            ambiguity.end = if is_zero { ambiguity.end } else { self.offset };
+            if !is_zero {
+                ambiguity.region.end = self.offset;
+            }
         } else if contains_own && is_stale {
             self.doubt_block();
         }
@@ -180,7 +182,7 @@ impl Decoder {
         let is_recycled = found == Found::Stale || self.recycled.form != Some(Form::Plain);
         let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start && is_recycled;
         let is_salvaged = self.is_salvaged();
-        let lost_fragment = suspicion.and_then(|(.., evidence)| self.lost_fragment(found, evidence, bytes));
+        let lost_fragment = suspicion.and_then(|(_, evidence)| self.lost_fragment(found, evidence, bytes));
         if let Some(end) = lost_fragment {
             self.salvage_from(end);
             self.doubt_block();
@@ -190,22 +192,19 @@ impl Decoder {
                 self.offset = end;
                 return true;
             }
-            let may_end = suspicion.is_some_and(|(.., evidence)| evidence != Evidence::OfThisLog);
+            let may_end = suspicion.is_some_and(|(_, evidence)| evidence != Evidence::OfThisLog);
             self.recycled.is_doubtful = may_end || (self.recycled.is_doubtful && found == Found::Stale);
             return false;
         }
-        let Some((reason, leveldb_len, evidence)) = suspicion else {
+        let Some((mut region, evidence)) = suspicion else {
             return false;
         };
         if found == Found::Stale {
             self.note_other_log(bytes);
         }
-        let end = lost_fragment.unwrap_or(self.offset + bytes.len() as u64);
+        region.end = lost_fragment.unwrap_or(region.end);
         self.recycled.ambiguity = Some(Ambiguity {
-            start: self.offset,
-            end,
-            reason,
-            leveldb_len,
+            region,
             own_end: self.own_end(bytes).filter(|_| found != Found::Stale),
             seen: if found == Found::Stale || evidence == Evidence::OfAnother {
                 Seen::Stale
@@ -215,7 +214,7 @@ impl Decoder {
             is_salvaged,
             resolution: (evidence == Evidence::OfThisLog).then_some(Resolution::Damage),
         });
-        self.offset = end;
+        self.offset = region.end;
         true
     }
 
@@ -266,10 +265,10 @@ impl Decoder {
         }
     }
 
-    /// If it is unclear whether `found` is damage, returns the reason to report if it proves to be
-    /// damage, the length that LevelDB would report, and the evidence in the rest of the block.
+    /// If it is unclear whether `found` is damage, returns the region to report if it proves to be
+    /// damage, which extends to the end of `bytes`, and the evidence in the rest of the block.
     /// Returns `None` if there is no ambiguity.
-    fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
+    fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(SkippedRegion, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
                 reason: reason @ (Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader),
@@ -283,7 +282,9 @@ impl Decoder {
             return None;
         }
         let evidence = resync::evidence(&self.format, self.recycled.form, bytes);
-        (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
+        let end = self.offset + bytes.len() as u64;
+        let region = SkippedRegion::new(self.offset..end, reason).with_leveldb_len(leveldb_len);
+        (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((region, evidence))
     }
 
     /// Checks whether the log may have ended where `ambiguity` starts, although no fragment of an
@@ -321,19 +322,17 @@ impl Decoder {
         if let Some(region) = self.assembler.abandon(interruption) {
             return self.skip(region);
         }
-        let start = ambiguity.start;
+        let SkippedRegion { start, end, .. } = ambiguity.region;
         let region = match ambiguity.own_end {
             // After a crash, the start of the new record is followed by the rest of the older log.
             Some(end) if is_stale => SkippedRegion::new(start..end, Reason::TornTail),
             None if is_stale => SkippedRegion::new(start..self.offset, Reason::Stale),
-            _ if is_unsynced => SkippedRegion::new(start..ambiguity.end, Reason::TornTail),
-            _ => SkippedRegion::new(start..ambiguity.end, ambiguity.reason).with_leveldb_len(ambiguity.leveldb_len),
+            _ if is_unsynced => SkippedRegion::new(start..end, Reason::TornTail),
+            _ => ambiguity.region,
         };
+        let reason_after = if is_stale { Reason::Stale } else { Reason::ZeroFill };
         self.recycled.ambiguity = (region.end < self.offset).then_some(Ambiguity {
-            start: region.end,
-            end: self.offset,
-            reason: if is_stale { Reason::Stale } else { Reason::ZeroFill },
-            leveldb_len: None,
+            region: SkippedRegion::new(region.end..self.offset, reason_after),
             resolution: Some(Resolution::Damage),
             ..ambiguity
         });

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::damage::Reason;
+use crate::damage::SkippedRegion;
 use crate::dialect::Form;
 
 /// What is known about the end of a log whose file may contain the rest of an older log.
@@ -39,12 +39,9 @@ impl Recycled {
 /// before the apparent damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
-    pub(super) start: u64,
-    /// The offset after the last byte of the apparent damage. Zeros directly before the decoder's
+    /// The apparent damage, as it is reported if it is real. Zeros directly before the decoder's
     /// offset are not included.
-    pub(super) end: u64,
-    pub(super) reason: Reason,
-    pub(super) leveldb_len: Option<u64>,
+    pub(super) region: SkippedRegion,
     /// The offset where the fragment at `start` would end, if its header has this log's number. The
     /// fragment then belongs to a record that was being written over the older log.
     pub(super) own_end: Option<u64>,
