@@ -20,7 +20,7 @@ pub(super) enum RegionKind {
         is_salvaged: bool,
     },
     Skipped(Reason),
-    /// A region between two events, at the end of a block, where no header fits.
+    /// The bytes between two events, at the end of a block, where no header fits.
     Trailer,
 }
 
@@ -135,20 +135,14 @@ impl Place<'_> {
             // This header represents zeros, even if its checksum is valid.
             return None;
         }
-        let crc = self.format.dialect.checksum().load(header.masked_crc);
         let (record_offset, is_salvaged) = match self.region.kind {
             RegionKind::Record { is_salvaged } => (Some(self.region.start), is_salvaged),
             _ => (None, false),
         };
         Some(Fragment {
-            end_offset: self.offset + valid.end as u64,
-            stored_crc: Some(crc),
-            computed_crc: Some(crc),
-            log_number: Dialect::log_number_at(self.bytes, valid.form),
-            synced_offset: Dialect::synced_offset_at(self.bytes, valid.form),
             record_offset,
             is_salvaged,
-            ..self.header(self.format.dialect.kind_of(header.kind))?
+            ..self.described(header, valid.form, valid.end)?
         })
     }
 
@@ -156,7 +150,11 @@ impl Place<'_> {
     /// are lost.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
-        let form = self.format.dialect.meaning(header.kind).form;
+        self.described(header, self.format.dialect.meaning(header.kind).form, len)
+    }
+
+    /// Returns an entry of at most `len` bytes for the header at this place, which has this form.
+    fn described(&self, header: Header, form: Form, len: usize) -> Option<Fragment> {
         let covered = self.rest.get(KIND_AT..form.header_len() + usize::from(header.len));
         let checksum = self.format.dialect.checksum();
         Some(Fragment {

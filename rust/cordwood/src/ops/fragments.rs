@@ -21,9 +21,8 @@ use crate::wal_metadata::LogInfo;
 pub struct Fragments<S> {
     ahead: Reader<S>,
     source: S,
+    /// The region of the last event. The bytes between it and the region before are a trailer.
     region: Region,
-    /// The region that follows the current trailer.
-    next: Option<Region>,
     /// The file offset of the next byte to report.
     offset: u64,
     /// The index of the last block in which every byte was tried as the start of a fragment.
@@ -76,7 +75,6 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
             end: start,
             kind: RegionKind::Trailer,
         },
-        next: None,
         offset: start,
         scanned: None,
         has_ended: false,
@@ -168,10 +166,18 @@ impl<S: Source> Fragments<S> {
     /// Returns the next fragment, or `None` at the end.
     fn next_fragment(&mut self) -> Result<Option<Fragment>, Error> {
         while self.offset >= self.region.end {
-            match self.next_region()? {
-                Some(region) => self.region = region,
-                None => return Ok(None),
+            if self.has_ended {
+                return Ok(None);
             }
+            self.region = self.next_event()?;
+        }
+        let mut region = self.region;
+        if self.offset < region.start {
+            region = Region {
+                start: self.offset,
+                end: region.start,
+                kind: RegionKind::Trailer,
+            };
         }
         let format = self.ahead.format()?;
         let grid = self.ahead.decoder.grid();
@@ -185,7 +191,7 @@ impl<S: Source> Fragments<S> {
                 .map_err(|source| Error::io(source, self.ahead.path()))?;
         }
         let rest = self.source.window().at(self.offset, left);
-        let in_region = usize::try_from(self.region.end - self.offset).unwrap_or(usize::MAX);
+        let in_region = usize::try_from(region.end - self.offset).unwrap_or(usize::MAX);
         let bytes = &rest[..rest.len().min(in_region)];
         if bytes.is_empty() {
             // The file was truncated while it was being read.
@@ -197,7 +203,7 @@ impl<S: Source> Fragments<S> {
             format,
             block: grid.block_of(self.offset),
             form: self.ahead.decoder.form(),
-            region: self.region,
+            region,
             offset: self.offset,
             left,
             rest,
@@ -208,36 +214,15 @@ impl<S: Source> Fragments<S> {
         Ok(Some(fragment))
     }
 
-    /// Returns the next nonempty region. Regions cover the file without gaps.
-    fn next_region(&mut self) -> Result<Option<Region>, Error> {
-        if let Some(next) = self.next.take() {
-            return Ok(Some(next));
-        }
-        if self.has_ended {
-            return Ok(None);
-        }
+    /// Returns the region of the next event. A record in a container has the region of the
+    /// container.
+    fn next_event(&mut self) -> Result<Region, Error> {
         if self.ahead.place().is_some() {
             let text = "this is a segmented log: name its files, each of which is a log";
             let source = io::Error::new(io::ErrorKind::IsADirectory, text);
             return Err(Error::io(source, self.ahead.path()));
         }
         let position = self.region.end;
-        let region = self.next_event(position)?;
-        let Region { start, end, .. } = region;
-        if position < start {
-            self.next = (start < end).then_some(region);
-            return Ok(Some(Region {
-                start: position,
-                end: start,
-                kind: RegionKind::Trailer,
-            }));
-        }
-        Ok((start < end).then_some(region))
-    }
-
-    /// Returns the region of the next event. `position` is where the last event ended. A record in
-    /// a container has the region of the container.
-    fn next_event(&mut self, position: u64) -> Result<Region, Error> {
         loop {
             let (start, end, kind) = match self.ahead.step()? {
                 Step::Record(span) => {
