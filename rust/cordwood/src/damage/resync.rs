@@ -138,17 +138,7 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
         return Evidence::OfThisLog;
     }
     let scanner = Scanner::new(rest);
-    let is_of_another = |at| {
-        let header = header_at(rest, at)?;
-        let meaning = format.dialect.meaning(header.kind);
-        let may_be = matches!(meaning.role, Role::Fragment(_)) && format.is_stale(&rest[at..], meaning.form);
-        if may_be {
-            scanner.valid(format.dialect, at)
-        } else {
-            None
-        }
-    };
-    match (1..rest.len()).any(|at| is_of_another(at).is_some()) {
+    match (1..rest.len()).any(|at| scanner.fragment(format, at, true).is_some()) {
         true => Evidence::OfAnother,
         false => Evidence::None,
     }

@@ -41,11 +41,18 @@ impl<'a> Scanner<'a> {
     /// Like [`valid`](Self::valid), but only returns fragments of this log's records.
     #[inline]
     pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
+        self.fragment(format, at, false)
+    }
+
+    /// Like [`valid`](Self::valid), but only returns fragments of records, either of another log or
+    /// of this one.
+    #[inline]
+    pub(crate) fn fragment(&self, format: &LogFormat, at: usize, is_stale: bool) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
         let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
         // The checksum comes last because checking it is expensive. Most bytes are not a valid
         // type, and most numbers are not the log's number.
-        let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
+        let may_be = matches!(meaning.role, Role::Fragment(_)) && format.is_stale(bytes, meaning.form) == is_stale;
         if may_be { self.valid(format.dialect, at) } else { None }
     }
 
