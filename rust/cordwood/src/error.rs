@@ -333,15 +333,11 @@ impl Error {
                 *offset += base;
                 *end_offset += base;
             }
-            ErrorKind::RecordTooLarge { offset, .. } => *offset += base,
-            ErrorKind::Unsupported { unsupported, .. } => match unsupported {
-                Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. } => *offset += base,
-                Unsupported::LogNumber
-                | Unsupported::Compression
-                | Unsupported::Packing
-                | Unsupported::Segments
-                | Unsupported::ZstdFeature => {}
-            },
+            ErrorKind::RecordTooLarge { offset, .. }
+            | ErrorKind::Unsupported {
+                unsupported: Unsupported::PackedVersion { offset, .. } | Unsupported::Codec { offset, .. },
+                ..
+            } => *offset += base,
             ErrorKind::Truncated { offset, file_len } => {
                 *offset += base;
                 move_len(file_len);
@@ -360,6 +356,7 @@ impl Error {
             | ErrorKind::OtherLog { .. }
             | ErrorKind::WrongDialect { .. }
             | ErrorKind::NeverAppended { .. }
+            | ErrorKind::Unsupported { .. }
             | ErrorKind::NotASegment
             | ErrorKind::Forked
             | ErrorKind::Locked
