@@ -41,6 +41,12 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     fn len(&self) -> io::Result<Option<u64>> {
         Ok(None)
     }
+
+    /// Returns a second input for the same source, unless it is a pipe or a device. If the source is
+    /// an object, both inputs seek before each read from then on.
+    fn twin(&mut self) -> Option<Box<dyn Input>> {
+        self.another()
+    }
 }
 
 /// The Python object that an [`Input`] reads, unless it reads a file. All inputs of the object
@@ -209,10 +215,7 @@ pub(crate) fn with_options<'py>(
 
 /// Returns the source as a file object that reads ahead in the range of `options`, or `None` if it
 /// is not read in ranges.
-pub(crate) fn range_file<'py>(
-    source: &Bound<'py, PyAny>,
-    options: &ReadOptions,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn range_file<'py>(source: &Bound<'py, PyAny>, options: &ReadOptions) -> PyResult<Option<Bound<'py, PyAny>>> {
     let position = options.position.clone().map(Position);
     remote(source, "file_of", (source, options.start, options.end, position))
 }
@@ -249,6 +252,7 @@ fn open_ranges(file: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         len: Some(file.len()? as u64),
         position: 0,
         is_lost: false,
+        is_shared: false,
     };
     let source = source_at(Box::new(input), start)?;
     let path = file.getattr(interned!(py, "name")?)?.extract()?;
@@ -325,6 +329,7 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         len: None,
         position: 0,
         is_lost: false,
+        is_shared: false,
     };
     // A source that cannot seek is read from its start, and the bytes before the range are
     // discarded. Its length is not queried, because that may cost as much as reading all of it, for
@@ -406,6 +411,8 @@ struct ObjectInput {
     /// Whether the object's position is unknown because its `read` or `seek` has raised an
     /// exception. For example, it may have read bytes and then run out of memory to return them.
     is_lost: bool,
+    /// Whether a [`twin`](Input::twin) may move the object's position between two reads.
+    is_shared: bool,
 }
 
 impl Input for ObjectInput {
@@ -415,6 +422,12 @@ impl Input for ObjectInput {
 
     fn len(&self) -> io::Result<Option<u64>> {
         Ok(self.len)
+    }
+
+    fn twin(&mut self) -> Option<Box<dyn Input>> {
+        self.is_shared = true;
+        let object = Arc::clone(&self.object);
+        Some(Box::new(ObjectInput { object, ..*self }))
     }
 }
 
@@ -435,7 +448,7 @@ impl Drop for ObjectInput {
 
 impl Read for ObjectInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.is_lost {
+        if self.is_lost || self.is_shared {
             self.seek(SeekFrom::Start(self.position))?;
         }
         self.is_lost = true;

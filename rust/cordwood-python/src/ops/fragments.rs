@@ -1,16 +1,15 @@
 //! The function `fragments` and its iterator, whose method `next_run` is for drawing long logs.
 
-use std::io::{self, Read, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::vec;
 
-use cordwood::read::{Source as _, StreamSource};
+use cordwood::read::Source as _;
 use cordwood::{Compression, Dialect, OnCorruption, ReadOptions, ops};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
 use crate::exclusive::Exclusive;
-use crate::io::source::{self, Input, InputSource, Referent, open, range_file, source_at};
+use crate::io::source::{self, InputSource, Referent, open, source_at};
 use crate::memory::buffer::vec_for;
 use crate::values::Fragment;
 use crate::values::error::{check_signals, of_call, to_python, unsupported};
@@ -141,11 +140,11 @@ impl Fragments {
         // If the lock is held, a thread is using the reader, and so keeps it alive along with all
         // objects it refers to.
         match self.0.try_lock().as_deref() {
-            Some(fragments) => {
-                let mut referents = fragments.referents.iter().flatten();
-                referents.try_for_each(|referent| visit.call(&***referent))
-            }
-            None => Ok(()),
+            Some(FragmentReader {
+                referent: Some(referent),
+                ..
+            }) => visit.call(&***referent),
+            _ => Ok(()),
         }
     }
 }
@@ -167,30 +166,11 @@ type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, 
 /// the same block.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
 
-/// One of two readers that read the same source independently.
-struct Half {
-    input: Box<dyn Input>,
-    /// The position of this reader, tracked only if both readers read the same Python object.
-    position: Option<u64>,
-}
-
-impl Read for Half {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(position) = &mut self.position else {
-            return self.input.read(buffer);
-        };
-        self.input.seek(SeekFrom::Start(*position))?;
-        let len = self.input.read(buffer)?;
-        *position += len as u64;
-        Ok(len)
-    }
-}
-
 /// Finds fragments in batches.
 struct FragmentReader {
-    fragments: ops::Fragments<StreamSource<Half>>,
+    fragments: ops::Fragments<InputSource>,
     path: Option<PathBuf>,
-    referents: [Option<Referent>; 2],
+    referent: Option<Referent>,
     found: vec::IntoIter<ops::Fragment>,
     /// The error found after the fragments in `found`.
     failed: Option<cordwood::Error>,
@@ -203,32 +183,15 @@ struct FragmentReader {
 
 impl FragmentReader {
     fn open(source: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<Self> {
-        let py = source.py();
-        let file = range_file(source, options)?;
-        let source = file.as_ref().unwrap_or(source);
-        let (ahead, referent) = open(source, 0, options)?;
+        let (mut ahead, referent) = open(source, 0, options)?;
         let path = ahead.path().map(Path::to_owned);
-        // Buffers, and files other than pipes, can be read at two independent positions. A Python
-        // object has only one, so both readers share it.
-        let another = ahead.get_ref().another();
-        let is_shared = another.is_none();
-        if is_shared && path.is_some() && !ahead.get_ref().can_seek() {
-            return Err(unsupported(py, "the source cannot seek"));
-        }
-        let (behind, also_referent) = match another {
-            Some(input) => (source_at(input, 0)?, None),
-            None => open(source, 0, options)?,
-        };
-        let half = |source: InputSource| {
-            source.map(move |input| Half {
-                input,
-                position: is_shared.then_some(0),
-            })
+        let Some(behind) = ahead.get_mut().twin() else {
+            return Err(unsupported(source.py(), "the source cannot seek"));
         };
         Ok(FragmentReader {
-            fragments: ops::fragments([ahead, behind].map(half), options),
+            fragments: ops::fragments([ahead, source_at(behind, 0)?], options),
             path,
-            referents: [referent, also_referent],
+            referent,
             found: Vec::new().into_iter(),
             failed: None,
             salvaged_count: 0,

@@ -309,6 +309,11 @@ impl<R: Read> StreamSource<R> {
         &self.open.read
     }
 
+    /// Returns a mutable reference to the underlying reader, which must not be read or moved.
+    pub fn get_mut(&mut self) -> &mut R {
+        &mut self.open.read
+    }
+
     /// Returns the underlying reader, positioned after all buffered bytes, even those not returned
     /// as records yet.
     pub fn into_inner(self) -> R {
