@@ -1,8 +1,7 @@
 //! `scan` and the class `Scan`.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use cordwood::{Compression, Dialect, ReadOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,9 +9,8 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-use super::plan::Plan;
 use super::source::{Log, Source};
-use super::stream::Stream;
+use super::stream::{Plan, Stream};
 use crate::arrow::columns::Column;
 use crate::arrow::{schema_capsule, stream_capsule};
 use crate::interpreter::imported;
@@ -29,11 +27,7 @@ use crate::values::position::{Position, Start, read_options};
 /// `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
 /// sources again.
 #[pyclass(frozen, weakref, module = "cordwood")]
-pub(crate) struct Scan {
-    plan: Arc<Plan>,
-    /// The sources, which the streams share.
-    sources: Arc<[Log]>,
-}
+pub(crate) struct Scan(Arc<Plan>);
 
 #[pymethods]
 impl Scan {
@@ -53,8 +47,7 @@ impl Scan {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
         note_main_thread(py)?;
-        let stream = Stream::new(Arc::clone(&self.plan), Arc::clone(&self.sources));
-        stream_capsule(py, stream)
+        stream_capsule(py, Stream::new(Arc::clone(&self.0)))
     }
 
     /// Returns the columns and their types, in a capsule of the Arrow C schema interface.
@@ -62,14 +55,13 @@ impl Scan {
     /// Returns:
     ///     The capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let fields: Vec<_> = self.plan.columns.iter().map(|column| column.field()).collect();
-        schema_capsule(py, &fields)
+        schema_capsule(py, &self.0.fields())
     }
 
     /// The names of the columns.
     #[getter]
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.plan.columns.iter().map(|column| column.as_str()))
+        PyTuple::new(py, self.0.columns.iter().map(|column| column.as_str()))
     }
 
     /// The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
@@ -78,7 +70,7 @@ impl Scan {
     /// 100,000 for each source. The outer tuple is empty if no read has started.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let latest = self.plan.latest();
+        let latest = self.0.latest();
         let tuples = latest.iter().map(|skipped| skipped.tuple(py));
         PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
     }
@@ -89,7 +81,7 @@ impl Scan {
     /// times, only the most recently started read is considered.
     #[getter]
     fn ok(&self) -> bool {
-        self.plan.latest().iter().all(Skipped::is_ok)
+        self.0.latest().iter().all(Skipped::is_ok)
     }
 
     /// How reading each source ended: an `Outcome` for each source, in order.
@@ -98,31 +90,30 @@ impl Scan {
     /// whose end has not been reached. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let latest = self.plan.latest();
-        PyTuple::new(py, latest.iter().map(Skipped::outcome))
+        PyTuple::new(py, self.0.latest().iter().map(Skipped::outcome))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if Arc::strong_count(&self.sources) > 1 {
+        if Arc::strong_count(&self.0) > 1 {
             // A stream keeps the sources alive.
             return Ok(());
         }
-        for log in &*self.sources {
+        for log in &self.0.sources {
             visit.call(&*log.source.object)?;
         }
         Ok(())
     }
 
     fn __repr__(&self) -> String {
-        let columns: Vec<_> = self.plan.columns.iter().map(|column| column.as_str()).collect();
-        let sources = match &*self.sources {
+        let columns: Vec<_> = self.0.columns.iter().map(|column| column.as_str()).collect();
+        let sources = match &self.0.sources[..] {
             [log] => match &log.source.path {
                 Some(path) => format!("{:?}", path.display().to_string()),
                 None => "1 source".to_owned(),
             },
             sources => format!("{} sources", sources.len()),
         };
-        let (columns, policy) = (columns.join(", "), self.plan.on_corruption);
+        let (columns, policy) = (columns.join(", "), self.0.on_corruption);
         format!("<cordwood.Scan of {sources}: {columns}; on_corruption='{policy}'>")
     }
 }
@@ -260,16 +251,13 @@ pub(crate) fn scan<'py>(
             opening_count: AtomicU64::new(0),
         })
     });
-    let sources = logs.collect::<PyResult<Arc<[_]>>>()?;
-    let scan = Scan {
-        plan: Arc::new(Plan {
-            columns,
-            on_corruption: options.on_corruption,
-            threads,
-            latest: Mutex::new(Arc::new([])),
-        }),
-        sources,
-    };
+    let scan = Scan(Arc::new(Plan {
+        sources: logs.collect::<PyResult<_>>()?,
+        columns,
+        on_corruption: options.on_corruption,
+        threads,
+        latest: Mutex::new(Arc::new([])),
+    }));
     Ok(Bound::new(py, scan)?.into_any())
 }
 

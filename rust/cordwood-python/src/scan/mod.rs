@@ -1,7 +1,6 @@
 //! Logs as a table, for any library that reads Arrow.
 
 mod class;
-mod plan;
 mod source;
 mod stream;
 

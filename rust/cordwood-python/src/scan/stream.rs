@@ -1,8 +1,9 @@
 //! Reads all sources of a scan once, batch by batch.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::plan::{Plan, Reading};
+use cordwood::OnCorruption;
+
 use super::source::Log;
 use crate::arrow::columns::{Column, bool_column, number_column, offset_column, path_column, record_column};
 use crate::arrow::failure::{attached, failure, io_failure};
@@ -11,16 +12,50 @@ use crate::memory::batch_pool::PooledBatch;
 use crate::reader::cursor::Cursor;
 use crate::reader::log;
 use crate::reader::read_ahead::{Batches, Stop};
+use crate::reader::skipped::Skipped;
 
 /// A batch is complete once it holds this many bytes. On Sapphire Rapids, batches of 1 MiB don't
 /// stay in the processor's cache and take 1.05 to 1.15 times as long. Batches of 4 MiB need new
 /// memory each time and take 1.5 times as long.
 const TARGET_LEN: usize = 1 << 18;
 
+/// The sources, options and findings shared by all streams of a scan.
+pub(super) struct Plan {
+    pub(super) sources: Vec<Log>,
+    pub(super) columns: Vec<Column>,
+    pub(super) on_corruption: OnCorruption,
+    pub(super) threads: usize,
+    /// The findings of the most recently started read.
+    pub(super) latest: Mutex<Reading>,
+}
+
+/// The findings of one read of all sources, one item per source.
+type Reading = Arc<[Skipped]>;
+
+impl Plan {
+    fn has(&self, column: Column) -> bool {
+        self.columns.contains(&column)
+    }
+
+    pub(super) fn fields(&self) -> Vec<Field> {
+        self.columns.iter().map(|column| column.field()).collect()
+    }
+
+    pub(super) fn latest(&self) -> Reading {
+        Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Starts a read.
+    fn start(&self) -> Reading {
+        let reading: Reading = self.sources.iter().map(|_| Skipped::default()).collect();
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&reading);
+        reading
+    }
+}
+
 /// The state of a read of all sources.
 pub(super) struct Stream {
     plan: Arc<Plan>,
-    sources: Arc<[Log]>,
     batches: Batches,
     /// The findings, or `None` before the first source is read.
     reading: Option<Reading>,
@@ -33,18 +68,17 @@ pub(super) struct Stream {
 
 impl arrow::Batches for Stream {
     fn fields(&self) -> Vec<Field> {
-        let columns = self.plan.columns.iter();
-        columns.map(|column| column.field()).collect()
+        self.plan.fields()
     }
 
     fn next(&mut self) -> Result<Option<Array>, Failure> {
-        let reading = Arc::clone(self.reading.get_or_insert_with(|| self.plan.start(self.sources.len())));
-        while self.source < self.sources.len() {
+        let reading = Arc::clone(self.reading.get_or_insert_with(|| self.plan.start()));
+        while self.source < self.plan.sources.len() {
             let (mut cursor, opening) = match self.log.take() {
                 Some(log) => log,
                 None => self.open(&reading)?,
             };
-            if self.sources[self.source].is_shared(opening) {
+            if self.plan.sources[self.source].is_shared(opening) {
                 return Err(io_failure(
                     "another stream has started reading the same file object: read the streams one after the other, or scan a path",
                 ));
@@ -77,13 +111,12 @@ impl arrow::Batches for Stream {
 }
 
 impl Stream {
-    pub(super) fn new(plan: Arc<Plan>, sources: Arc<[Log]>) -> Self {
+    pub(super) fn new(plan: Arc<Plan>) -> Self {
         // Without the record column, reading in several threads is no faster.
         let threads = if plan.has(Column::Record) { plan.threads } else { 1 };
         Stream {
             batches: Batches::new(TARGET_LEN, threads),
             plan,
-            sources,
             reading: None,
             source: 0,
             log: None,
@@ -91,7 +124,7 @@ impl Stream {
     }
 
     fn open(&self, reading: &Reading) -> Result<(Cursor, u64), Failure> {
-        let log = &self.sources[self.source];
+        let log = &self.plan.sources[self.source];
         let (opened, opening) = log.open()?;
         let mut cursor = Cursor::new(opened, reading[self.source].clone());
         cursor.reader.set_keeps_data(self.plan.has(Column::Record));
@@ -109,7 +142,7 @@ impl Stream {
                 let ends = records.offsets().windows(2);
                 number_column(ends.map(|ends| (ends[1] - ends[0]) as u64).collect())
             }
-            Column::Path => path_column(self.sources[self.source].source.path.as_deref(), rows.len()),
+            Column::Path => path_column(self.plan.sources[self.source].source.path.as_deref(), rows.len()),
             Column::Salvaged => bool_column(&rows.clone().map(|row| records.is_salvaged(row)).collect::<Vec<_>>()),
         });
         Array::table(rows.len(), columns.collect())
