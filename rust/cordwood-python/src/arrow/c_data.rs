@@ -87,8 +87,6 @@ impl DataType {
 
 /// Memory that an array refers to. Its address does not change when this value is moved.
 pub(crate) enum Memory {
-    /// No memory. Used for the validity buffer of a column without nulls.
-    Absent,
     Batch(Arc<PooledBatch>, BatchBuffer),
     Bytes(Arc<Vec<u8>>),
     I32(Arc<Vec<i32>>),
@@ -100,7 +98,6 @@ pub(crate) enum Memory {
 impl Memory {
     fn address(&self) -> *const c_void {
         match self {
-            Memory::Absent => ptr::null(),
             Memory::Batch(batch, part) => part.place(batch.records()).0.cast(),
             Memory::Bytes(bytes) => bytes.as_ptr().cast(),
             Memory::I32(numbers) => numbers.as_ptr().cast(),
@@ -115,6 +112,9 @@ impl Memory {
 pub(crate) struct Array {
     pub(crate) len: usize,
     pub(crate) null_count: usize,
+    /// A bit for each value, which is not set if the value is null. `None` if no value is null.
+    pub(crate) validity: Option<Memory>,
+    /// The other buffers.
     pub(crate) buffers: Vec<Memory>,
     pub(crate) children: Vec<Array>,
     pub(crate) dictionary: Option<Box<Array>>,
@@ -126,6 +126,7 @@ impl Array {
         Array {
             len,
             null_count: 0,
+            validity: None,
             buffers,
             children: Vec::new(),
             dictionary: None,
@@ -136,14 +137,16 @@ impl Array {
     pub(crate) fn table(len: usize, children: Vec<Array>) -> Self {
         Array {
             children,
-            ..Array::plain(len, vec![Memory::Absent])
+            ..Array::plain(len, Vec::new())
         }
     }
 
     fn export(self) -> ArrowArray {
+        let validity = self.validity.as_ref().map_or(ptr::null(), Memory::address);
+        let addresses = [validity].into_iter().chain(self.buffers.iter().map(Memory::address));
         let memory = KeptArray {
-            addresses: self.buffers.iter().map(Memory::address).collect(),
-            _memory: self.buffers,
+            addresses: addresses.collect(),
+            _memory: (self.validity, self.buffers),
         };
         let children = self.children.into_iter().map(Array::export);
         let dictionary = self.dictionary.map(|dictionary| dictionary.export());
@@ -256,7 +259,7 @@ released!(ArrowArrayStream, release_stream, KeptStream);
 /// The buffers that an exported array owns.
 struct KeptArray {
     addresses: Vec<*const c_void>,
-    _memory: Vec<Memory>,
+    _memory: (Option<Memory>, Vec<Memory>),
 }
 
 /// `struct ArrowArray` of the C Data Interface.

@@ -62,45 +62,52 @@ impl Column {
             children: Vec::new(),
         }
     }
+
+    fn array(self, batch: &Arc<PooledBatch>, path: Option<&Path>) -> Array {
+        let records = batch.records();
+        let len = records.len();
+        let shared = |part| Memory::Batch(Arc::clone(batch), part);
+        let buffers = match self {
+            Column::Offset => vec![shared(BatchBuffer::RecordOffsets)],
+            Column::Record => vec![shared(BatchBuffer::Offsets), shared(BatchBuffer::Data)],
+            Column::EndOffset => vec![Memory::U64(records.record_end_offsets())],
+            Column::Length => {
+                let ends = records.offsets().windows(2);
+                vec![Memory::U64(ends.map(|ends| (ends[1] - ends[0]) as u64).collect())]
+            }
+            Column::Path => return path_column(path, len),
+            Column::Salvaged => {
+                let mut bits = vec![0; len.div_ceil(8)];
+                for index in (0..len).filter(|&index| records.is_salvaged(index)) {
+                    bits[index / 8] |= 1 << (index % 8);
+                }
+                vec![Memory::Bytes(Arc::new(bits))]
+            }
+        };
+        Array::plain(len, buffers)
+    }
 }
 
-/// Returns the records of a batch as a column.
-pub(crate) fn record_column(batch: &Arc<PooledBatch>) -> Array {
-    let buffer = |part| Memory::Batch(Arc::clone(batch), part);
-    let buffers = vec![Memory::Absent, buffer(BatchBuffer::Offsets), buffer(BatchBuffer::Data)];
-    Array::plain(batch.records().len(), buffers)
-}
-
-/// Returns the file offsets of a batch's records as a column.
-pub(crate) fn offset_column(batch: &Arc<PooledBatch>) -> Array {
-    let offsets = Memory::Batch(Arc::clone(batch), BatchBuffer::RecordOffsets);
-    Array::plain(batch.records().len(), vec![Memory::Absent, offsets])
+/// Returns these columns of a batch as a table. `path` is the path of the log that contains the
+/// records.
+pub(crate) fn table(columns: &[Column], batch: &Arc<PooledBatch>, path: Option<&Path>) -> Array {
+    let columns = columns.iter().map(|column| column.array(batch, path));
+    Array::table(batch.records().len(), columns.collect())
 }
 
 /// Returns a column with the path of the log that contains these records. Its dictionary holds only
 /// this path, because a dictionary with the paths of all logs could be longer than the batch's
 /// records.
-pub(crate) fn path_column(path: Option<&Path>, len: usize) -> Array {
+fn path_column(path: Option<&Path>, len: usize) -> Array {
     let text = path.map_or_else(Vec::new, |path| path.to_string_lossy().into_owned().into_bytes());
-    let validity = match path {
-        Some(_) => Memory::Absent,
-        None => Memory::Bytes(Arc::new(vec![0; len.div_ceil(8)])),
-    };
     let ends = Memory::I32(Arc::new(vec![0, text.len() as i32]));
-    let text = vec![Memory::Absent, ends, Memory::Bytes(Arc::new(text))];
+    let text = Array::plain(1, vec![ends, Memory::Bytes(Arc::new(text))]);
     Array {
         null_count: if path.is_none() { len } else { 0 },
-        dictionary: Some(Box::new(Array::plain(1, text))),
-        ..Array::plain(len, vec![validity, Memory::I32(Arc::new(vec![0; len]))])
+        validity: path
+            .is_none()
+            .then(|| Memory::Bytes(Arc::new(vec![0; len.div_ceil(8)]))),
+        dictionary: Some(Box::new(text)),
+        ..Array::plain(len, vec![Memory::I32(Arc::new(vec![0; len]))])
     }
-}
-
-pub(crate) fn number_column(numbers: Vec<u64>) -> Array {
-    Array::plain(numbers.len(), vec![Memory::Absent, Memory::U64(numbers)])
-}
-
-pub(crate) fn bool_column(values: &[bool]) -> Array {
-    let byte_of = |bits: &[bool]| (0..).zip(bits).fold(0, |byte, (at, &bit)| byte | u8::from(bit) << at);
-    let bits = values.chunks(8).map(byte_of).collect();
-    Array::plain(values.len(), vec![Memory::Absent, Memory::Bytes(Arc::new(bits))])
 }

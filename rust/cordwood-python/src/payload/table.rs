@@ -505,8 +505,7 @@ impl From<Column> for Array {
         let bytes = |bytes| Memory::Bytes(Arc::new(bytes));
         let (len, null_count) = (column.len(), column.null_count());
         let (validity, values) = column.into_parts();
-        let mut buffers = vec![validity.map_or(Memory::Absent, bytes)];
-        let mut children = Vec::new();
+        let (mut buffers, mut children) = (Vec::new(), Vec::new());
         match values {
             Values::Bool(bits) => buffers.push(bytes(bits.into_bytes())),
             Values::I64(values) => buffers.push(Memory::I64(values)),
@@ -521,6 +520,7 @@ impl From<Column> for Array {
         }
         Array {
             null_count,
+            validity: validity.map(bytes),
             children,
             ..Array::plain(len, buffers)
         }

@@ -7,8 +7,8 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
-use crate::arrow::columns::{Column, offset_column, record_column};
-use crate::arrow::{Array, array_capsules, schema_capsule};
+use crate::arrow::columns::{Column, table};
+use crate::arrow::{array_capsules, schema_capsule};
 use crate::interpreter::fast_call::{FastClass, FastNext, class_with_next};
 use crate::interpreter::python_code::PythonCode;
 use crate::interpreter::{imported, interned};
@@ -114,12 +114,7 @@ impl RecordBatch {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         let _ = requested_schema;
-        let columns = vec![offset_column(&self.batch), record_column(&self.batch)];
-        array_capsules(
-            py,
-            &FIELDS.map(Column::field),
-            Array::table(self.records().len(), columns),
-        )
+        array_capsules(py, &COLUMNS.map(Column::field), table(&COLUMNS, &self.batch, None))
     }
 
     /// Returns the columns and their types, in a capsule of the Arrow C schema interface.
@@ -127,7 +122,7 @@ impl RecordBatch {
     /// Returns:
     ///     The capsule.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &FIELDS.map(Column::field))
+        schema_capsule(py, &COLUMNS.map(Column::field))
     }
 
     fn __len__(&self) -> usize {
@@ -174,7 +169,7 @@ fn no_record() -> PyErr {
 }
 
 /// The columns of a batch passed as a table.
-const FIELDS: [Column; 2] = [Column::Offset, Column::Record];
+const COLUMNS: [Column; 2] = [Column::Offset, Column::Record];
 
 /// The result of `iter(batch)`, which yields the records as `bytes`.
 // Records are returned one at a time, so that one record's memory can be reused for the next. A

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cordwood::OnCorruption;
 
 use super::source::Log;
-use crate::arrow::columns::{Column, bool_column, number_column, offset_column, path_column, record_column};
+use crate::arrow::columns::{Column, table};
 use crate::arrow::failure::{attached, failure, io_failure};
 use crate::arrow::{self, Array, Failure, Field};
-use crate::memory::batch_pool::PooledBatch;
 use crate::reader::cursor::Cursor;
 use crate::reader::log;
 use crate::reader::read_ahead::{Batches, Stop};
@@ -98,7 +97,8 @@ impl arrow::Batches for Stream {
                     if let Some(batch) = Arc::get_mut(&mut batch) {
                         batch.shrink();
                     }
-                    return Ok(Some(self.table(&batch)));
+                    let path = self.plan.sources[self.source].source.path.as_deref();
+                    return Ok(Some(table(&self.plan.columns, &batch, path)));
                 }
                 Err(Stop::Skipped(_)) => self.log = Some((cursor, opening)),
                 Err(Stop::End) => self.source += 1,
@@ -129,22 +129,5 @@ impl Stream {
         let mut cursor = Cursor::new(opened, reading[self.source].clone());
         cursor.reader.set_keeps_data(self.plan.has(Column::Record));
         Ok((cursor, opening))
-    }
-
-    fn table(&self, batch: &Arc<PooledBatch>) -> Array {
-        let records = batch.records();
-        let rows = 0..records.len();
-        let columns = self.plan.columns.iter().map(|column| match column {
-            Column::Offset => offset_column(batch),
-            Column::Record => record_column(batch),
-            Column::EndOffset => number_column(records.record_end_offsets()),
-            Column::Length => {
-                let ends = records.offsets().windows(2);
-                number_column(ends.map(|ends| (ends[1] - ends[0]) as u64).collect())
-            }
-            Column::Path => path_column(self.plan.sources[self.source].source.path.as_deref(), rows.len()),
-            Column::Salvaged => bool_column(&rows.clone().map(|row| records.is_salvaged(row)).collect::<Vec<_>>()),
-        });
-        Array::table(rows.len(), columns.collect())
     }
 }
