@@ -32,6 +32,7 @@ use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 
 use crate::interpreter::interned;
 use crate::interpreter::python_code::PythonCode;
+use crate::writer::Writer;
 
 /// A cache for a class's final subclass. Each class keeps its own in a static.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
@@ -46,19 +47,6 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
-/// A writer class with a fast `append`.
-pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
-    /// Returns the cache of the final subclass.
-    fn fast_class() -> &'static FastClass;
-
-    /// Appends a record and returns its offset if this requires no waiting and raises no exception.
-    /// Otherwise, appends nothing.
-    fn append_now(&self, record: &[u8]) -> Option<u64>;
-
-    /// Appends a record: the class's regular `append` method.
-    fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
-}
-
 /// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::fast_class(), |_| {
@@ -69,9 +57,10 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
     })
 }
 
-/// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
-pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
-    class::<T>(py, T::fast_class(), |base| {
+/// Returns the final subclass of [`Writer`]. Every writer is created as an object of this subclass.
+pub(crate) fn class_with_append(py: Python<'_>) -> &Bound<'_, PyType> {
+    static CLASS: FastClass = FastClass::new();
+    class::<Writer>(py, &CLASS, |base| {
         let append = base.getattr("append")?;
         let signature: String = append.getattr("__text_signature__")?.extract()?;
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
@@ -82,7 +71,7 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
                 ml_meth: ffi::PyMethodDefPointer {
-                    PyCFunctionFastWithKeywords: fast_append::<T>,
+                    PyCFunctionFastWithKeywords: fast_append,
                 },
                 ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
                 ml_doc: doc.into_raw(),
@@ -208,7 +197,7 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
 /// Only Python calls this function, with the thread attached. `writer` is an object of the final
 /// class, as the method descriptor guarantees. `args` points to `arg_count` objects. If `names` is
 /// a tuple of keywords, one more object follows for each keyword.
-unsafe extern "C" fn fast_append<T: FastAppend>(
+unsafe extern "C" fn fast_append(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     arg_count: ffi::Py_ssize_t,
@@ -219,11 +208,11 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             return None;
         }
         // SAFETY: As the caller promises, the objects live as long as the call, and the first is an
-        // object of the final subclass of `T`, which has the same layout as `T`.
+        // object of the final subclass of `Writer`, which has the same layout as `Writer`.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
-                Borrowed::from_ptr(py, writer).cast_unchecked::<T>(),
+                Borrowed::from_ptr(py, writer).cast_unchecked::<Writer>(),
                 Borrowed::from_ptr(py, *args),
             )
         };
@@ -237,7 +226,7 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         }
         // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
         // interpreter is shutting down, attaching fails, and the base class's function is called.
-        Python::try_attach(|py| match writer.get().append(&record) {
+        Python::try_attach(|py| match writer.get().append(&record, false) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {
                 error.restore(py);
@@ -250,7 +239,7 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         Ok(None) => {
             // SAFETY: `base_append` has the same requirements as this function, and the caller
             // meets them.
-            let offset = unsafe { base_append::<T>(writer, args, arg_count, names) };
+            let offset = unsafe { base_append(writer, args, arg_count, names) };
             offset.map_or(null_mut(), Bound::into_ptr)
         }
         Err(panic) => raised(panic),
@@ -265,7 +254,7 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
 ///
 /// As for [`fast_append`].
 #[cold]
-unsafe fn base_append<'py, T: FastAppend>(
+unsafe fn base_append<'py>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     arg_count: ffi::Py_ssize_t,
@@ -294,7 +283,7 @@ unsafe fn base_append<'py, T: FastAppend>(
                 return None;
             }
         }
-        let append = ffi::PyObject_GetAttrString(T::type_object_raw(py).cast(), c"append".as_ptr());
+        let append = ffi::PyObject_GetAttrString(Writer::type_object_raw(py).cast(), c"append".as_ptr());
         let append = Bound::from_owned_ptr_or_opt(py, append)?;
         let appended = ffi::PyObject_Call(append.as_ptr(), positional.as_ptr(), keywords.as_ptr());
         Bound::from_owned_ptr_or_opt(py, appended)
