@@ -40,6 +40,7 @@ fn batch_count_max(threads: usize, target_len: usize) -> usize {
 }
 
 /// The settings for gathering records in batches.
+#[derive(Clone)]
 pub(crate) struct Batches {
     pub(crate) target_len: usize,
     pub(crate) threads: usize,
@@ -200,11 +201,7 @@ impl ReadAhead {
 
 /// Starts threads at the cursor's position. Returns `None` if a single thread is at least as fast.
 fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
-    let Batches {
-        target_len,
-        threads,
-        ref pool,
-    } = *reading.batches;
+    let (target_len, threads) = (reading.batches.target_len, reading.batches.threads);
     let batch_len = (target_len as u64).min(4 * PART_LENS.end());
     let batch_len = batch_len.next_multiple_of(BLOCK_LEN as u64);
     let mut rest = reading.options.clone();
@@ -220,14 +217,30 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
     }
     let workers = (0..threads).map(|_| {
         let input = reading.source.another().ok_or(io::ErrorKind::Unsupported)?;
-        let mut worker = Worker {
-            reader: SourceReader::with_source(source_at(input, 0)?, parts.options(0)),
-            parts: parts.clone(),
-            starts_range: reading.starts_range,
-            pool: Arc::clone(pool),
-            target_len,
-        };
-        Ok(move |part| worker.read(part))
+        let mut reader = SourceReader::with_source(source_at(input, 0)?, parts.options(0));
+        let (parts, batches, starts_range) = (parts.clone(), reading.batches.clone(), reading.starts_range);
+        // The reader is used for every part, so that its window is allocated only once.
+        Ok(move |number| {
+            let mut part = Part::default();
+            let options = parts.options(number);
+            let start = options.start;
+            let mut started = reader.restart(options);
+            if number == 0 && !starts_range && started.is_ok() {
+                // At the start of a range, the reader skips the rest of a record that starts before
+                // it, without reporting it. Here, that rest must be reported.
+                started = reader.seek(start);
+            }
+            match started {
+                Ok(()) => read_all(&mut reader, &batches, &mut part),
+                Err(error) => {
+                    if part.found.try_reserve(1).is_ok() {
+                        part.found.push(Ahead::Failed(error));
+                    }
+                    part.is_last = true;
+                }
+            }
+            part
+        })
     });
     Pipeline::start(parts.count(), workers.collect::<io::Result<_>>()?).map(Some)
 }
@@ -273,88 +286,54 @@ impl Drop for ReadAhead {
     }
 }
 
-/// The state of one thread.
-struct Worker {
-    /// Reused for every part, so that the reader's window is allocated only once.
-    reader: SourceReader,
-    parts: Parts,
-    starts_range: bool,
-    pool: Arc<Pool>,
-    target_len: usize,
-}
-
-impl Worker {
-    fn read(&mut self, number: u64) -> Part {
-        let mut part = Part::default();
-        let options = self.parts.options(number);
-        let start = options.start;
-        let mut started = self.reader.restart(options);
-        if number == 0 && !self.starts_range && started.is_ok() {
-            // At the start of a range, the reader skips the rest of a record that starts before it,
-            // without reporting it. Here, that rest must be reported.
-            started = self.reader.seek(start);
+/// Reads the reader's whole range, up to a torn tail.
+fn read_all(reader: &mut SourceReader, batches: &Batches, part: &mut Part) {
+    let (pool, target_len) = (&batches.pool, batches.target_len);
+    let mut batch = pool.take();
+    loop {
+        // Reserves room for a record batch and the event after it. If there is not enough
+        // memory, the core's reader takes over here.
+        if part.found.try_reserve(2).is_err() {
+            part.is_last = true;
+            break;
         }
-        match started {
-            Ok(()) => self.read_all(&mut part),
-            Err(error) => {
-                if part.found.try_reserve(1).is_ok() {
-                    part.found.push(Ahead::Failed(error));
-                }
-                part.is_last = true;
-            }
+        let moved = reader.move_found(&mut batch, target_len);
+        if moved.is_ok() && reader.found().is_none() && !batch.is_full(target_len) {
+            reader.read_more();
+            continue;
         }
-        part
-    }
-
-    /// Reads the reader's whole range, up to a torn tail.
-    fn read_all(&mut self, part: &mut Part) {
-        let Worker { reader, pool, .. } = self;
-        let mut batch = pool.take();
-        loop {
-            // Reserves room for a record batch and the event after it. If there is not enough
-            // memory, the core's reader takes over here.
-            if part.found.try_reserve(2).is_err() {
+        let is_full = batch.is_full(target_len);
+        if !batch.is_empty() {
+            let full = std::mem::replace(&mut batch, pool.take());
+            part.found.push(Ahead::Records(full));
+        }
+        if is_full && moved.is_ok() {
+            continue;
+        }
+        let found = match reader.found() {
+            Some(Found::Skipped(region)) if region.reason.severity() == Severity::TornTail => {
+                part.end_offset = Some(region.start);
                 part.is_last = true;
                 break;
             }
-            let moved = reader.move_found(&mut batch, self.target_len);
-            if moved.is_ok() && reader.found().is_none() && !batch.is_full(self.target_len) {
-                reader.read_more();
-                continue;
+            Some(Found::Skipped(region)) => Some(region),
+            Some(Found::End(end)) => {
+                part.end_offset = Some(end.offset());
+                break;
             }
-            let is_full = batch.is_full(self.target_len);
-            if !batch.is_empty() {
-                let full = std::mem::replace(&mut batch, pool.take());
-                part.found.push(Ahead::Records(full));
-            }
-            if is_full && moved.is_ok() {
-                continue;
-            }
-            let found = match reader.found() {
-                Some(Found::Skipped(region)) if region.reason.severity() == Severity::TornTail => {
-                    part.end_offset = Some(region.start);
-                    part.is_last = true;
+            Some(Found::Record(_) | Found::Failed(_)) | None => None,
+        };
+        match (moved.and_then(|()| reader.advance()), found) {
+            (Ok(()), Some(region)) => part.found.push(Ahead::Skipped(region)),
+            (Ok(()), None) => {}
+            (Err(error), _) => {
+                part.is_last = !matches!(error.kind, ErrorKind::Corruption { .. });
+                part.found.push(Ahead::Failed(error));
+                if part.is_last {
                     break;
-                }
-                Some(Found::Skipped(region)) => Some(region),
-                Some(Found::End(end)) => {
-                    part.end_offset = Some(end.offset());
-                    break;
-                }
-                Some(Found::Record(_) | Found::Failed(_)) | None => None,
-            };
-            match (moved.and_then(|()| reader.advance()), found) {
-                (Ok(()), Some(region)) => part.found.push(Ahead::Skipped(region)),
-                (Ok(()), None) => {}
-                (Err(error), _) => {
-                    part.is_last = !matches!(error.kind, ErrorKind::Corruption { .. });
-                    part.found.push(Ahead::Failed(error));
-                    if part.is_last {
-                        break;
-                    }
                 }
             }
         }
-        pool.put(batch);
     }
+    pool.put(batch);
 }
