@@ -4,8 +4,6 @@
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
-use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use cordwood::damage::Reason;
@@ -266,30 +264,27 @@ pub(crate) fn check_signals_anywhere() -> io::Result<()> {
 /// one. Only the main thread checks, because signals reach no other thread, and it checks rarely,
 /// because getting the interpreter from a busy thread can take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
-    thread_local!(static NEXT: Cell<Option<Instant>> = const { Cell::new(None) });
-    if MAIN_THREAD.get() != Some(&thread::current().id()) {
+    if NEXT_CHECK.get().is_none_or(|next| Instant::now() < next) {
         return Ok(());
     }
-    let now = Instant::now();
-    if NEXT.get().is_some_and(|next| now < next) {
-        return Ok(());
-    }
-    NEXT.set(Some(now + PAUSE));
+    NEXT_CHECK.set(Some(Instant::now() + PAUSE));
     check_signals_anywhere()
 }
 
 /// The time between two signal checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The main thread, set when that thread first calls [`note_main_thread`].
-static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
+thread_local! {
+    /// When to check signals next. Set only in the main thread, by [`note_main_thread`].
+    static NEXT_CHECK: Cell<Option<Instant>> = const { Cell::new(None) };
+}
 
 /// Remembers this thread if it is the main thread. Only the interpreter knows which thread that is.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
     let current = threading.run_method(interned!(py, "current_thread")?, ())?;
     if current.is(&threading.run_method(interned!(py, "main_thread")?, ())?) {
-        let _ = MAIN_THREAD.set(thread::current().id());
+        NEXT_CHECK.set(NEXT_CHECK.get().or(Some(Instant::now())));
     }
     Ok(())
 }
