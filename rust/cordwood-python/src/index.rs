@@ -1,12 +1,11 @@
 //! The function `index` and the class `RecordIndex`.
 
-use std::collections::TryReserveError;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cordwood::read::IndexedLog;
+use cordwood::read::{IndexedLog, RecordBatch};
 use cordwood::{Compression, Dialect, Error, ReadOptions};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -38,39 +37,8 @@ pub(crate) struct RecordIndex {
     is_closed: AtomicBool,
 }
 
-/// Records already read but not yet converted to `bytes`.
-#[derive(Default)]
-struct Gathered {
-    data: Vec<u8>,
-    /// Each record's place in the list and the position in `data` where it ends.
-    ends: Vec<(usize, usize)>,
-}
-
-impl Gathered {
-    fn add(&mut self, place: usize, record: &[u8]) -> Result<(), TryReserveError> {
-        self.data.try_reserve(record.len())?;
-        self.data.extend_from_slice(record);
-        self.ends.push((place, self.data.len()));
-        Ok(())
-    }
-
-    /// Checks whether enough records have been gathered to convert them to `bytes`.
-    fn is_full(&self) -> bool {
-        self.data.len() >= 1 << 20 || self.ends.len() >= 1 << 14
-    }
-
-    /// Converts the records and moves them to their places in the list.
-    fn make(&mut self, py: Python<'_>, records: &mut [Option<Py<PyBytes>>]) -> PyResult<()> {
-        check_signals(py)?;
-        let mut start = 0;
-        for (place, end) in self.ends.drain(..) {
-            records[place] = Some(try_bytes(py, &self.data[start..end])?.unbind());
-            start = end;
-        }
-        self.data.clear();
-        Ok(())
-    }
-}
+/// The length of the records to read before they are converted to `bytes`.
+const BATCH_LEN: usize = 1 << 20;
 
 impl RecordIndex {
     fn new(logs: Vec<IndexedLog>, options: ReadOptions) -> PyResult<Self> {
@@ -124,19 +92,36 @@ impl RecordIndex {
     fn list<'py>(&self, py: Python<'py>, indices: &[u64]) -> PyResult<Bound<'py, PyList>> {
         let mut records: Vec<Option<Py<PyBytes>>> = vec_for(indices.len())?;
         records.resize_with(indices.len(), || None);
-        let mut gathered = Gathered::default();
+        let (mut batch, mut places) = (RecordBatch::default(), Vec::new());
         self.reading(py, || {
             self.index.read(indices, |place, record| {
-                gathered.add(place, record).map_err(io::Error::from)?;
-                if gathered.is_full() {
-                    call_python(|py| gathered.make(py, &mut records))?;
+                // The offsets of the records are not needed.
+                batch.push(record, 0, 0).map_err(io::Error::from)?;
+                places.push(place);
+                if batch.is_full(BATCH_LEN) {
+                    call_python(|py| convert(py, &mut batch, &mut places, &mut records))?;
                 }
                 Ok(())
             })
         })?;
-        gathered.make(py, &mut records)?;
+        convert(py, &mut batch, &mut places, &mut records)?;
         PyList::new(py, records)
     }
+}
+
+/// Converts the records of a batch to `bytes`, and moves them to their places in the list.
+fn convert(
+    py: Python<'_>,
+    batch: &mut RecordBatch,
+    places: &mut Vec<usize>,
+    records: &mut [Option<Py<PyBytes>>],
+) -> PyResult<()> {
+    check_signals(py)?;
+    for (place, record) in places.drain(..).zip(batch.iter()) {
+        records[place] = Some(try_bytes(py, record)?.unbind());
+    }
+    batch.clear();
+    Ok(())
 }
 
 #[pymethods]
