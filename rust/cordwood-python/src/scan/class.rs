@@ -1,15 +1,14 @@
 //! `scan` and the class `Scan`.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use cordwood::{Compression, Dialect, ReadOptions};
+use cordwood::{Compression, Dialect};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-use super::source::{Log, Source};
+use super::source::Source;
 use super::stream::{Plan, Stream};
 use crate::arrow::columns::Column;
 use crate::arrow::{schema_capsule, stream_capsule};
@@ -19,7 +18,7 @@ use crate::io::source::with_options;
 use crate::reader::skipped::Skipped;
 use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, threads_of};
-use crate::values::position::{Position, Start, read_options};
+use crate::values::position::{Start, read_options};
 
 /// The records of logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
 ///
@@ -98,8 +97,8 @@ impl Scan {
             // A stream keeps the sources alive.
             return Ok(());
         }
-        for log in &self.0.sources {
-            visit.call(&*log.source.object)?;
+        for source in &self.0.sources {
+            visit.call(&*source.object)?;
         }
         Ok(())
     }
@@ -107,7 +106,7 @@ impl Scan {
     fn __repr__(&self) -> String {
         let columns: Vec<_> = self.0.columns.iter().map(|column| column.as_str()).collect();
         let sources = match &self.0.sources[..] {
-            [log] => match &log.source.path {
+            [source] => match &source.path {
                 Some(path) => format!("{:?}", path.display().to_string()),
                 None => "1 source".to_owned(),
             },
@@ -221,7 +220,7 @@ pub(crate) fn scan<'py>(
     reading.set_item("log_number", log_number)?;
     reading.set_item("compression", compression.map(Compression::as_str))?;
     let sources = &with_options(sources, storage_options)?;
-    let (sources, are_several) = Source::all_of(sources, decode, &reading)?;
+    let (sources, are_several) = Source::all_of(sources, &options, decode, &reading)?;
     if let Some(decode) = decode {
         let sources: Vec<_> = sources
             .iter()
@@ -244,42 +243,14 @@ pub(crate) fn scan<'py>(
         None if are_several => vec![Column::Offset, Column::Record, Column::Path],
         None => vec![Column::Offset, Column::Record],
     };
-    let logs = sources.into_iter().map(|(source, split)| {
-        Ok(Log {
-            source,
-            options: options_of_part(&split, &options)?,
-            opening_count: AtomicU64::new(0),
-        })
-    });
     let scan = Scan(Arc::new(Plan {
-        sources: logs.collect::<PyResult<_>>()?,
+        sources: sources.into_iter().map(|(source, _)| source).collect(),
         columns,
         on_corruption: options.on_corruption,
         threads,
         latest: Mutex::new(Arc::new([])),
     }));
     Ok(Bound::new(py, scan)?.into_any())
-}
-
-/// Returns the options for one source. The options of its `Split`, if it has one, take precedence
-/// over those of the scan.
-fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<ReadOptions> {
-    if split.is_none() {
-        return Ok(options.clone());
-    }
-    let mut own = options.clone();
-    own.start = split.getattr("start")?.extract()?;
-    own.end = split.getattr("end")?.extract()?;
-    if let Ok(position) = split.getattr("position")?.cast::<Position>() {
-        own.position = Some(position.get().0.with_offset(own.start));
-    }
-    own.dialect = dialect_of(&split.getattr("dialect")?)?.or(own.dialect);
-    own.log_number = split
-        .getattr("log_number")?
-        .extract::<Option<u32>>()?
-        .or(own.log_number);
-    own.compression = compression_of(&split.getattr("compression")?)?.or(own.compression);
-    Ok(own)
 }
 
 /// Converts the `columns` argument.

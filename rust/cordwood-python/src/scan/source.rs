@@ -15,6 +15,8 @@ use crate::interpreter::{imported, interned};
 use crate::io::source::{OpenedReader, is_seekable, open_path, open_reader, ranges_of};
 use crate::values::arguments::{path_of, refuse_text};
 use crate::values::error::of_call;
+use crate::values::options::{compression_of, dialect_of};
+use crate::values::position::Position;
 
 /// A source that can be reopened.
 pub(super) struct Source {
@@ -22,6 +24,10 @@ pub(super) struct Source {
     /// The path of the source, or the name of a source read in ranges.
     pub(super) path: Option<PathBuf>,
     kind: Kind,
+    /// The options, which may limit reading to a part of the log.
+    options: ReadOptions,
+    /// How many times the source has been opened.
+    opening_count: AtomicU64,
 }
 
 enum Kind {
@@ -33,44 +39,25 @@ enum Kind {
     Object(Option<Py<PyAny>>),
 }
 
-/// A scan source and its options.
-pub(super) struct Log {
-    pub(super) source: Source,
-    /// The options, which may limit reading to a part of the log.
-    pub(super) options: ReadOptions,
-    /// How many times the source has been opened.
-    pub(super) opening_count: AtomicU64,
-}
-
-impl Log {
-    /// Opens the source from its start. Also returns how many times the source has been opened,
-    /// including this time.
-    pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
-        let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok((self.source.open(&self.options, opening > 1)?, opening))
-    }
-
-    /// Checks whether another stream has moved the file object since this stream opened it.
-    /// `opening` is how many times the source had been opened by then.
-    pub(super) fn is_shared(&self, opening: u64) -> bool {
-        matches!(self.source.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
-    }
-}
-
 /// A source, or an object that may be one, with its `Split` or `None`.
 type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
 
 impl Source {
     /// Returns `None` if the object is not a source.
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        Source::of_any(object).map_err(|error| of_call(object.py(), error))
+    fn of(object: &Bound<'_, PyAny>, options: ReadOptions) -> PyResult<Option<Self>> {
+        Source::of_any(object, options).map_err(|error| of_call(object.py(), error))
     }
 
-    fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    fn of_any(object: &Bound<'_, PyAny>, options: ReadOptions) -> PyResult<Option<Self>> {
         let py = object.py();
         let source = |object: &Bound<'_, PyAny>, path, kind| {
-            let object = Held::new(object);
-            Ok(Some(Source { object, path, kind }))
+            Ok(Some(Source {
+                object: Held::new(object),
+                path,
+                kind,
+                options,
+                opening_count: AtomicU64::new(0),
+            }))
         };
         if let Some(ranges) = ranges_of(object)? {
             let name = ranges.attribute(interned!(py, "name")?)?;
@@ -98,13 +85,14 @@ impl Source {
     /// directories are left out.
     pub(super) fn all_of<'py>(
         sources: &Bound<'py, PyAny>,
+        options: &ReadOptions,
         decode: Option<&Bound<'py, PyAny>>,
         reading: &Bound<'py, PyDict>,
     ) -> PyResult<(Vec<WithSplit<'py, Self>>, bool)> {
         let logs_of = imported!(sources.py(), "cordwood._many", "logs_of")?;
         let (items, are_several): (Vec<WithSplit<'_, Bound<'_, PyAny>>>, bool) =
             logs_of.run((sources, decode, reading))?.extract()?;
-        let found = items.into_iter().map(|(item, split)| match Source::of(&item)? {
+        let found = items.into_iter().map(|(item, split)| match Source::of(&item, options_of_part(&split, options)?)? {
             Some(source) => Ok((source, split)),
             None => Err(PyTypeError::new_err(format!(
                 "a source must be a path, a URL, bytes or another buffer, a Split, or an object with read(size) or read_range(start, end), not {}",
@@ -128,27 +116,61 @@ impl Source {
         )
     }
 
-    /// Opens the source from its start. `is_again` says whether it has been opened before.
-    fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
-        if let (Kind::Path, Some(path)) = (&self.kind, &self.path) {
-            return open_path(path, options.clone()).map_err(|error| failure(error, Some(path)));
-        }
-        attached(|py| {
-            let object = self.object.bind(py);
-            match &self.kind {
-                Kind::Object(Some(start)) => drop(object.run_method(interned!(py, "seek")?, (start,))?),
-                Kind::Object(None) if is_again => {
-                    return Err(PyValueError::new_err(
-                        "the source was read once, and cannot seek: pass a path, or a file object that can",
-                    ));
-                }
-                _ => {}
+    /// Opens the source from its start. Also returns how many times the source has been opened,
+    /// including this time.
+    pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
+        let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
+        let opened = match (&self.kind, &self.path) {
+            (Kind::Path, Some(path)) => {
+                open_path(path, self.options.clone()).map_err(|error| failure(error, Some(path)))
             }
-            // This source isn't read in several threads. Those threads read only files, because
-            // they can't wait for the interpreter, which the consumer may hold.
-            let mut opened = open_reader(object, options.clone())?;
-            opened.another = None;
-            Ok(opened)
-        })
+            _ => attached(|py| self.open_object(py, opening > 1)),
+        };
+        Ok((opened?, opening))
     }
+
+    fn open_object(&self, py: Python<'_>, is_again: bool) -> PyResult<OpenedReader> {
+        let object = self.object.bind(py);
+        match &self.kind {
+            Kind::Object(Some(start)) => drop(object.run_method(interned!(py, "seek")?, (start,))?),
+            Kind::Object(None) if is_again => {
+                return Err(PyValueError::new_err(
+                    "the source was read once, and cannot seek: pass a path, or a file object that can",
+                ));
+            }
+            _ => {}
+        }
+        // This source isn't read in several threads. Those threads read only files, because
+        // they can't wait for the interpreter, which the consumer may hold.
+        let mut opened = open_reader(object, self.options.clone())?;
+        opened.another = None;
+        Ok(opened)
+    }
+
+    /// Checks whether another stream has moved the file object since this stream opened it.
+    /// `opening` is how many times the source had been opened by then.
+    pub(super) fn is_shared(&self, opening: u64) -> bool {
+        matches!(self.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
+    }
+}
+
+/// Returns the options for one source. The options of its `Split`, if it has one, take precedence
+/// over those of the scan.
+fn options_of_part(split: &Bound<'_, PyAny>, options: &ReadOptions) -> PyResult<ReadOptions> {
+    if split.is_none() {
+        return Ok(options.clone());
+    }
+    let mut own = options.clone();
+    own.start = split.getattr("start")?.extract()?;
+    own.end = split.getattr("end")?.extract()?;
+    if let Ok(position) = split.getattr("position")?.cast::<Position>() {
+        own.position = Some(position.get().0.with_offset(own.start));
+    }
+    own.dialect = dialect_of(&split.getattr("dialect")?)?.or(own.dialect);
+    own.log_number = split
+        .getattr("log_number")?
+        .extract::<Option<u32>>()?
+        .or(own.log_number);
+    own.compression = compression_of(&split.getattr("compression")?)?.or(own.compression);
+    Ok(own)
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cordwood::OnCorruption;
 
-use super::source::Log;
+use super::source::Source;
 use crate::arrow::columns::{Column, table};
 use crate::arrow::failure::{attached, failure, io_failure};
 use crate::arrow::{self, Array, Failure, Field};
@@ -20,7 +20,7 @@ const TARGET_LEN: usize = 1 << 18;
 
 /// The sources, options and findings shared by all streams of a scan.
 pub(super) struct Plan {
-    pub(super) sources: Vec<Log>,
+    pub(super) sources: Vec<Source>,
     pub(super) columns: Vec<Column>,
     pub(super) on_corruption: OnCorruption,
     pub(super) threads: usize,
@@ -97,7 +97,7 @@ impl arrow::Batches for Stream {
                     if let Some(batch) = Arc::get_mut(&mut batch) {
                         batch.shrink();
                     }
-                    let path = self.plan.sources[self.source].source.path.as_deref();
+                    let path = self.plan.sources[self.source].path.as_deref();
                     return Ok(Some(table(&self.plan.columns, &batch, path)));
                 }
                 Err(Stop::Skipped(_)) => self.log = Some((cursor, opening)),
@@ -124,8 +124,7 @@ impl Stream {
     }
 
     fn open(&self, reading: &Reading) -> Result<(Cursor, u64), Failure> {
-        let log = &self.plan.sources[self.source];
-        let (opened, opening) = log.open()?;
+        let (opened, opening) = self.plan.sources[self.source].open()?;
         let mut cursor = Cursor::new(opened, reading[self.source].clone());
         cursor.reader.set_keeps_data(self.plan.has(Column::Record));
         Ok((cursor, opening))
