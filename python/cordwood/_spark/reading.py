@@ -103,13 +103,7 @@ def _skipped(splits: list[Split], schema: Schema) -> Iterator[RecordBatch]:
         if len(report.skipped) == _SKIPPED_MAX:
             raise ValueError(f"{split} has {_SKIPPED_MAX} skipped regions or more: name a lower partition_len")
     rows = [
-        {
-            "path": cast("Split", split).path,
-            "offset": region.offset,
-            "end_offset": region.end_offset,
-            "reason": region.reason.value,
-            "severity": region.severity.value,
-        }
+        {"path": cast("Split", split).path, **{name: getattr(region, name) for name in SKIPPED.names[1:]}}
         for split, report in reports.items()
         for region in report.skipped
     ]
