@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import NamedTuple
 
 import cordwood
 from cordwood._inputs.destinations import check_new_directory, make_directory
@@ -27,7 +26,7 @@ from cordwood.cli._reopenable import Reopenable, reopenable
 from cordwood.cli._reports import report_other_log, salvaged_text
 from cordwood.cli._sources import for_each_source
 from cordwood.cli._terminal import red
-from cordwood.types import Fragment, FragmentKind, Reason, Severity
+from cordwood.types import Fragment, FragmentKind, Reason, Severity, SkippedRegion
 
 EXAMPLES = """\
   cordwood fragments 000003.log | less
@@ -40,14 +39,6 @@ HEADING = "       offset  bytes kind              payload checksum reason"
 
 PIECE_LEN = 1 << 20
 """The maximum number of skipped bytes copied at a time."""
-
-
-class Region(NamedTuple):
-    """A range of bytes skipped for the same reason."""
-
-    start: int
-    end: int
-    reason: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +65,7 @@ def run(options: argparse.Namespace) -> Status:
         nonlocal written_count, written_len
         name = file.name
         damaged_len = 0
-        regions: list[Region] = []
+        regions: list[SkippedRegion] = []
         with reopenable(name) as source:
             fragments = cordwood.fragments(source.open(), **options.log)
             # A file that cannot be read gets no heading.
@@ -106,7 +97,7 @@ def run(options: argparse.Namespace) -> Status:
             for region in regions:
                 _write(region, source, file, options.bytes)
                 written_count += 1
-                written_len += region.end - region.start
+                written_len += region.length
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
     status = for_each_source(options, list_fragments).status
@@ -117,25 +108,25 @@ def run(options: argparse.Namespace) -> Status:
     return status
 
 
-def _add_to(regions: list[Region], fragment: Fragment) -> None:
+def _add_to(regions: list[SkippedRegion], fragment: Fragment) -> None:
     """Adds a fragment to the skipped regions unless its bytes were returned or are zeros."""
     if fragment.reason in (None, Reason.ZERO_FILL):
         return
     start = fragment.offset
-    if regions and regions[-1].end == start and regions[-1].reason == fragment.reason:
-        start = regions.pop().start
-    regions.append(Region(start, fragment.end_offset, fragment.reason))
+    if regions and regions[-1].end_offset == start and regions[-1].reason == fragment.reason:
+        start = regions.pop().offset
+    regions.append(SkippedRegion(start, fragment.end_offset, fragment.reason))
 
 
-def _write(region: Region, source: Reopenable, log: Input, directory: str) -> None:
+def _write(region: SkippedRegion, source: Reopenable, log: Input, directory: str) -> None:
     """Writes the bytes of a region to a new file with the permissions of the log."""
     stem = os.path.join(directory, "stdin" if log.name == "-" else log.relative)
-    path = f"{stem}.{region.start}-{region.end}"
+    path = f"{stem}.{region.offset}-{region.end_offset}"
     make_directory(os.path.dirname(path), log.name)
     try:
         with new_file(path, [log]) as file:
-            for start in range(region.start, region.end, PIECE_LEN):
-                file.write(source.read(start, min(region.end, start + PIECE_LEN)))
+            for start in range(region.offset, region.end_offset, PIECE_LEN):
+                file.write(source.read(start, min(region.end_offset, start + PIECE_LEN)))
     except FileExistsError:
         raise SourceFailure(f"{path} exists: name another directory") from None
 
