@@ -24,6 +24,7 @@ import io
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
@@ -238,27 +239,23 @@ _TRACKER = beam.DoFn.RestrictionParam()
 """The default value that tells runners to pass the restriction tracker as this parameter."""
 
 
+@dataclass(eq=False)
 class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
     """Turns each `_Log` into batches of its records. A restriction is a range of parts, claimed one by one.
 
-    Args:
+    Attributes:
         of_batch: A function that returns an element holding the first records of a batch.
+        bundle_len: The number of bytes in a range.
+        bundle_len_min: The minimum number of bytes in the last range of a file.
+        with_filename: Whether each element is a tuple of the path and the batch.
+        on_corruption: How to treat damage.
     """
 
-    def __init__(
-        self,
-        of_batch: Callable[[RecordBatch, int], Any],
-        *,
-        bundle_len: int,
-        bundle_len_min: int,
-        with_filename: bool,
-        on_corruption: Policy,
-    ) -> None:
-        self._of_batch = of_batch
-        self._bundle_len = bundle_len
-        self._bundle_len_min = bundle_len_min
-        self._with_filename = with_filename
-        self._on_corruption: Policy = on_corruption
+    of_batch: Callable[[RecordBatch, int], Any]
+    bundle_len: int
+    bundle_len_min: int
+    with_filename: bool
+    on_corruption: Policy
 
     def initial_restriction(self, element: _Log) -> Any:
         return OffsetRange(0, -(-element.file_len // element.place_len))
@@ -268,7 +265,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
 
     def split(self, element: _Log, restriction: Any) -> Iterator[Any]:
         place_len = element.place_len
-        yield from restriction.split(max(self._bundle_len // place_len, 1), max(self._bundle_len_min // place_len, 1))
+        yield from restriction.split(max(self.bundle_len // place_len, 1), max(self.bundle_len_min // place_len, 1))
 
     def restriction_size(self, element: _Log, restriction: Any) -> int:
         places: int = restriction.size()
@@ -276,12 +273,12 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
 
     def process(self, element: Any, tracker: Any = _TRACKER) -> Iterator[Any]:
         places = tracker.current_restriction()
-        claimed = ClaimedRange(partial(element.open, self._on_corruption), places.start, places.stop, element.place_len)
+        claimed = ClaimedRange(partial(element.open, self.on_corruption), places.start, places.stop, element.place_len)
         record_count = record_len = 0
         for batch, count in claimed.batches(tracker.try_claim):
             record_count += count
             record_len += batch.offsets[count] - batch.offsets[0]
-            yield self._named(element, self._of_batch(batch, count))
+            yield self._named(element, self.of_batch(batch, count))
         element.check()
         # If the runner has shortened the range, another worker reads the rest.
         found = claimed.findings(tracker.current_restriction().stop)
@@ -291,7 +288,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
         yield from _damage(element, found.skipped)
 
     def _named(self, log: _Log, batch: Any) -> Any:
-        return (log.path, batch) if self._with_filename else batch
+        return (log.path, batch) if self.with_filename else batch
 
 
 class _Decode(_Read):
@@ -318,7 +315,7 @@ class _Decode(_Read):
         end = start + element.place_len
         with element.source() as source:
             table = scan(
-                source, start=start, end=end, on_corruption=self._on_corruption, **element.options, **self._table
+                source, start=start, end=end, on_corruption=self.on_corruption, **element.options, **self._table
             )
             try:
                 for batch in pa.RecordBatchReader.from_stream(table):
