@@ -17,7 +17,7 @@ from cordwood._fold import Fold
 from cordwood._inputs.destinations import check_new_directory, new_directories
 from cordwood._inputs.each import Progress, Read, each, each_start
 from cordwood._inputs.exports import export_text, exports_of
-from cordwood._inputs.files import expand, is_one_file, is_path, is_plain_file, list_of_export
+from cordwood._inputs.files import expand, is_one_file, is_path, list_of_export
 from cordwood._inputs.input import Input
 from cordwood._native import detect
 from cordwood._native import salvage as salvage_one
@@ -255,10 +255,8 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
     def function(source: object, **options: Any) -> T | Results[T]:
         source = with_options(source, options.pop("storage_options", None))
-        files = list_of_export(source)
-        if not files and is_plain_file(source):
-            return of(source, options)
-        if files is None and (files := files_of(source)) is None:
+        files = list_of_export(source) or files_of(source)
+        if files is None:
             return of(source, options)
 
         def read(file: Input, threads: int, progress: Progress) -> T:
