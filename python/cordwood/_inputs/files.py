@@ -126,7 +126,7 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
             files[place] = files[place]._replace(is_in_directory=False, format=None)
     kept: list[Input] = []
     for file in files:
-        log = _directory_of_segment(file.name)
+        log = os.path.realpath(os.path.dirname(file.name)) if is_segment(file.name) else None
         if log not in places:
             kept.append(file)
         elif same and file.name in own_names:
@@ -217,25 +217,21 @@ def _expanded(names: Iterable[str | Input]) -> Iterator[Input]:
             yield name
         elif "://" in name and is_listed(name):
             yield from _on_filesystem(name)
-        elif _is_pattern(name) and (matches := _matches(name)):
+        elif _is_pattern(name) and (matches := sorted(set(_matches(name)))):
             above = _without_magic(name)
             for match in _with_whole_logs(matches):
                 # No pattern may produce a path outside the directory.
                 parts = os.path.relpath(match, above).split(os.sep)
                 relative = os.sep.join(part for part in parts if part not in (os.curdir, os.pardir))
-                if segments := segments_in(match):
-                    yield _of_segments(match, relative or os.path.basename(os.path.abspath(match)), segments)
-                elif os.path.isdir(match):
-                    # `**` also matches the directory's contents.
-                    if "**" not in name:
-                        yield from _in_directory(match, relative)
-                elif is_stream(match):
+                if is_stream(match):
                     yield Input(match, relative, is_in_directory=True, format=NO_FILE)
-                else:
+                # `**` also matches the directory's contents.
+                elif "**" not in name or not is_directory_of_logs(match):
                     # In a command, a lone `-` means stdin.
-                    yield _named("./-" if match == "-" else match, relative)
+                    path = "./-" if match == "-" and os.path.isfile(match) else match
+                    yield from _at(path, relative or os.path.basename(os.path.abspath(match)), relative)
         else:
-            yield from _at(name)
+            yield from _at(name, base_name(name), "")
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
@@ -259,13 +255,16 @@ def segmented_elsewhere(path: str) -> OSError:
     return OSError(errno.EOPNOTSUPP, text, path)
 
 
-def _at(name: str) -> list[Input]:
-    """Returns the files a path refers to. A URL that cannot be listed is returned as a single file."""
+def _at(name: str, relative: str, above: str) -> list[Input]:
+    """Returns the files a path refers to. A URL that cannot be listed is returned as a single file.
+
+    A single file or a segmented log gets the path `relative`. The files in a directory get paths below `above`.
+    """
     if segments := segments_in(name):
-        return [_of_segments(name, os.path.basename(name), segments)]
+        return [_of_segments(name, relative, segments)]
     if os.path.isdir(name):
-        return _in_directory(name, "")
-    return [_named(name, base_name(name) if "://" in name else os.path.basename(name))]
+        return _in_directory(name, above)
+    return [_named(name, relative)]
 
 
 def _on_filesystem(url: str) -> Iterator[Input]:
@@ -301,12 +300,8 @@ def has_magic(name: str) -> bool:
 _MAGIC = frozenset("*?[")
 
 
-def _matches(pattern: str) -> list[str]:
-    """Returns the paths matching a pattern, in sorted order."""
-    return sorted(set(_unsorted_matches(pattern)))
-
-
-def _unsorted_matches(pattern: str) -> Iterator[str]:
+def _matches(pattern: str) -> Iterator[str]:
+    """Yields the paths matching a pattern, some of them repeatedly."""
     import glob
 
     two_stars = re.fullmatch(rf"(?s)((?:.*?{_SEPARATOR})??)\*\*(?:{_SEPARATOR}+(.*))?", pattern)
@@ -319,7 +314,7 @@ def _unsorted_matches(pattern: str) -> Iterator[str]:
         for path, directories, _ in _walk(top or os.curdir):
             directories[:] = [name for name in directories if not name.startswith(".")]
             directory = os.path.join(path, "")
-            yield from _unsorted_matches(glob.escape(directory if top else directory[len("./") :]) + below)
+            yield from _matches(glob.escape(directory if top else directory[len("./") :]) + below)
 
 
 _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
@@ -351,11 +346,6 @@ def _of_segments(
     file_len = sum(length for _, length in segments)
     identity = os.path.realpath(directory)
     return Input(directory, relative, is_in_directory, file_len=file_len, segments=tuple(segments), identity=identity)
-
-
-def _directory_of_segment(name: str) -> Identity | None:
-    """Returns the identity of the segmented log a file belongs to, if the file is named like a segment."""
-    return os.path.realpath(os.path.dirname(name)) if is_segment(name) else None
 
 
 def _walk(
