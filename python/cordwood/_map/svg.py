@@ -24,7 +24,7 @@ from cordwood._map.cells import (
     summary,
 )
 from cordwood._text import quantity
-from cordwood.types import Fragment, LogFormat
+from cordwood.types import Fragment
 from cordwood.typing import Source
 
 ROW_COUNT_MAX = 64
@@ -81,12 +81,6 @@ class Box(NamedTuple):
     end: int
     category: Category
     title: str
-
-
-def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[Box] | None:
-    """Returns a box for each fragment, or `None` if there are too many."""
-    boxes = list(map(_box_of, islice(fragments(source(), **log._asdict()), fragments_max + 1)))
-    return boxes if len(boxes) <= fragments_max else None
 
 
 def _box_of(fragment: Fragment) -> Box:
@@ -148,10 +142,11 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
         fragments_max: The maximum number of fragments to draw individually.
     """
     cells = cells_of(source(), log, COLUMNS, ROW_COUNT_MAX)
-    boxes = _fragment_boxes(source, cells.log, fragments_max)
-    drawn = boxes_of_cells(cells, COLUMNS) if boxes is None else boxes
+    boxes = list(map(_box_of, islice(fragments(source(), **cells.log._asdict()), fragments_max + 1)))
+    are_all = len(boxes) <= fragments_max
+    drawn = boxes if are_all else boxes_of_cells(cells, COLUMNS)
     picture = draw(cells, drawn, title=title, row_len=cells.cell_len * COLUMNS)
-    return picture._replace(fragment_count=len(boxes or ()))
+    return picture._replace(fragment_count=len(boxes) if are_all else 0)
 
 
 def document(pictures: Sequence[Picture]) -> str:

@@ -58,10 +58,9 @@ def run(options: argparse.Namespace) -> Status:
     is_one = is_one_file(options.sources)
     is_first = True
     pictures: list[Picture] = []
-    fragment_count = 0
 
     def draw(file: Input) -> Status:
-        nonlocal is_first, fragment_count
+        nonlocal is_first
         title = display_name(file.name)
         with reopenable(file.name) as source:
             if options.svg is None:
@@ -70,9 +69,9 @@ def run(options: argparse.Namespace) -> Status:
                 _print(cells, title, columns, is_first=is_first)
             else:
                 heading = os.path.basename(title) if is_one else title
-                picture = picture_of(source.open, options.log, heading, FRAGMENTS_MAX - fragment_count)
+                fragments_max = FRAGMENTS_MAX - sum(picture.fragment_count for picture in pictures)
+                picture = picture_of(source.open, options.log, heading, fragments_max)
                 pictures.append(picture)
-                fragment_count += picture.fragment_count
                 cells = picture.cells
                 damage = [damage_summary(cells)] if cells.is_damaged else []
                 for text in damage + _notes(cells):

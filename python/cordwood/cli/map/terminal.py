@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cordwood._map.cells import SHOWN_FIRST, TITLES, Category, Cells, Region, damage_summary, rows, size, summary
+from cordwood._map.cells import SHOWN_FIRST, TITLES, Category, Cells, damage_summary, rows, size, summary
 from cordwood._text import quantity
 from cordwood.cli._terminal import red
 
@@ -82,16 +82,13 @@ def _legend(cells: Cells, marks: dict[Category, str], *, color: bool) -> list[st
 
 def _regions(cells: Cells, *, color: bool) -> list[str]:
     lines = [f"{'offset':>15}  {'bytes':>13}  reason"]
-    lines += [_region(region, color=color) for region in cells.regions[:REGIONS_MAX]]
+    for region in cells.regions[:REGIONS_MAX]:
+        line = f"{region.start:>15,}  {region.end - region.start:>13,}  {region.reason}"
+        lines.append(red(line, color=color and region.category is not Category.TORN))
     more = cells.region_count - REGIONS_MAX
     if more > 0:
         lines.append(f"{'':>15}  and {quantity(more, 'region')} more; `cordwood fragments` lists them")
     return lines
-
-
-def _region(region: Region, *, color: bool) -> str:
-    line = f"{region.start:>15,}  {region.end - region.start:>13,}  {region.reason}"
-    return red(line, color=color and region.category is not Category.TORN)
 
 
 def _fit(title: str, *, unicode: bool) -> str:
