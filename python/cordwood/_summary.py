@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from cordwood._inputs.input import dialect_of_empty_run
@@ -132,7 +131,11 @@ def has_no_dialect(report: Report) -> bool:
 
     If so, the log may have been read in the wrong dialect.
     """
-    return not (report.ok or _has_records(report) or report.dialect_known or _shows_flip(report.skipped))
+    # Header lengths differ between dialects, so in the wrong dialect, bytes can look as if a bit of a length were
+    # flipped. A flipped bit outside a length confirms the dialect.
+    flips = (region.bit_flip for region in report.skipped)
+    shows_flip = any(flip and flip.part != FragmentPart.LENGTH for flip in flips)
+    return not (report.ok or _has_records(report) or report.dialect_known or shows_flip)
 
 
 def report_of(reader: Reader, record_count: int) -> Report:
@@ -155,16 +158,6 @@ def report_of(reader: Reader, record_count: int) -> Report:
         dialect_known=reader.dialect_known,
         path=reader.path,
     )
-
-
-def _shows_flip(regions: Sequence[SkippedRegion]) -> bool:
-    """Checks whether a flipped bit outside a length explains a region.
-
-    Header lengths differ between dialects, so in the wrong dialect, bytes can look as if a bit of a length were
-    flipped. A flipped bit outside a length confirms the dialect.
-    """
-    flips = (region.bit_flip for region in regions)
-    return any(flip and flip.part != FragmentPart.LENGTH for flip in flips)
 
 
 def format_of(report: Report) -> LogFormat:

@@ -215,7 +215,7 @@ def _section(index: int, log: LogEvidence) -> str:
     report = log.report
     facts = [
         ("state", _state(report)),
-        ("size", _bytes(report.file_len)),
+        ("size", "not known" if report.file_len is None else quantity(report.file_len, "byte")),
         ("modified", log.modified or "not known"),
         ("SHA-256", _code(log.sha256) if log.sha256 else "not computed"),
         ("dialect", _dialect(report)),
@@ -315,10 +315,6 @@ def _key(key: bytes) -> str:
 
 def _number(number: int | None) -> str:
     return "no number" if number is None else f"{number:,}"
-
-
-def _bytes(length: int | None) -> str:
-    return "not known" if length is None else quantity(length, "byte")
 
 
 def _text(text: str) -> str:
