@@ -122,10 +122,13 @@ def _one_of(*names: str) -> Callable[[str], str]:
     return chosen
 
 
-def _count(text: str) -> int:
-    if (count := int(text)) < 1:
-        raise ValueError("it must be at least 1")
-    return count
+def _at_least(least: int, unit: str = "") -> Callable[[str], int]:
+    def chosen(text: str) -> int:
+        if (number := int(text)) < least:
+            raise ValueError(f"it must be at least {least}{unit}")
+        return number
+
+    return chosen
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -133,12 +136,6 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("it must be an object of JSON")  # noqa: TRY004 - the text of an option has no type.
     return cast("dict[str, Any]", found)
-
-
-def _partition_len(text: str) -> int:
-    if (length := int(text)) < BLOCK_LEN:
-        raise ValueError(f"it must be at least {BLOCK_LEN} bytes, a block")
-    return length
 
 
 _OF_SPARK = {"path", "paths", "checkpointlocation", "queryname"}
@@ -151,11 +148,11 @@ _READ: dict[str, Callable[[str], Any]] = {
     "table": _one_of("records", "skipped", "left_out"),
     "decode": _one_of(*PAYLOADS),
     "on_corruption": str,
-    "partition_len": _partition_len,
+    "partition_len": _at_least(BLOCK_LEN, " bytes, a block"),
     "storage_options": _object,
     **_LOG,
     # The options for streams, which Spark also passes when it requests the columns.
-    "maxfilespertrigger": _count,
+    "maxfilespertrigger": _at_least(1),
     "failondataloss": lambda text: _one_of("true", "false")(text) == "true",
 }
 _FIELDS = {"maxfilespertrigger": "max_files", "failondataloss": "fails_on_data_loss"}
