@@ -89,7 +89,10 @@ class Selection:
         if self._wanted:
             self._look_for_names(row)
         self._count += 1
-        selected = self._in_columns(row)
+        selected = row
+        if self._columns is not None:
+            found = ((name, value_in(row, name)) for name in self._columns)
+            selected = {name: value for name, value in found if value is not _MISSING}
         if self._wanted and not selected:
             self._held_count += 1
             return ()
@@ -105,13 +108,6 @@ class Selection:
         if self._has_values:
             self._check(self._wanted)
         return repeat({}, self._held_count)
-
-    def _in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Returns the requested fields of a row."""
-        if self._columns is None:
-            return row
-        found = ((name, value_in(row, name)) for name in self._columns)
-        return {name: value for name, value in found if value is not _MISSING}
 
     def _look_for_names(self, row: dict[str, Any]) -> None:
         """Searches the value of a record for the requested names."""

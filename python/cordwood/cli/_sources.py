@@ -134,9 +134,8 @@ class Tally(Fold):
             self._sums[name] = None if value is None or total is None else total + value
 
     def count(self, status: Status) -> None:
-        """Counts a log by its status."""
-        self.failed_count += status == Status.FAILURE
-        self.log_count += status in (Status.CLEAN, Status.DAMAGE)
+        """Counts a log that was read, and whether it is damaged."""
+        self.log_count += 1
         self.damaged_count += status == Status.DAMAGE
 
     def report_rest(self) -> None:
