@@ -521,27 +521,26 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Usually only one log is needed, and it does not have to be read here.
-        for name in logs if len(logs) > 1 else ():
-            number = _table_or_log_number(name)
-            try:
+        # Reading ends at a log without write batches, or one that a live database has removed.
+        with suppress(CordwoodError, FileNotFoundError):
+            # Usually only one log is needed, and it does not have to be read here.
+            for name in logs if len(logs) > 1 else ():
+                number = _table_or_log_number(name)
                 with Reader(self._path(name), dialect="leveldb", on_corruption="skip") as reader:
                     found = sequence_numbers(map(WriteBatch, reader))
                     note = ProblemKind.LOG_TORN if reader.outcome.kind == OutcomeKind.TORN_TAIL else None
-            except (CordwoodError, FileNotFoundError):
-                return  # It has no write batches, or a live database has removed it.
-            if found.start is not None and found.end is not None:
-                recovering = b"Recovering log #%d\n" % number
-                is_flushed = newest_table > number and bool(infos) and not any(recovering in info for info in infos)
-                for place, (log, has_writes, kind) in enumerate(earlier, 1):
-                    has_gap = place == len(earlier) and found.start > end
-                    is_cut = has_gap or (is_flushed and not has_writes)
-                    if fault := ProblemKind.LOG_CUT if is_cut else kind:
-                        yield Problem(fault, self._path(log))
-                earlier, end = [], found.end
-            is_empty = found.start is None and self._has_no_record(name, manifest)
-            kind = ProblemKind.LOG_EMPTY if is_empty else note
-            earlier.append((name, found.start is not None, kind))
+                if found.start is not None and found.end is not None:
+                    recovering = b"Recovering log #%d\n" % number
+                    is_flushed = newest_table > number and bool(infos) and not any(recovering in info for info in infos)
+                    for place, (log, has_writes, kind) in enumerate(earlier, 1):
+                        has_gap = place == len(earlier) and found.start > end
+                        is_cut = has_gap or (is_flushed and not has_writes)
+                        if fault := ProblemKind.LOG_CUT if is_cut else kind:
+                            yield Problem(fault, self._path(log))
+                    earlier, end = [], found.end
+                is_empty = found.start is None and self._has_no_record(name, manifest)
+                kind = ProblemKind.LOG_EMPTY if is_empty else note
+                earlier.append((name, found.start is not None, kind))
 
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         """Yields the RocksDB and Pebble logs that end in an incomplete record although a newer log follows.
@@ -562,9 +561,10 @@ class _Directory:
             is_refused = not (is_continued or _ACCEPTS_TORN_LOGS.search(self._options()))
         torn: list[tuple[str, int | None]] = []
         end = None
-        for name in logs if len(logs) > 1 else ():
-            log_len = self._len(name)
-            try:
+        # Reading ends at a log without write batches, or one that a live database has removed.
+        with suppress(CordwoodError, FileNotFoundError):
+            for name in logs if len(logs) > 1 else ():
+                log_len = self._len(name)
                 with Reader(self._path(name), on_corruption="skip") as reader:
                     first = last = next(reader, None)
                     if first is not None and torn:
@@ -583,8 +583,6 @@ class _Directory:
                 if last is not None:
                     batch = WriteBatch(last)
                     end = batch.sequence + batch.count
-            except (CordwoodError, FileNotFoundError):
-                return  # It has no write batches, or a live database has removed it.
 
     def _needed_logs(self, manifest: _Manifest) -> list[str]:
         """Returns the names of the logs the engine reads, in order."""
