@@ -93,15 +93,8 @@ class Scanner:
         found = self._pending.popleft()
         if isinstance(found, cordwood.SkippedRegion):
             self.offset = found.offset
-            raise error_type(
-                str(found),
-                path=self.name,
-                offset=found.offset,
-                length=found.length,
-                reason=found.reason,
-                stored_crc=found.stored_crc,
-                computed_crc=found.computed_crc,
-            )
+            names = ("offset", "length", "reason", "stored_crc", "computed_crc")
+            raise error_type(str(found), path=self.name, **{name: getattr(found, name) for name in names})
         if found is None:
             self.offset = self.reader.tell()
             self._starts_anew = True  # The file may have grown by the next call.
