@@ -13,7 +13,7 @@ from cordwood._inputs.files import is_plain_file, named_files, segments_in
 from cordwood._inputs.input import Input
 from cordwood._native import NUMBERED_DIALECTS, Position, Reader, detect, start_at, start_of
 from cordwood._open import Split
-from cordwood._remote import RangeFile, is_url, looked_at, ranges_of_url, with_options
+from cordwood._remote import RangeFile, looked_at, with_options
 from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable
 
@@ -116,11 +116,10 @@ def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Po
 def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int, LogFormat | None, Position | None]:
     """Returns a log's start, end and format, and the position at its start.
 
-    If the length of a remote file is unknown, it is requested once.
+    `each` has set the source of a remote file. If the file's length is unknown, it is requested once.
     """
-    if file.source is not None or is_url(file.name):
-        source = file.source or ranges_of_url(file.name, file.file_len or None, file.version)
-        ranges = RangeFile(source, 0, 0)
+    if file.source is not None:
+        ranges = RangeFile(file.source, 0, 0)
         if not named:
             return 0, len(ranges), *looked_at(ranges)
         version: str | None = getattr(ranges.source, "version", None)
