@@ -269,16 +269,6 @@ impl SkippedRegion {
         self.start == self.end
     }
 
-    /// Converts file offsets in a segment that starts at the log offset `base` to log offsets.
-    #[must_use]
-    pub(crate) const fn in_segment(self, base: u64) -> Self {
-        SkippedRegion {
-            start: self.start + base,
-            end: self.end + base,
-            ..self
-        }
-    }
-
     /// Merges this region with `next` if they are adjacent and have the same reason.
     #[must_use]
     pub fn joined(self, next: SkippedRegion) -> Option<SkippedRegion> {

@@ -39,21 +39,21 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
     None
 }
 
-/// Checks that this release can read a log that has this format and starts with `head`. The first
-/// fragment of a packed or compressed log names the codec, and a release that doesn't know it can't
-/// read any range of the log.
-pub(crate) fn check_start(format: LogFormat, head: &[u8]) -> Result<(), (Dialect, Unsupported)> {
+/// Checks that this release can read a log that has this format and starts with `head`, at the
+/// offset `origin`. The first fragment of a packed or compressed log names the codec, and a release
+/// that doesn't know it can't read any range of the log.
+pub(crate) fn check_start(format: LogFormat, head: &[u8], origin: u64) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
     let Some(valid) = dialect.valid(head, true) else {
         return Ok(());
     };
     let payload = valid.payload(head);
     let unsupported = match valid.role {
-        Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(0)),
+        Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(|mark| mark.unsupported(origin)),
         // A compression given by the caller takes precedence over the one the log declares.
         Role::Metadata(Metadata::SetCompression) if !format.is_zstd() && payload != NO_COMPRESSION => {
             let codec = payload.try_into().map(u32::from_le_bytes);
-            codec.ok().map(|codec| Unsupported::Codec { codec, offset: 0 })
+            codec.ok().map(|codec| Unsupported::Codec { codec, offset: origin })
         }
         _ => None,
     };

@@ -342,10 +342,9 @@ impl<S: SeekSource> Reader<S> {
 impl<S: Source> Reader<S> {
     /// Creates a reader for a custom source.
     pub fn with_source(mut source: S, mut options: ReadOptions) -> Self {
-        options.origin = source
-            .files()
-            .and_then(|files| files.place())
-            .map_or(0, |place| place.origin);
+        if let Some(place) = source.files().and_then(|files| files.place()) {
+            options.origin = place.origin;
+        }
         Reader {
             path: source.path().map(Path::to_owned),
             source,

@@ -24,12 +24,15 @@ use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 pub(in crate::writer) struct Recovered {
     pub(in crate::writer) format: LogFormat,
     pub(in crate::writer) file_len: u64,
+    /// The bytes after the last complete record, with log offsets.
     pub(in crate::writer) tail: Option<SkippedRegion>,
 }
 
 /// Finds the end of the last complete record, and changes the file so that another record can
 /// follow it. Errors contain `path`. `file` is the path of the file itself, which may be a segment
 /// of a log. `interrupted` can stop the call while it reads.
+///
+/// Records, the tail and errors have log offsets. The storage has file offsets.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -40,10 +43,11 @@ pub(in crate::writer) fn recover(
     let failed = |source| Error::io(source, path);
     let file_len = storage.file_len().map_err(failed)?;
     let (format, foreign) = format_of(storage, options, (path, file), file_len)?;
+    let origin = options.origin;
     let log = LogBefore {
-        grid: Grid::new(format.dialect, 0),
+        grid: Grid::new(format.dialect, origin),
         foreign,
-        file_len,
+        end: origin + file_len,
         storage,
         options,
         path,
@@ -53,16 +57,14 @@ pub(in crate::writer) fn recover(
     let (new_len, tail) = match tail {
         None => (file_len, None),
         Some(tail) => {
-            let region = SkippedRegion::new(tail.start..file_len, tail.reason);
-            (log.new_len(&tail, region)?, Some((tail, region)))
+            let region = SkippedRegion::new(tail.start..log.end, tail.reason);
+            (log.new_end(&tail, region)? - origin, Some((tail, region)))
         }
     };
     // Data from this offset on may not be on the disk, even though it can be read.
     let known = unsynced::known_offset(storage.identity());
-    let unsynced = match (known, options.checkpoint) {
-        (Some(known), Some(checkpoint)) => Some(known.min(checkpoint)),
-        (known, checkpoint) => known.or(checkpoint),
-    };
+    let checkpoint = options.checkpoint.map(|offset| offset.saturating_sub(origin));
+    let unsynced = known.into_iter().chain(checkpoint).min();
     if let Some((tail, _)) = &tail {
         if new_len > file_len && tail.last != Reason::ZeroFill {
             let byte = log.padding_byte(tail)?;
@@ -141,7 +143,7 @@ fn format_of(
     }
     let dialect = named.or(found.map(|found| found.dialect));
     if let Some(dialect) = dialect {
-        unsupported(check_start(dialect.into(), &head), path)?;
+        unsupported(check_start(dialect.into(), &head, options.origin), path)?;
     }
     // A torn mark is ignored.
     let states = |found: &LogFormat| {
@@ -220,7 +222,8 @@ struct LogBefore<'a> {
     grid: Grid,
     /// The apparent format of a file that does not look like a log but whose dialect was named.
     foreign: Option<Foreign>,
-    file_len: u64,
+    /// The log offset of the end of the file.
+    end: u64,
     storage: &'a dyn Storage,
     options: &'a LogFileOptions,
     path: Option<&'a Path>,
@@ -232,14 +235,19 @@ impl LogBefore<'_> {
         Error::io(source, self.path)
     }
 
+    /// Reads `len` bytes from the log offset `start` on, or fewer at the end of the file.
+    fn read(&self, start: u64, len: u64) -> Result<Vec<u8>, Error> {
+        read_at_most(self.storage, start - self.grid.origin, len).map_err(|source| self.failed(source))
+    }
+
     /// Returns the error for damage in a log that could be appended to with padding.
     fn corruption(&self, region: SkippedRegion) -> Error {
         Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
 
-    /// Returns the file's new length, according to the table in `docs/format/writing.md`. `region`
-    /// is the whole tail.
-    fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
+    /// Returns the file's new end, according to the table in `docs/format/writing.md`. `region` is
+    /// the whole tail.
+    fn new_end(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         // Without a valid fragment, there is no proof that this file is a log. It may be a log
         // whose first record is torn. If the dialect was named, it may also be a log whose only
         // records include a sector that never reached the disk.
@@ -265,9 +273,9 @@ impl LogBefore<'_> {
             });
         }
         match (self.options.on_torn_tail, tail.damage) {
-            (OnTornTail::PadToBlock, _) => Ok(match self.grid.block_left(self.file_len) {
-                BLOCK_LEN => self.file_len,
-                left => self.file_len + left as u64,
+            (OnTornTail::PadToBlock, _) => Ok(match self.grid.block_left(self.end) {
+                BLOCK_LEN => self.end,
+                left => self.end + left as u64,
             }),
             (OnTornTail::Truncate, None) => Ok(tail.start),
             (OnTornTail::Truncate, Some(_)) if tail.is_torn() => Ok(tail.start),
@@ -286,9 +294,8 @@ impl LogBefore<'_> {
     /// complete it. But no checksum is valid for two payloads that differ in one byte, so 0xfe is
     /// used if 0xff would complete the record.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
-        let block_start = self.grid.block_start(self.file_len);
-        let start = tail.start.max(block_start);
-        let bytes = read_at_most(self.storage, start, self.file_len - start).map_err(|source| self.failed(source))?;
+        let start = tail.start.max(self.grid.block_start(self.end));
+        let bytes = self.read(start, self.end - start)?;
         let mut torn = &bytes[..];
         while let Some(whole) = self.grid.dialect.valid(torn, true) {
             torn = &torn[whole.end..];
@@ -300,7 +307,7 @@ impl LogBefore<'_> {
         }
         let mut completed = torn.to_vec();
         completed.push(0xff);
-        completed.resize(torn.len() + self.grid.block_left(self.file_len), 0);
+        completed.resize(torn.len() + self.grid.block_left(self.end), 0);
         let is_completed = self.grid.dialect.valid(&completed, true).is_some();
         Ok(if is_completed { 0xfe } else { 0xff })
     }
@@ -311,15 +318,14 @@ impl LogBefore<'_> {
         /// Longer text is hardly ever the start of a header by chance. It is more likely the whole
         /// content of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
-        let left = self.file_len - start;
-        let bytes = read_at_most(self.storage, start, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
+        let left = self.end - start;
+        let bytes = self.read(start, HEADER_LEN as u64)?;
         let Some(header) = bytes.first_chunk().map(Header::decode) else {
-            return Ok(start > 0 || bytes.len() <= TEXT_LEN_MAX || !is_text(&bytes, true));
+            return Ok(start > self.grid.origin || bytes.len() <= TEXT_LEN_MAX || !is_text(&bytes, true));
         };
         if header.kind == 0 && left <= BLOCK_LEN as u64 {
             // The header may have been cut off before its type, then padded with zeros.
-            let rest = start + HEADER_LEN as u64;
-            let rest = read_at_most(self.storage, rest, left).map_err(|source| self.failed(source))?;
+            let rest = self.read(start + HEADER_LEN as u64, left)?;
             return Ok(rest.iter().all(|&byte| byte == 0));
         }
         let meaning = self.grid.dialect.meaning(header.kind);
@@ -337,7 +343,7 @@ impl LogBefore<'_> {
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
-        checkpoint == 0 || first == checkpoint || is_trailer
+        checkpoint == self.grid.origin || first == checkpoint || is_trailer
     }
 
     /// Reads the records from the checkpoint on. Returns `None` if the file ends with a complete
@@ -348,20 +354,19 @@ impl LogBefore<'_> {
     /// Returns [`ErrorKind::Corruption`] for damage followed by a complete record, unless the
     /// options request padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
-        let LogBefore {
-            grid, storage, options, ..
-        } = *self;
-        let checkpoint = options.checkpoint.unwrap_or(0);
+        let LogBefore { grid, options, .. } = *self;
+        // In a segmented log, everything before this file was on the disk when it was created.
+        let checkpoint = options.checkpoint.unwrap_or(0).max(grid.origin);
         // Start reading at the start of the block, so that no bytes inside a record can be mistaken
         // for a record.
         let offset = grid.block_start(checkpoint);
         let read = StorageReader {
-            storage,
-            offset,
+            storage: self.storage,
+            offset: offset - grid.origin,
             interrupted: self.interrupted,
         };
         let source = StreamSource::new(read, offset)
-            .with_len(self.file_len)
+            .with_len(self.end)
             .with_path(self.path.map(Path::to_owned));
         let mut read_options = ReadOptions::default()
             .with_on_corruption(OnCorruption::Skip)
@@ -370,18 +375,17 @@ impl LogBefore<'_> {
             .with_record_len_max(options.record_len_max);
         // Records can be appended even to a log with records above the maximum length.
         read_options.takes_any_len = true;
+        read_options.origin = grid.origin;
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }
 
     /// Like [`find_tail`](Self::find_tail), but with a reader that starts at the block of the
     /// checkpoint.
     fn tail_of<S: Source>(&self, reader: &mut Reader<S>, checkpoint: u64) -> Result<Option<Tail>, Error> {
-        let LogBefore {
-            grid, storage, options, ..
-        } = *self;
+        let LogBefore { grid, options, .. } = *self;
         // The start of the first event that ends after the checkpoint.
         let mut first = None;
-        let mut has_fragment = checkpoint > 0;
+        let mut has_fragment = checkpoint > grid.origin;
         let mut tail: Option<Tail> = None;
         loop {
             let step = reader.step()?;
@@ -421,12 +425,12 @@ impl LogBefore<'_> {
                 }) => {}
                 Step::Skipped(region) => {
                     let tail = tail.get_or_insert_with(|| Tail::new(region));
-                    tail.add(region, storage, grid).map_err(|source| self.failed(source))?;
+                    tail.add(region, grid, |start, len| self.read(start, len))?;
                 }
                 Step::Record(_) | Step::NeedMore | Step::End(_) => {}
             }
         }
-        if !self.is_edge(checkpoint, first.unwrap_or(self.file_len)) {
+        if !self.is_edge(checkpoint, first.unwrap_or(self.end)) {
             let text = "no record starts or ends at the checkpoint: the log was cut, or it is another one";
             return Err(self.failed(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }

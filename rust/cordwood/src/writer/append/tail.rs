@@ -1,13 +1,11 @@
 //! The bytes after the last complete record of a log, and whether a crash could have left them.
 
-use std::io;
-
 use crate::damage::Scanner;
 use crate::damage::locate_bit_flip;
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Dialect, Grid, Role};
+use crate::error::Error;
 use crate::format::{KIND_AT, Kind};
-use crate::writer::storage::{Storage, read_at_most};
 
 /// The unit that a disk writes atomically, used only as a hint that a crash could have left the
 /// bytes. etcd assumes the same length (`wal/decoder.go`).
@@ -54,11 +52,17 @@ impl Tail {
         self.has_zero_sector && !self.has_whole_record
     }
 
-    pub(super) fn add(&mut self, region: SkippedRegion, storage: &dyn Storage, grid: Grid) -> io::Result<()> {
+    /// Adds a region. `read` returns the bytes from an offset on, up to a length.
+    pub(super) fn add(
+        &mut self,
+        region: SkippedRegion,
+        grid: Grid,
+        read: impl Fn(u64, u64) -> Result<Vec<u8>, Error>,
+    ) -> Result<(), Error> {
         let dialect = grid.dialect;
         self.last = region.reason;
         self.has_data |= region.reason != Reason::ZeroFill;
-        if rank(region.reason) > rank(self.reason) {
+        if region.reason.severity() > self.reason.severity() {
             self.reason = region.reason;
         }
         if region.reason.severity() == Severity::Corruption {
@@ -87,8 +91,8 @@ impl Tail {
                 let mut start = region.start;
                 while start < region.end {
                     let end = region.end.min(start + grid.block_left(start) as u64);
-                    let bytes = read_at_most(storage, start, end - start)?;
-                    self.has_zero_sector |= has_zero_sector(&bytes, start);
+                    let bytes = read(start, end - start)?;
+                    self.has_zero_sector |= has_zero_sector(&bytes, start - grid.origin);
                     self.has_whole_record |= hides_record(dialect, &bytes);
                     // The record may have been synced, even if it contains zeros: an unwritten
                     // sector would have changed more than one bit.
@@ -98,7 +102,7 @@ impl Tail {
             }
             Reason::TornTail => {
                 let left = grid.block_left(region.start) as u64;
-                let bytes = read_at_most(storage, region.start, region.len().min(left))?;
+                let bytes = read(region.start, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.start, dialect).is_some() {
                     // Flipping one bit of the length back completes the record.
@@ -109,14 +113,6 @@ impl Tail {
             _ => {}
         }
         Ok(())
-    }
-}
-
-fn rank(reason: Reason) -> u8 {
-    match reason.severity() {
-        Severity::Info => 0,
-        Severity::TornTail => 1,
-        Severity::Corruption => 2,
     }
 }
 

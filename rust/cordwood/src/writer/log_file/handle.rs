@@ -144,12 +144,12 @@ impl LogFile {
             // child, no thread would ever release it.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
-        self.lock().status()
+        self.lock().status(self.options.origin)
     }
 
     /// Returns the [`status`](Self::status) without waiting, or `None` while another thread writes.
     pub fn try_status(&self) -> Option<LogStatus> {
-        self.try_lock().map(|state| state.status())
+        self.try_lock().map(|state| state.status(self.options.origin))
     }
 
     /// Appends a record, which may be empty, and returns the file offset of its first header.
@@ -200,8 +200,8 @@ impl LogFile {
         Ok(offset)
     }
 
-    /// Appends a record and returns its offset, along with the locked state if the record must be
-    /// on the disk before the call returns.
+    /// Appends a record and returns its log offset, along with the locked state if the record must
+    /// be on the disk before the call returns.
     #[inline]
     pub(in crate::writer) fn append_unsynced(
         &self,
@@ -214,7 +214,7 @@ impl LogFile {
         let mut syncs = syncs;
         if packs {
             if !syncs && let Some(offset) = self.gather(&mut state, record) {
-                return Ok((offset, None));
+                return Ok((self.options.origin + offset, None));
             }
             syncs = self.prepare_container(&mut state, record.len(), syncs)?;
         }
@@ -228,7 +228,7 @@ impl LogFile {
         if syncs || self.writes_each() || state.buffer.len() >= BUFFER_LEN {
             self.write_out_since(&mut state, before)?;
         }
-        Ok((offset, syncs.then_some(state)))
+        Ok((self.options.origin + offset, syncs.then_some(state)))
     }
 
     /// Adds a record to the open container, if no other work is needed. The container stays open,
@@ -354,7 +354,7 @@ impl LogFile {
             && !is_too_large
             && let Some(offset) = self.gather(&mut state, record)
         {
-            return Ok(Some(offset));
+            return Ok(Some(self.options.origin + offset));
         }
         // This length is an upper bound. If it is too high, the caller must use `append`.
         let len = state.encoder.encoded_len_max(record.len());
@@ -363,7 +363,7 @@ impl LogFile {
         if is_full || is_too_large || self.is_due(&state, end) {
             return Ok(None);
         }
-        Ok(Some(state.encode(record)))
+        Ok(Some(self.options.origin + state.encode(record)))
     }
 
     /// Writes all records appended so far to the file. They then survive the end of this process,
@@ -443,20 +443,25 @@ impl LogFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
-        self.wait_until_durable(self.written_to(offset)?, offset)
+        let (state, end) = self.written_to(offset)?;
+        self.wait_until_durable(state, end)
     }
 
-    /// Writes the records before `offset` and returns the locked state.
-    pub(in crate::writer) fn written_to(&self, offset: u64) -> Result<MutexGuard<'_, State>, Error> {
+    /// Writes the records before the log offset `offset`. Returns the locked state, and the file
+    /// offset that must be on the disk.
+    pub(in crate::writer) fn written_to(&self, offset: u64) -> Result<(MutexGuard<'_, State>, u64), Error> {
         let mut state = self.usable()?;
-        let end = state.encoder.offset();
+        let end = self.options.origin + state.encoder.offset();
         if offset > end {
-            return Err(after_end(offset, end, self.path.as_deref()));
+            let text = format!("the offset {offset} is after the end of the log, {end}");
+            let source = io::Error::new(io::ErrorKind::InvalidInput, text);
+            return Err(Error::io(source, self.path.as_deref()));
         }
+        let offset = offset - self.options.origin;
         if offset > state.written {
             self.write_out(&mut state)?;
         }
-        Ok(state)
+        Ok((state, offset))
     }
 
     /// Closes the log.
@@ -600,7 +605,7 @@ impl LogFile {
     fn too_large(&self, state: &State, record_len: usize) -> Error {
         Error::new(
             ErrorKind::RecordTooLarge {
-                offset: state.encoder.offset(),
+                offset: self.options.origin + state.encoder.offset(),
                 record_len: record_len as u64,
                 record_len_max: self.options.record_len_max,
             },
@@ -639,7 +644,7 @@ impl LogFile {
     fn write_error(&self, state: &State, source: io::Error, earlier: Option<&'static str>) -> Error {
         let failure = WriteFailure {
             earlier,
-            durable_offset: state.durable,
+            durable_offset: self.options.origin + state.durable,
             is_undone: state.failure.is_none() && !state.is_closed,
             undo_error: state
                 .failure
@@ -660,13 +665,6 @@ impl LogFile {
             SyncPolicy::EveryInterval(time) => state.sync_started.elapsed() >= time,
         }
     }
-}
-
-/// Returns the error for an offset after the end of the log.
-#[cold]
-pub(in crate::writer) fn after_end(offset: u64, end: u64, path: Option<&Path>) -> Error {
-    let text = format!("the offset {offset} is after the end of the log, {end}");
-    Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), path)
 }
 
 /// Tries to write the unflushed bytes, as `BufWriter` does.

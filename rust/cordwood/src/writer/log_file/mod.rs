@@ -17,7 +17,6 @@ pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
 
 pub use handle::LogFile;
-pub(super) use handle::after_end;
 pub(super) use open::check_appended_to;
 pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
 pub use state::LogStatus;

@@ -220,7 +220,7 @@ impl LogFile {
         let process = storage.process();
         let mut encoder = Encoder::unchecked(file_len, format);
         // The whole file is a padded tail, so the mark must be written again.
-        if file_len > 0 && tail.is_some_and(|tail| tail.start == 0) {
+        if file_len > 0 && tail.is_some_and(|tail| tail.start == options.origin) {
             encoder.start_again();
         }
         let state = State {

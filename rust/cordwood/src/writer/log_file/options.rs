@@ -142,6 +142,8 @@ options! {
         /// complete without decompressing it. A log whose containers exceed a reader's budget is
         /// refused, unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
+        /// The log offset of the file's first byte, which is 0 unless the file is a segment.
+        pub(in crate::writer) origin: u64 = 0;
         /// Whether the file is known to be a segment. It is if the previous segment ends where this
         /// file starts, or if the directory had a lock. A segment is a log, even if its bytes do
         /// not show it.

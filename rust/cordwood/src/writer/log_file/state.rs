@@ -9,6 +9,7 @@ use crate::encode::{Encoder, NotEncoded, Stopped};
 use crate::writer::BUFFER_LEN;
 use crate::writer::storage::Storage;
 
+/// All offsets here are file offsets, even in a segment.
 #[derive(Debug)]
 pub(in crate::writer) struct State {
     /// `None` once the log is closed. Threads waiting for a sync also have a handle to the storage.
@@ -91,10 +92,11 @@ impl State {
         encoder.encode_all(records, buffer, BUFFER_LEN, record_len_max)
     }
 
-    pub(super) fn status(&self) -> LogStatus {
+    /// Returns the status of a log file whose first byte is at the log offset `origin`.
+    pub(super) fn status(&self, origin: u64) -> LogStatus {
         LogStatus {
-            offset: self.encoder.offset(),
-            durable_offset: self.durable,
+            offset: origin + self.encoder.offset(),
+            durable_offset: origin + self.durable,
             has_failed: self.failure.is_some(),
             is_closed: self.is_closed,
         }

@@ -14,7 +14,7 @@ use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::process::Process;
 use crate::segments::{OFFSET_MAX, Segment, breaks, name_of};
-use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, after_end, check_appended_to};
+use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, check_appended_to};
 use crate::writer::storage::{Storage, copy_of, read_at_most};
 
 /// The maximum number of expired segments to remove when a new segment starts. Appends wait for
@@ -60,7 +60,8 @@ const EXPIRED_MAX: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct SegmentedLog {
-    /// The options of each segment, with the format of the log but without a checkpoint.
+    /// The options of each segment, with the format of the log but without a checkpoint or an
+    /// origin.
     options: LogFileOptions,
     path: Option<PathBuf>,
     discarded_tail: Option<SkippedRegion>,
@@ -94,20 +95,11 @@ impl Segments {
         self.starts.back().copied().unwrap_or(0)
     }
 
-    fn status(&self, status: LogStatus) -> LogStatus {
-        let base = self.base();
-        LogStatus {
-            offset: base + status.offset,
-            durable_offset: base + status.durable_offset,
-            ..status
-        }
-    }
-
     /// Updates the state after the oldest segment has been removed. If the removal could not be
     /// synced, marks the log as failed, because a crash could bring this segment back without the
     /// next one.
     fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
-        synced.map_err(|source| self.active.fail("sync", source).in_segment(self.base()))?;
+        synced.map_err(|source| self.active.fail("sync", source))?;
         self.starts.pop_front();
         Ok(())
     }
@@ -188,14 +180,11 @@ impl SegmentedLog {
             Some(newest) => {
                 let storage = directory.open(newest.offset)?;
                 set_format(&mut options, &*directory, &segments, &*storage, path)?;
-                // Everything before this segment was on the disk when it was created.
-                let in_segment = checkpoint.map(|offset| offset.saturating_sub(newest.offset));
-                let mut options = options.clone().with_checkpoint(in_segment);
+                let mut options = options.clone().with_checkpoint(checkpoint);
+                options.origin = newest.offset;
                 options.is_segment = segments.len() > 1 || directory.had_lock();
                 let file = name_of(newest.offset);
-                LogFile::append_to_storage(storage, options, path, Some(Path::new(&file)), interrupted)
-                    .map_err(|error| error.in_segment(newest.offset))?
-                    .after_another()
+                LogFile::append_to_storage(storage, options, path, Some(Path::new(&file)), interrupted)?.after_another()
             }
             None if checkpoint.unwrap_or(0) > 0 => return Err(Error::io(io::ErrorKind::NotFound.into(), path)),
             None => {
@@ -205,11 +194,10 @@ impl SegmentedLog {
             }
         };
         let process = directory.process();
-        let base = starts.back().copied().unwrap_or(0);
         Ok(SegmentedLog {
             options: options.with_format(active.format()),
             path: path.map(Path::to_owned),
-            discarded_tail: active.discarded_tail().map(|region| region.in_segment(base)),
+            discarded_tail: active.discarded_tail(),
             owner: process.number(),
             process,
             first_offset: AtomicU64::new(starts.front().copied().unwrap_or(0)),
@@ -262,14 +250,12 @@ impl SegmentedLog {
             // Another thread of the parent may have held the lock at the time of the fork.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
-        let segments = locked(&self.segments);
-        segments.status(segments.active.status())
+        locked(&self.segments).active.status()
     }
 
     /// Returns the [`status`](Self::status) without waiting, or `None` while another thread writes.
     pub fn try_status(&self) -> Option<LogStatus> {
-        let segments = self.try_lock()?;
-        Some(segments.status(segments.active.try_status()?))
+        self.try_lock()?.active.try_status()
     }
 
     /// Appends a record, which may be empty, and returns its log offset. If it would make the last
@@ -299,12 +285,11 @@ impl SegmentedLog {
         if !segments.room(&self.options).takes(record.len()) {
             self.switch(&mut segments)?;
         }
-        let (log, base) = (Arc::clone(&segments.active), segments.base());
-        let appended = log.append_unsynced(record, syncs).and_then(|(offset, unsynced)| {
-            drop(segments);
-            log.wait_for(unsynced).map(|()| base + offset)
-        });
-        appended.map_err(|error| error.in_segment(base))
+        let log = Arc::clone(&segments.active);
+        let (offset, unsynced) = log.append_unsynced(record, syncs)?;
+        drop(segments);
+        log.wait_for(unsynced)?;
+        Ok(offset)
     }
 
     /// Appends several records under one lock and returns the number of records. They may go to
@@ -324,8 +309,7 @@ impl SegmentedLog {
         let (mut count, mut syncs) = (0, false);
         let mut segments = self.lock()?;
         loop {
-            let (log, base) = (Arc::clone(&segments.active), segments.base());
-            let at_log_offset = |error: Error| error.in_segment(base);
+            let log = Arc::clone(&segments.active);
             let mut room = segments.room(&self.options);
             let fitting = std::iter::from_fn(|| {
                 let record = kept.take().or_else(|| records.next())?;
@@ -335,12 +319,12 @@ impl SegmentedLog {
                 kept = Some(record);
                 None
             });
-            let (extended, unsynced) = log.extend_unsynced(fitting).map_err(at_log_offset)?;
+            let (extended, unsynced) = log.extend_unsynced(fitting)?;
             syncs |= unsynced.is_some();
             drop(unsynced);
             let (added, error) = match extended {
                 Ok(added) => (added, None),
-                Err(error) => (0, Some(at_log_offset(error))),
+                Err(error) => (0, Some(error)),
             };
             count += added;
             match &kept {
@@ -352,9 +336,9 @@ impl SegmentedLog {
                     }
                 }
                 None => {
-                    let unsynced = syncs.then(|| log.flushed()).transpose().map_err(at_log_offset)?;
+                    let unsynced = syncs.then(|| log.flushed()).transpose()?;
                     drop(segments);
-                    log.wait_for(unsynced).map_err(at_log_offset)?;
+                    log.wait_for(unsynced)?;
                     return error.map_or(Ok(count), Err);
                 }
             }
@@ -375,11 +359,7 @@ impl SegmentedLog {
         if !segments.room(&self.options).takes(record.len()) {
             return Ok(None);
         }
-        let base = segments.base();
-        let appended = segments.active.try_append(record);
-        appended
-            .map(|offset| offset.map(|offset| base + offset))
-            .map_err(|error| error.in_segment(base))
+        segments.active.try_append(record)
     }
 
     /// Writes all records appended so far to the last segment, like [`LogFile::flush`].
@@ -389,9 +369,7 @@ impl SegmentedLog {
     /// Returns [`ErrorKind::Write`] if a write or a sync has failed, [`ErrorKind::Closed`] if the
     /// log is closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn flush(&self) -> Result<(), Error> {
-        let segments = self.lock()?;
-        let base = segments.base();
-        segments.active.flush().map_err(|error| error.in_segment(base))
+        self.lock()?.active.flush()
     }
 
     /// Writes all records appended so far and waits until they are on the disk.
@@ -402,12 +380,10 @@ impl SegmentedLog {
     /// log is closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn sync(&self) -> Result<(), Error> {
         let segments = self.lock()?;
-        let (log, base) = (Arc::clone(&segments.active), segments.base());
-        let synced = log.flushed().and_then(|unsynced| {
-            drop(segments);
-            log.wait_for(Some(unsynced))
-        });
-        synced.map_err(|error| error.in_segment(base))
+        let log = Arc::clone(&segments.active);
+        let unsynced = log.flushed()?;
+        drop(segments);
+        log.wait_for(Some(unsynced))
     }
 
     /// Waits until everything before a log offset is on the disk, like [`LogFile::wait_durable`].
@@ -420,20 +396,14 @@ impl SegmentedLog {
     ///   closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
         let segments = self.usable()?;
-        let (log, base) = (Arc::clone(&segments.active), segments.base());
-        let end = base + log.offset();
-        if offset > end {
-            return Err(after_end(offset, end, self.path()));
-        }
-        let Some(offset) = offset.checked_sub(base).filter(|&offset| offset > 0) else {
+        if offset <= segments.base() {
             // Everything before this segment was on the disk when it was created.
             return Ok(());
-        };
-        let waited = log.written_to(offset).and_then(|unsynced| {
-            drop(segments);
-            log.wait_until_durable(unsynced, offset)
-        });
-        waited.map_err(|error| error.in_segment(base))
+        }
+        let log = Arc::clone(&segments.active);
+        let (unsynced, end) = log.written_to(offset)?;
+        drop(segments);
+        log.wait_until_durable(unsynced, end)
     }
 
     /// Starts a new segment now, unless the last one has no records. Returns the log offset where
@@ -502,15 +472,14 @@ impl SegmentedLog {
         let mut segments = locked(&self.segments);
         let closed = segments.active.close();
         segments.directory = None;
-        closed.map_err(|error| error.in_segment(segments.base()))
+        closed
     }
 
     /// Starts the next segment. Once a segment exists, everything before it is complete and on the
     /// disk, so a crash leaves a prefix of the records, and only the last segment can be torn.
     fn switch(&self, segments: &mut Segments) -> Result<(), Error> {
-        let base = segments.base();
-        segments.active.sync().map_err(|error| error.in_segment(base))?;
-        let next = base + segments.active.offset();
+        segments.active.sync()?;
+        let next = segments.active.offset();
         if next > OFFSET_MAX {
             let text = "no segment starts after the offset 2^63 - 1";
             let source = io::Error::new(io::ErrorKind::FileTooLarge, text);
@@ -519,8 +488,10 @@ impl SegmentedLog {
         let Some(directory) = segments.directory.clone() else {
             return Err(Error::new(ErrorKind::Closed, self.path()));
         };
+        let mut options = self.options.clone();
+        options.origin = next;
         let created = directory.create(next).and_then(|storage| {
-            LogFile::create_in_storage(storage, self.options.clone(), self.path())
+            LogFile::create_in_storage(storage, options, self.path())
                 .map(LogFile::after_another)
                 .map_err(|source| Error::io(source, self.path()))
         });
@@ -534,7 +505,7 @@ impl SegmentedLog {
                         ErrorKind::Io { source } => copy_of(source),
                         kind => io::Error::other(kind.to_string()),
                     };
-                    return Err(segments.active.fail("rotation", source).in_segment(base));
+                    return Err(segments.active.fail("rotation", source));
                 }
                 return Err(error);
             }
@@ -542,7 +513,7 @@ impl SegmentedLog {
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
         // This puts the name of the segment on the disk. If it fails, the log is marked as failed.
-        segments.active.sync().map_err(|error| error.in_segment(next))?;
+        segments.active.sync()?;
         self.remove_expired(segments, &*directory)
     }
 
@@ -588,8 +559,7 @@ impl SegmentedLog {
 
     fn usable(&self) -> Result<MutexGuard<'_, Segments>, Error> {
         let segments = self.lock()?;
-        let usable = segments.active.usable().map(drop);
-        usable.map_err(|error| error.in_segment(segments.base()))?;
+        drop(segments.active.usable()?);
         Ok(segments)
     }
 
