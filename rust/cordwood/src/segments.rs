@@ -112,6 +112,11 @@ pub(crate) fn list_again(directory: &Path) -> Result<Vec<Segment>, Error> {
     Ok(settled(directory)?.segments)
 }
 
+/// Returns the error for an offset before the first offset of the log in a directory.
+pub(crate) fn pruned(directory: &Path, offset: u64, first_offset: u64) -> Error {
+    Error::new(ErrorKind::Pruned { offset, first_offset }, Some(directory))
+}
+
 /// The files in a directory.
 struct Listing {
     /// The segments, ordered by offset.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::FileReader;
 use super::source::Place;
 use crate::error::{Error, ErrorKind};
-use crate::segments::{Segment, list_again, list_log, name_of};
+use crate::segments::{Segment, list_again, list_log, name_of, pruned};
 
 /// The files of a segmented log, and the index of the open one. The directory is listed when the
 /// log is opened, and again at each seek to the end of the log or beyond. `R` is the type that
@@ -94,7 +94,7 @@ impl<R> Segments<R> {
             self.before = Some((Some(std::mem::replace(&mut self.segments, fresh)), self.current));
             let opened = match (self.count_until(offset), self.segments.first()) {
                 (_, None) => Err(Error::io(io::ErrorKind::NotFound.into(), Some(&self.directory))),
-                (0, Some(first)) => Err(self.pruned(offset, first.offset)),
+                (0, Some(first)) => Err(pruned(&self.directory, offset, first.offset)),
                 (after, _) => self.open_nth(after - 1),
             };
             if opened.is_err() {
@@ -104,7 +104,7 @@ impl<R> Segments<R> {
         }
         self.before = Some((None, self.current));
         match self.count_until(offset) {
-            0 => Err(self.pruned(offset, self.segments[0].offset)),
+            0 => Err(pruned(&self.directory, offset, self.segments[0].offset)),
             after if after - 1 == self.current => Ok(None),
             after => self.open_nth(after - 1).map(Some),
         }
@@ -141,7 +141,7 @@ impl<R> Segments<R> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let first = list_again(&self.directory)?.first().map(|first| first.offset);
                 return Err(match first {
-                    Some(first) if first > offset => self.pruned(offset, first),
+                    Some(first) if first > offset => pruned(&self.directory, offset, first),
                     _ => Error::io(error, Some(&path)),
                 });
             }
@@ -151,10 +151,6 @@ impl<R> Segments<R> {
         self.segments[index].len = len.unwrap_or(0);
         self.current = index;
         Ok(((self.open)(file.clone()), file))
-    }
-
-    fn pruned(&self, offset: u64, first_offset: u64) -> Error {
-        Error::new(ErrorKind::Pruned { offset, first_offset }, Some(&self.directory))
     }
 }
 

@@ -4,36 +4,16 @@
 //! longer changes. The rules are in `docs/format/following.md`, "A segmented log".
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::error::{Error, ErrorKind};
+use super::live_file::LiveFile;
+use crate::error::Error;
 use crate::file::FileId;
-use crate::reader::joint::Joint;
-use crate::segments::{list_again, list_log, name_of};
-
-/// The directory of a segmented log, and which of its files is being followed.
-#[derive(Debug)]
-pub(super) struct Directory {
-    /// The path as given by the caller, for error messages.
-    path: PathBuf,
-    /// The absolute path, which stays valid if the working directory changes.
-    absolute: PathBuf,
-    opened: OpenedDirectory,
-    /// The log offset of the first byte of the followed file.
-    pub(super) origin: u64,
-    /// The file after the followed one, once it exists.
-    pub(super) next: Option<Next>,
-    /// Whether the followed file is read as one that will no longer change.
-    pub(super) is_final: bool,
-    pub(super) joint: Joint,
-    /// How many times the follower has looked for the next file in vain since it last listed the
-    /// directory.
-    look_count: u32,
-}
+use crate::segments::{list_again, list_log, name_of, pruned};
 
 /// The directory that the path referred to when the follower opened it.
 #[derive(Debug)]
-struct OpenedDirectory {
+pub(super) struct Directory {
     identity: FileId,
     /// Keeping the directory open prevents another one from getting the same identity. Windows does
     /// not allow an open directory to be removed, so it is not kept open there.
@@ -41,20 +21,20 @@ struct OpenedDirectory {
     _open: std::fs::File,
 }
 
-impl OpenedDirectory {
+impl Directory {
     #[cfg(unix)]
-    fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let directory = std::fs::File::open(path)?;
-        Ok(OpenedDirectory {
+        Ok(Directory {
             identity: FileId::of(&directory)?,
             _open: directory,
         })
     }
 
     #[cfg(windows)]
-    fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let identity = FileId::at(path)?;
-        Ok(OpenedDirectory { identity })
+        Ok(Directory { identity })
     }
 }
 
@@ -72,60 +52,21 @@ pub(super) struct Next {
     pub(super) is_after_pruning: bool,
 }
 
-impl Directory {
-    /// Opens the file containing the log offset `start`, or the first file of the log if `start` is
-    /// 0.
-    pub(super) fn open(path: &Path, absolute: &Path, start: u64) -> Result<Self, Error> {
-        let opened = OpenedDirectory::open(path).map_err(|source| Error::io(source, Some(path)))?;
-        let segments = list_log(path)?;
-        let before = segments.partition_point(|segment| segment.offset <= start);
-        let found = match before.checked_sub(1) {
-            Some(index) => segments[index],
-            None if start == 0 => segments[0],
-            None => return Err(pruned(path, start, segments[0].offset)),
-        };
-        Ok(Directory {
-            path: path.to_owned(),
-            absolute: absolute.to_owned(),
-            opened,
-            origin: found.offset,
-            next: None,
-            is_final: false,
-            joint: Joint::default(),
-            look_count: 0,
-        })
-    }
-
-    /// Returns the absolute path of the followed file.
-    pub(super) fn file(&self) -> PathBuf {
-        self.absolute.join(name_of(self.origin))
-    }
-
-    /// Moves to the file starting at the given log offset.
-    pub(super) fn go_to(&mut self, origin: u64) {
-        self.origin = origin;
-        (self.next, self.is_final, self.look_count) = (None, false, 0);
-        self.joint = Joint::default();
-    }
-
+impl LiveFile {
     /// Checks whether another file or directory now has the name of the followed file or of its
-    /// directory. If so, the names no longer identify the followed log. Returns `None` if the file
-    /// was pruned and no longer exists. `of_file` is the identity of the followed file.
-    pub(super) fn is_replaced(&self, of_file: FileId) -> io::Result<Option<bool>> {
-        match FileId::at(&self.file()) {
-            Ok(now) => Ok(Some(now != of_file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => match FileId::at(&self.absolute) {
-                Ok(now) if now != self.opened.identity => Ok(Some(true)),
-                _ => Ok(None),
-            },
+    /// directory. If so, the names no longer identify the followed log. Returns `None` if no file
+    /// has the name, because the file was renamed or pruned.
+    pub(super) fn is_replaced(&self) -> io::Result<Option<bool>> {
+        match FileId::at(&self.file_path()) {
+            Ok(now) => Ok(Some(now != self.identity)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(self.directory.as_ref().and_then(|directory| {
+                    let now = FileId::at(&self.absolute).ok()?;
+                    (now != directory.identity).then_some(true)
+                }))
+            }
             Err(error) => Err(error),
         }
-    }
-
-    /// Continues in the directory the path now refers to, which contains the same log.
-    pub(super) fn reopen(&mut self) -> io::Result<()> {
-        self.opened = OpenedDirectory::open(&self.absolute)?;
-        Ok(())
     }
 
     /// Looks for the next file. `end` is where the followed file ended when last checked, and
@@ -156,25 +97,28 @@ impl Directory {
             });
         Ok(self.next.is_some())
     }
+}
 
-    /// Returns the error for a follower that must continue at `offset`, although no file starts
-    /// there anymore.
-    pub(super) fn pruned(&self, offset: u64, first_offset: u64) -> Error {
-        pruned(&self.path, offset, first_offset)
-    }
-
-    /// Returns the error to report if the next file cannot be opened.
-    pub(super) fn not_opened(&self, error: io::Error, origin: u64) -> Error {
-        if error.kind() == io::ErrorKind::NotFound
-            && let Ok(segments) = list_again(&self.absolute)
-            && let Some(first) = segments.first().filter(|first| first.offset > origin)
-        {
-            return self.pruned(origin, first.offset);
-        }
-        Error::io(error, Some(&self.path.join(name_of(origin))))
+/// Returns the log offset of the file containing the log offset `start`, or of the first file of
+/// the log if `start` is 0.
+pub(super) fn origin_of(path: &Path, start: u64) -> Result<u64, Error> {
+    let segments = list_log(path)?;
+    let before = segments.partition_point(|segment| segment.offset <= start);
+    match before.checked_sub(1) {
+        Some(index) => Ok(segments[index].offset),
+        None if start == 0 => Ok(segments[0].offset),
+        None => Err(pruned(path, start, segments[0].offset)),
     }
 }
 
-fn pruned(path: &Path, offset: u64, first_offset: u64) -> Error {
-    Error::new(ErrorKind::Pruned { offset, first_offset }, Some(path))
+/// Returns the error to report if the file at `origin` cannot be opened. Shows `path` for the
+/// directory, which is at the path `absolute`.
+pub(super) fn not_opened(path: &Path, absolute: &Path, origin: u64, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound
+        && let Ok(segments) = list_again(absolute)
+        && let Some(first) = segments.first().filter(|first| first.offset > origin)
+    {
+        return pruned(path, origin, first.offset);
+    }
+    Error::io(error, Some(&path.join(name_of(origin))))
 }

@@ -19,6 +19,7 @@ use crate::format::Header;
 use crate::fragment::stated_end;
 use crate::position::{Mark, Position};
 use crate::reader::Record;
+use crate::segments::pruned;
 use crate::trace::trace;
 
 /// The result of a poll, without borrowed data.
@@ -195,13 +196,13 @@ impl Follower {
             State::Reading
         };
         Ok(Follower {
-            decoder: options.decoder(format, file.origin()),
+            decoder: options.decoder(format, file.origin),
             // A start of 0 means the first offset of the log.
-            position: options.start.max(file.origin()),
+            position: options.start.max(file.origin),
             before: options
                 .position
                 .as_ref()
-                .and_then(|position| position.mark_before(file.origin())),
+                .and_then(|position| position.mark_before(file.origin)),
             last_wait: None,
             options,
             file,
@@ -240,7 +241,7 @@ impl Follower {
     }
 
     fn position_at(&self, offset: u64) -> Result<Position, Error> {
-        let origin = self.file.origin();
+        let origin = self.file.origin;
         let position = Position::read(origin, offset, self.before, |at, to| self.file.read_at(at, to));
         position.map_err(|source| {
             let file_len = self.file.end().ok();
@@ -248,7 +249,7 @@ impl Follower {
                 io::ErrorKind::UnexpectedEof => {
                     Error::new(ErrorKind::Truncated { offset, file_len }, Some(&self.file.path))
                 }
-                _ => self.io(source),
+                _ => Error::io(source, Some(&self.file.path)),
             }
         })
     }
@@ -470,7 +471,7 @@ impl Follower {
                         continue;
                     }
                     if status.file_len < self.position {
-                        return match status.next {
+                        return match self.file.next {
                             Some(next) => self.leave_file(next),
                             None => Ok(Some(self.truncated(status))),
                         };
@@ -496,7 +497,7 @@ impl Follower {
                 };
                 // Everything from this offset on has been read since this call started.
                 match self.judge(*seen)? {
-                    Answer::Wait(_) if let Some(next) = seen.status.next => return self.leave_file(next),
+                    Answer::Wait(_) if let Some(next) = self.file.next => return self.leave_file(next),
                     Answer::Wait(reason) => return self.waits(reason, seen.status),
                     Answer::ReadAgain => {
                         seen.is_read_again = true;
@@ -512,7 +513,7 @@ impl Follower {
                 }
             }
             match step {
-                Step::End(_) if let Some(next) = self.file.directory.as_ref().and_then(|directory| directory.next) => {
+                Step::End(_) if let Some(next) = self.file.next => {
                     return self.leave_file(next);
                 }
                 Step::NeedMore | Step::End(_) => {
@@ -526,7 +527,7 @@ impl Follower {
                     self.restart();
                     is_mixed = false;
                 }
-                _ if matches!(self.state, State::Identifying) && self.position > self.file.origin() => {
+                _ if matches!(self.state, State::Identifying) && self.position > self.file.origin => {
                     // The log starts with damage that has been reported or that precedes the
                     // follower's start. How to read the bytes after it depends on the format of the
                     // log.
@@ -586,32 +587,29 @@ impl Follower {
     /// if there is no event to report.
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Error> {
-        if !self.file.is_final() && self.position != next.origin {
+        if !self.file.is_final && self.position != next.origin {
             // The file does not end with a record, so read its last bytes as a reader would.
             if matches!(self.state, State::Identifying) {
                 self.identify(true)?;
                 self.state = State::Reading;
             }
-            self.file.set_final();
+            self.file.is_final = true;
             self.restart_in(self.format);
             return Ok(None);
         }
         let (file_end, next_origin) = (self.file.end()?, next.origin);
         let before = self.position_at(file_end.min(next_origin))?.last_mark();
-        let Some(directory) = &mut self.file.directory else {
-            return Ok(None);
-        };
         let has_grown = file_end > next_origin;
         let range = self.position..u64::MAX;
-        if let Some(region) = directory.joint.region(file_end, next_origin, has_grown, range) {
+        if let Some(region) = self.file.joint.region(file_end, next_origin, has_grown, range) {
             if region.reason == Reason::MissingSegment && next.is_after_pruning {
-                return Err(directory.pruned(region.start, next_origin));
+                return Err(pruned(&self.file.path, region.start, next_origin));
             }
-            if directory.joint.reports() {
+            if self.file.joint.reports() {
                 return Ok(Some(Reported::Skipped(self.skip(region))));
             }
         }
-        if self.file.is_replaced()? {
+        if self.file.is_replaced()? == Some(true) {
             // Another file now has the name of the followed file, so this name cannot be used to
             // find the next file.
             self.reopen()?;
@@ -632,14 +630,7 @@ impl Follower {
     /// therefore be reported as part of the break before the next file.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let end = self.file.window().end_offset();
-        let Some(directory) = self.file.directory.as_mut().filter(|directory| directory.is_final) else {
-            return false;
-        };
-        directory.joint.takes(region, end)
-    }
-
-    pub(super) fn io(&self, source: io::Error) -> Error {
-        Error::io(source, Some(&self.file.path))
+        self.file.is_final && self.file.joint.takes(region, end)
     }
 
     /// Makes the decoder skip the bytes at the start of the window, where it waits: the rest of the
@@ -708,7 +699,7 @@ impl Follower {
         if status.file_len < self.position {
             return Ok(Some(self.truncated(status)));
         }
-        if status.file_len < rest.block_end && status.next.is_none() {
+        if status.file_len < rest.block_end && self.file.next.is_none() {
             return Ok(Some(self.not_yet(WaitReason::Damaged, status)));
         }
         self.state = if rest.is_identified {
@@ -798,8 +789,8 @@ impl Follower {
 
     fn not_yet(&mut self, reason: WaitReason, status: FileStatus) -> Reported {
         let (offset, file_len) = (self.position, status.file_len);
-        if offset > self.file.origin() && self.last_wait.is_none_or(|mark| mark.range().end != offset) {
-            let mark = Mark::before(self.file.origin(), offset, |at, to| self.file.read_at(at, to));
+        if offset > self.file.origin && self.last_wait.is_none_or(|mark| mark.range().end != offset) {
+            let mark = Mark::before(self.file.origin, offset, |at, to| self.file.read_at(at, to));
             self.last_wait = mark.ok();
         }
         let is_rotated = status.is_rotated && reason != WaitReason::Suspect && self.may_report_rotation();
@@ -826,11 +817,11 @@ impl Follower {
     /// Moves the decoder back to the offset after the last reported event.
     fn restart(&mut self) {
         match self.last {
-            Last::Nothing => self.decoder = self.options.decoder(self.format, self.file.origin()),
+            Last::Nothing => self.decoder = self.options.decoder(self.format, self.file.origin),
             Last::TooLarge => self.decoder.seek_to_rest(self.position),
             Last::Event => self.decoder.seek(self.position),
         }
-        if self.file.is_final() {
+        if self.file.is_final {
             self.decoder.set_growth(Growth::Ended);
         }
         self.file.forget();
@@ -845,7 +836,7 @@ impl Follower {
     /// Restarts the decoder with `format`.
     pub(super) fn restart_in(&mut self, format: LogFormat) {
         self.format = format;
-        self.decoder = self.options.decoder(format, self.file.origin());
+        self.decoder = self.options.decoder(format, self.file.origin);
         self.forget();
     }
 }

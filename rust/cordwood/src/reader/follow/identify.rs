@@ -28,15 +28,14 @@ impl Follower {
     pub(super) fn identify(&mut self, is_last: bool) -> Result<bool, Error> {
         // A nonzero byte proves that everything before it has been written.
         let is_passed = self.is_head_written()?;
-        let origin = self.file.origin();
+        let origin = self.file.origin;
         let mut head = vec![0; DETECT_LEN];
-        let len = self.file.read_at(origin, &mut head).map_err(|source| self.io(source))?;
+        let len = self.file.read_at(origin, &mut head)?;
         if !starts_undamaged(&head[..len]) {
             // If the file was written during the read, the read may have returned the end of the
             // write but not its start.
             let written_len = without_zeros(&head).len();
-            let reread = self.file.read_at(origin, &mut head[..written_len]);
-            reread.map_err(|source| self.io(source))?;
+            self.file.read_at(origin, &mut head[..written_len])?;
         }
         let is_written = is_passed || head[DETECT_LEN - 1] != 0;
         let is_all = is_last || is_written;

@@ -202,15 +202,14 @@ impl Follower {
     pub(super) fn is_head_written(&mut self) -> Result<bool, Error> {
         let status = self.file.status()?;
         let file = &self.file;
-        let first = file.origin() + DETECT_LEN as u64;
+        let first = file.origin + DETECT_LEN as u64;
         let is_written = self.unreported.head_probes.any(first, status, |start| {
             // The positions of the blocks are unknown. However, a block starts less than one header
             // length after `start`, and every header contains a nonzero byte.
             let mut bytes = [0; 2 * HEADER_LEN];
             file.read_at(start, &mut bytes)?;
             Ok(bytes.iter().any(|&byte| byte != 0))
-        });
-        let is_written = is_written.map_err(|source| self.io(source))?;
+        })?;
         self.unreported.is_probing |= !is_written && self.unreported.head_probes.is_unfinished();
         Ok(is_written)
     }

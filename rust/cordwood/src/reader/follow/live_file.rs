@@ -4,12 +4,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::directory::{Directory, Next};
+use super::directory::{Directory, Next, not_opened, origin_of};
 use crate::decode::Window;
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
 use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
+use crate::reader::joint::Joint;
 use crate::segments::name_of;
 
 /// The number of bytes to request per read while catching up.
@@ -27,9 +28,6 @@ pub(super) struct FileStatus {
     /// Whether this segment's path now refers to another segment, possibly in another directory.
     /// Only the other segment's contents show whether it belongs to the same log.
     pub(super) is_replaced: bool,
-    /// The next file of a segmented log. Once there is one, this file no longer changes, and
-    /// `file_len` is final.
-    pub(super) next: Option<Next>,
 }
 
 /// A growing file and the part of it that has been read.
@@ -37,11 +35,23 @@ pub(super) struct FileStatus {
 pub(super) struct LiveFile {
     pub(super) path: PathBuf,
     /// The absolute path, valid even if the working directory changes.
-    absolute: PathBuf,
+    pub(super) absolute: PathBuf,
     file: File,
-    identity: FileId,
-    /// The segmented log containing this file, if any. All offsets are then log offsets.
+    pub(super) identity: FileId,
+    /// The directory of the segmented log containing this file, if any. All offsets are then log
+    /// offsets.
     pub(super) directory: Option<Directory>,
+    /// The offset of the first byte of the file.
+    pub(super) origin: u64,
+    /// The file of the log after this one, once [`status`](Self::status) has found it. This file no
+    /// longer changes then.
+    pub(super) next: Option<Next>,
+    /// Whether the file is treated as one that will no longer change.
+    pub(super) is_final: bool,
+    pub(super) joint: Joint,
+    /// How many times the follower has looked for the next file in vain since it last listed the
+    /// directory.
+    pub(super) look_count: u32,
     /// The bytes starting at the file offset `offset`. Only the first `len` of them are from the
     /// file.
     buffer: Vec<u8>,
@@ -66,20 +76,22 @@ impl LiveFile {
             )));
         }
         let absolute = std::path::absolute(path).map_err(failed)?;
-        let (directory, (file, identity)) = loop {
+        let (directory, origin, (file, identity)) = loop {
             if !metadata.is_dir() {
-                break (None, open_identified(path).map_err(failed)?);
+                break (None, 0, open_identified(path).map_err(failed)?);
             }
-            let directory = Directory::open(path, &absolute, start)?;
-            match open_identified(&directory.file()).map_err(|error| directory.not_opened(error, directory.origin)) {
+            let directory = Directory::open(path).map_err(failed)?;
+            let origin = origin_of(path, start)?;
+            let opened = open_identified(&absolute.join(name_of(origin)));
+            match opened.map_err(|error| not_opened(path, &absolute, origin, error)) {
                 // The segment was pruned after the directory was listed, so list the directory
-                // again. With the new list, `Directory::open` refuses a start in the pruned
-                // segment, or else finds a later segment.
+                // again. With the new list, `origin_of` refuses a start in the pruned segment, or
+                // else finds a later segment.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..
                 }) => {}
-                opened => break (Some(directory), opened?),
+                opened => break (Some(directory), origin, opened?),
             }
         };
         Ok(LiveFile {
@@ -88,6 +100,11 @@ impl LiveFile {
             identity,
             file,
             directory,
+            origin,
+            next: None,
+            is_final: false,
+            joint: Joint::default(),
+            look_count: 0,
             buffer: Vec::new(),
             offset: 0,
             len: 0,
@@ -96,96 +113,62 @@ impl LiveFile {
         })
     }
 
-    /// Opens the log's file that starts at `origin`. The caller discards the bytes that were read.
+    /// Opens the segment that starts at `origin`. The caller discards the bytes that were read.
     pub(super) fn open_next(&mut self, origin: u64) -> Result<(), Error> {
-        let Some(directory) = &mut self.directory else {
-            return Ok(());
-        };
-        let path = directory.file().with_file_name(name_of(origin));
-        (self.file, self.identity) = open_identified(&path).map_err(|error| directory.not_opened(error, origin))?;
-        directory.go_to(origin);
+        let opened = open_identified(&self.absolute.join(name_of(origin)));
+        (self.file, self.identity) = opened.map_err(|error| not_opened(&self.path, &self.absolute, origin, error))?;
+        self.go_to(origin);
         Ok(())
     }
 
-    /// Calls [`Directory::is_replaced`] for a segment. Returns `false` for any other file.
-    pub(super) fn is_replaced(&self) -> io::Result<bool> {
-        let replaced = self
-            .directory
-            .as_ref()
-            .map(|directory| directory.is_replaced(self.identity));
-        Ok(replaced.transpose()?.flatten() == Some(true))
-    }
-
-    /// Opens the segment that now has this segment's name. The caller discards the bytes that were
-    /// read.
-    pub(super) fn reopen(&mut self) -> Result<(), Error> {
-        let failed = |source| Error::io(source, Some(&self.path));
-        let path = self.file_path();
-        if let Some(directory) = &mut self.directory {
-            directory.reopen().map_err(failed)?;
-            directory.go_to(directory.origin);
-        }
-        (self.file, self.identity) = open_identified(&path).map_err(failed)?;
+    /// Opens the segment that now has this segment's name, in the directory that the path now
+    /// refers to. The caller discards the bytes that were read.
+    pub(super) fn reopen(&mut self) -> io::Result<()> {
+        self.directory = Some(Directory::open(&self.absolute)?);
+        self.go_to(self.origin);
+        (self.file, self.identity) = open_identified(&self.file_path())?;
         Ok(())
     }
 
-    /// Returns the path of the file itself, not of its directory. A segment's file name may contain
-    /// the log number, whereas the directory's name is arbitrary.
+    fn go_to(&mut self, origin: u64) {
+        self.origin = origin;
+        (self.next, self.is_final, self.look_count) = (None, false, 0);
+        self.joint = Joint::default();
+    }
+
+    /// Returns the absolute path of the file itself, not of its directory. A segment's file name
+    /// may contain the log number, whereas the directory's name is arbitrary.
     pub(super) fn file_path(&self) -> PathBuf {
-        self.directory
-            .as_ref()
-            .map_or_else(|| self.path.clone(), Directory::file)
-    }
-
-    /// Returns the offset of the first byte of the file.
-    pub(super) fn origin(&self) -> u64 {
-        self.directory.as_ref().map_or(0, |directory| directory.origin)
-    }
-
-    /// Whether the file is treated as final.
-    pub(super) fn is_final(&self) -> bool {
-        self.directory.as_ref().is_some_and(|directory| directory.is_final)
-    }
-
-    /// From now on, treats the file as final.
-    pub(super) fn set_final(&mut self) {
-        if let Some(directory) = &mut self.directory {
-            directory.is_final = true;
+        match self.directory {
+            Some(_) => self.absolute.join(name_of(self.origin)),
+            None => self.absolute.clone(),
         }
     }
 
     pub(super) fn status(&mut self) -> Result<FileStatus, Error> {
-        let failed = |source| Error::io(source, Some(&self.path));
-        let file_len = || self.file.metadata().map(|metadata| metadata.len()).map_err(failed);
-        if let Some(directory) = &mut self.directory {
-            let mut end = directory.origin + file_len()?;
-            let mut is_replaced = false;
-            if directory.next.is_none() {
-                let found = directory.is_replaced(self.identity).map_err(failed)?;
-                is_replaced = found == Some(true);
-                if !is_replaced && directory.find_next(end, found.is_some())? {
-                    end = directory.origin + file_len()?;
-                }
-            }
+        if self.directory.is_none() {
+            let is_rotated = self.is_replaced()? != Some(false);
             return Ok(FileStatus {
-                // Bytes after the start of the next file do not belong to the log.
-                file_len: directory.next.map_or(end, |next| next.origin.min(end)),
-                is_rotated: false,
-                is_replaced,
-                next: directory.next,
+                // This file is read to its end, even if the path now refers to another one.
+                file_len: self.end()?,
+                is_rotated,
+                is_replaced: false,
             });
         }
-        let is_rotated = match FileId::at(&self.absolute) {
-            Ok(identity) => identity != self.identity,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(failed(error)),
-        };
+        let mut end = self.end()?;
+        let mut is_replaced = false;
+        if self.next.is_none() {
+            let found = self.is_replaced()?;
+            is_replaced = found == Some(true);
+            if !is_replaced && self.find_next(end, found.is_some())? {
+                end = self.end()?;
+            }
+        }
         Ok(FileStatus {
-            // This file is read to its end, even if the path now refers to another one.
-            file_len: file_len()?,
-            is_rotated,
-            is_replaced: false,
-            next: None,
+            // Bytes after the start of the next file do not belong to the log.
+            file_len: self.next.map_or(end, |next| next.origin.min(end)),
+            is_rotated: false,
+            is_replaced,
         })
     }
 
@@ -196,7 +179,7 @@ impl LiveFile {
 
     /// Returns the log offset of the end of the file.
     pub(super) fn end(&self) -> io::Result<u64> {
-        Ok(self.origin() + self.file.metadata()?.len())
+        Ok(self.origin + self.file.metadata()?.len())
     }
 
     pub(super) fn window(&self) -> Window<'_> {
@@ -223,11 +206,7 @@ impl LiveFile {
         (self.offset, self.len, self.is_last) = (offset, 0, false);
         // Bytes after `file_len` belong to the log only in its newest file.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let has_next = self
-            .directory
-            .as_ref()
-            .is_some_and(|directory| directory.next.is_some());
-        let wanted = if has_next {
+        let wanted = if self.next.is_some() {
             self.read_len.min(rest)
         } else {
             self.read_len
@@ -239,14 +218,14 @@ impl LiveFile {
         };
         self.buffer = buffer;
         self.len = filled?;
-        self.is_last = self.is_final() && self.len >= rest;
+        self.is_last = self.is_final && self.len >= rest;
         Ok(())
     }
 
     /// Reads from the file offset `offset` into `buffer`, until the buffer is full or the file
     /// ends.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        read_full_at(&self.file, buffer, offset.saturating_sub(self.origin()))
+        read_full_at(&self.file, buffer, offset.saturating_sub(self.origin))
     }
 
     /// Returns the last `left` bytes of the block, from `at` on, and how many of them have been

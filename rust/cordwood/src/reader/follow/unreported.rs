@@ -125,7 +125,6 @@ mod tests {
             file_len: block_count * BLOCK,
             is_rotated,
             is_replaced: false,
-            next: None,
         };
         let mut blocks = Vec::new();
         let answer = probes.any(first * BLOCK, status, |start| {
