@@ -26,7 +26,6 @@ use crate::trace::trace;
 #[derive(Debug)]
 enum Reported {
     Record(RecordSpan),
-    Skipped(SkippedRegion),
     Other(Poll<'static>),
 }
 
@@ -394,7 +393,6 @@ impl Follower {
     fn answer(&self, reported: Reported) -> Poll<'_> {
         match reported {
             Reported::Record(span) => Poll::Record(self.record(span)),
-            Reported::Skipped(region) => Poll::Skipped(region),
             Reported::Other(poll) => poll,
         }
     }
@@ -412,25 +410,14 @@ impl Follower {
         self.unreported.is_probing = false;
         let reported = self.next();
         trace!("follow: {reported:?}; {:?}", self.state);
-        match reported {
-            Ok(Reported::Skipped(region))
-                if self.options.on_corruption == OnCorruption::Fail
-                    && region.reason.severity() == Severity::Corruption =>
-            {
-                Err(Error::new(ErrorKind::Corruption { region }, Some(&self.file.path)))
-            }
-            // Errors from the operating system, such as a failed read, do not contain the path yet.
-            Err(mut error) => {
-                error.path.get_or_insert_with(|| self.file.path.as_path().into());
-                Err(error)
-            }
-            Ok(reported) => {
-                if let Reported::Record(span) = reported {
-                    self.found = Some(span);
-                }
-                Ok(reported)
-            }
+        if let Ok(Reported::Record(span)) = reported {
+            self.found = Some(span);
         }
+        reported.map_err(|mut error| {
+            // Errors from the operating system, such as a failed read, do not contain the path yet.
+            error.path.get_or_insert_with(|| self.file.path.as_path().into());
+            error
+        })
     }
 
     fn next(&mut self) -> Result<Reported, Error> {
@@ -554,12 +541,11 @@ impl Follower {
                         self.state = State::DamagedRest(rest);
                     }
                     if region.start >= self.position {
-                        return Ok(Some(Reported::Skipped(self.skip(region))));
+                        return self.skip_or_fail(region).map(Some);
                     }
                     // The start of the region has been reported, possibly as an error, so the rest
                     // must not be reported as a second error.
-                    let region = self.skip(part(region, self.position, region.end));
-                    return Ok(Some(Reported::Other(Poll::Skipped(region))));
+                    return Ok(Some(self.skip(part(region, self.position, region.end))));
                 }
             }
         }
@@ -606,7 +592,7 @@ impl Follower {
                 return Err(pruned(&self.file.path, region.start, next_origin));
             }
             if self.file.joint.reports() {
-                return Ok(Some(Reported::Skipped(self.skip(region))));
+                return self.skip_or_fail(region).map(Some);
             }
         }
         if self.file.is_replaced()? == Some(true) {
@@ -711,14 +697,22 @@ impl Follower {
         let Some(region) = rest.region.filter(|region| region.start < end) else {
             return Ok(None);
         };
-        let region = part(region, region.start, end);
         // The start of the damage has been reported, possibly as an error, so the rest must not be
         // reported as a second error.
-        let region = self.skip(region);
-        Ok(Some(Reported::Other(Poll::Skipped(region))))
+        Ok(Some(self.skip(part(region, region.start, end))))
     }
 
-    fn skip(&mut self, region: SkippedRegion) -> SkippedRegion {
+    /// Reports a region. Returns an error if the region is damage and the options make damage an
+    /// error.
+    fn skip_or_fail(&mut self, region: SkippedRegion) -> Result<Reported, Error> {
+        let reported = self.skip(region);
+        if self.options.on_corruption == OnCorruption::Fail && region.reason.severity() == Severity::Corruption {
+            return Err(Error::new(ErrorKind::Corruption { region }, Some(&self.file.path)));
+        }
+        Ok(reported)
+    }
+
+    fn skip(&mut self, region: SkippedRegion) -> Reported {
         let last = if self.decoder.is_in_too_large() {
             Last::TooLarge
         } else {
@@ -734,7 +728,7 @@ impl Follower {
             let end = End::Clean { offset: region.end };
             self.state = State::Ended(Poll::End(end));
         }
-        region
+        Reported::Other(Poll::Skipped(region))
     }
 
     /// Moves the offset past an event that is about to be reported.
