@@ -257,89 +257,50 @@ impl<S: Source> Reader<S> {
     /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for the next
     /// record, which is not lost and can still be found.
     pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
-        if !self.decoder.keeps_data() {
-            return self.move_places(batch, target_len);
-        }
-        if batch.is_empty()
+        let keeps_data = self.decoder.keeps_data();
+        if keeps_data
+            && batch.is_empty()
             && let Some(file_len) = self.file_len()
         {
             batch.start(target_len, file_len.saturating_sub(self.decoder.offset()));
         }
+        let run_len = if keeps_data { BLOCK_LEN } else { 0 };
         loop {
             if let Some(span) = self.decoder.peek_of_run() {
                 // Reserves room for all records of a run together, because they are in one block.
-                if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
+                if batch.reserve(RUN_MAX, run_len).is_err() {
                     return Err(self.out_of_memory());
                 }
                 batch.keep_end(span.offset);
                 while let Some(span) = self.decoder.next_of_run() {
-                    batch.add(self.data(span), span.offset, span.end_offset);
+                    if keeps_data {
+                        batch.add(self.data(span), span.offset, span.end_offset);
+                    } else {
+                        batch.add_place(self.decoder.data_len(span), span);
+                    }
                     if batch.is_full(target_len) {
                         return Ok(());
                     }
                 }
             }
             if let Some(rest) = self.decoder.rest_of_container(self.source.window()) {
-                let Ok(count) = batch.push_container(&rest, target_len) else {
+                let Ok(count) = batch.push_container(&rest, keeps_data, target_len) else {
                     return Err(self.out_of_memory());
                 };
                 self.decoder.take_of_container(count);
-                if batch.is_full(target_len) {
-                    return Ok(());
-                }
-            }
-            if let Some(span) = self.decoder.peek_of_container() {
+            } else if let Some(span) = self.decoder.peek_of_container() {
                 // Salvaged records are moved one by one.
                 self.push_found(batch, span)?;
                 self.decoder.take_of_container(1);
-                if batch.is_full(target_len) {
-                    return Ok(());
-                }
-                continue;
-            }
-            if !self.find() {
-                return Ok(());
-            }
-            if self.has_several() {
-                continue;
-            }
-            let Some(Ok(Step::Record(span))) = self.last else {
-                return Ok(());
-            };
-            self.push_found(batch, span)?;
-            self.last = None;
-            if batch.is_full(target_len) {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Implements [`move_found`](Self::move_found) for a reader that does not keep the bytes of
-    /// records, adding only their offsets and lengths to `batch`.
-    fn move_places(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
-        loop {
-            if batch.reserve(RUN_MAX, 0).is_err() {
-                return Err(self.out_of_memory());
-            }
-            if let Some(span) = self.decoder.peek_of_run() {
-                batch.keep_end(span.offset);
-                while let Some(span) = self.decoder.next_of_run() {
-                    batch.add_place(self.decoder.data_len(span), span);
-                    if batch.is_full(target_len) {
-                        return Ok(());
-                    }
-                }
-            }
-            let moved = self.take_record(|record| {
-                batch.keep_end(record.offset);
-                batch.add_place(record.len(), record.span());
-                Some(())
-            });
-            if moved.is_some() {
-                if batch.is_full(target_len) {
-                    return Ok(());
-                }
+            } else if let Some(Ok(Step::Record(span))) = self.last {
+                self.push_found(batch, span)?;
+                self.last = None;
             } else if self.has_found() || !self.find() {
+                return Ok(());
+            } else {
+                continue;
+            }
+            if batch.is_full(target_len) {
                 return Ok(());
             }
         }
@@ -347,13 +308,16 @@ impl<S: Source> Reader<S> {
 
     /// Copies a found record to `batch` without taking it.
     fn push_found(&self, batch: &mut RecordBatch, span: RecordSpan) -> Result<(), Error> {
-        if batch.reserve(1, self.decoder.data_len(span) as usize).is_err() {
+        let (len, keeps_data) = (self.decoder.data_len(span), self.decoder.keeps_data());
+        if batch.reserve(1, if keeps_data { len as usize } else { 0 }).is_err() {
             return Err(self.out_of_memory());
         }
         batch.keep_end(span.offset);
-        let pieces = self.decoder.pieces(self.source.window(), span);
-        pieces.for_each(|piece| append(&mut batch.data, piece));
-        batch.end_record(batch.data.len(), span.offset, span.end_offset, span.is_salvaged);
+        if keeps_data {
+            let pieces = self.decoder.pieces(self.source.window(), span);
+            pieces.for_each(|piece| append(&mut batch.data, piece));
+        }
+        batch.add_place(len, span);
         Ok(())
     }
 

@@ -215,21 +215,27 @@ impl RecordBatch {
         Ok(())
     }
 
-    /// Adds the remaining records of a container until the batch [is full](Self::is_full) for
-    /// `target_len`. Returns how many were added, at least one. If there is not enough memory,
-    /// fails without adding a record.
-    pub(super) fn push_container(&mut self, rest: &Rest<'_>, target_len: usize) -> Result<usize, TryReserveError> {
+    /// Adds the remaining records of a container, with their bytes if `keeps_data` is true, until
+    /// the batch [is full](Self::is_full) for `target_len`. Returns how many were added, at least
+    /// one. If there is not enough memory, fails without adding a record.
+    pub(super) fn push_container(
+        &mut self,
+        rest: &Rest<'_>,
+        keeps_data: bool,
+        target_len: usize,
+    ) -> Result<usize, TryReserveError> {
         let room = target_len.saturating_sub(self.data.len());
         let (&start, ends) = rest.offsets.split_first().unwrap_or((&0, &[]));
         let until_full = ends.partition_point(|&end| end - start < room) + 1;
         let count = until_full
             .min(count_max(target_len).saturating_sub(self.len()).max(1))
             .min(ends.len());
-        let data = &rest.data[..rest.offsets[count] - start];
+        let data_len = if keeps_data { rest.offsets[count] - start } else { 0 };
+        let data = &rest.data[..data_len];
         self.reserve(count, data.len())?;
         self.keep_end(rest.offset);
         // A buffer is never longer than i64::MAX.
-        let moved = self.data.len() as i64 - start as i64;
+        let moved = self.offsets[self.len()] - start as i64;
         append(&mut self.data, data);
         self.offsets.extend(ends[..count].iter().map(|&end| moved + end as i64));
         self.record_offsets.extend(rest.offset..rest.offset + count as u64);
@@ -259,8 +265,8 @@ impl RecordBatch {
         self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Adds the offsets and length of a record, but not its bytes. The caller must have reserved
-    /// room for this entry.
+    /// Adds the offsets and length of a record, whose bytes have been appended or are left out. The
+    /// caller must have reserved room for this entry.
     #[inline]
     pub(super) fn add_place(&mut self, len: u64, span: RecordSpan) {
         let data_len = self.offsets[self.len()] as usize + len as usize;
@@ -270,7 +276,7 @@ impl RecordBatch {
     /// Completes a record whose bytes have been appended. `data_len` is the length of the batch's
     /// data, these bytes included.
     #[inline]
-    pub(super) fn end_record(&mut self, data_len: usize, offset: u64, end_offset: u64, is_salvaged: bool) {
+    fn end_record(&mut self, data_len: usize, offset: u64, end_offset: u64, is_salvaged: bool) {
         if is_salvaged {
             self.salvaged.push(self.len());
         }
