@@ -87,9 +87,12 @@
 //! wait for data yourself, use [`Reader::found`]. To do the I/O yourself, use a
 //! [`Decoder`](codec::Decoder).
 
-// Without `fs`, the items that only followers and log files need are unused, and most have no `cfg`
-// of their own.
-#![cfg_attr(not(feature = "fs"), allow(dead_code, unused_imports))]
+// Without `fs`, the items that only open files need are unused or unreachable, and most have no
+// `cfg` of their own.
+#![cfg_attr(
+    not(feature = "fs"),
+    allow(dead_code, unreachable_code, unreachable_pub, unused_imports)
+)]
 
 // Runs the README's examples as doc tests.
 #[cfg(doctest)]
@@ -131,6 +134,8 @@ mod process;
 mod reader;
 #[cfg(feature = "fs")]
 pub mod segments;
+#[cfg(not(feature = "fs"))]
+mod segments;
 mod text;
 mod trace;
 mod wal_metadata;

@@ -5,6 +5,7 @@ use crate::decode::Decoder;
 use crate::detect::{PartialDetection, check_start, identify, of_rest};
 use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind, unsupported};
+use crate::segments::name_of;
 
 impl<S: Source> Reader<S> {
     /// Returns the format of the log: the dialect and, if known, the log number and the
@@ -58,12 +59,7 @@ impl<S: Source> Reader<S> {
         unsupported(named.check(), path)?;
         // For a segmented log, use the segment's file name, because the directory can have any
         // name.
-        #[cfg(feature = "fs")]
-        let file = place
-            .and(path)
-            .map(|directory| directory.join(crate::segments::name_of(origin)));
-        #[cfg(not(feature = "fs"))]
-        let file: Option<std::path::PathBuf> = None;
+        let file = place.and(path).map(|directory| directory.join(name_of(origin)));
         let file = file.as_deref().or(path);
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file);
         // Once the format of one segment is known, a later segment that does not look like a log is

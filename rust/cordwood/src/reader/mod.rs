@@ -14,7 +14,6 @@ mod log_reader;
 mod no_file;
 mod record_batch;
 mod records;
-#[cfg(feature = "fs")]
 mod segments;
 mod source;
 
@@ -27,10 +26,6 @@ pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use log_reader::Reader;
 #[cfg(not(feature = "fs"))]
 pub use no_file::FileReader;
-#[cfg(not(feature = "fs"))]
-use no_file::Segments;
 pub use record_batch::RecordBatch;
 pub use records::{IntoRecords, OwnedRecord, Records};
-#[cfg(feature = "fs")]
-use segments::Segments;
 pub use source::{SeekSource, SliceSource, Source, StreamSource};

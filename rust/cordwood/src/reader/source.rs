@@ -4,7 +4,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{FileReader, Segments};
+use super::FileReader;
+use super::segments::Segments;
 use crate::decode::Window;
 use crate::error::{Cut, Error};
 use crate::format::BLOCK_LEN;
