@@ -196,7 +196,7 @@ pub(super) fn joined_end(
     (count, skipped, end): (u64, &Findings, End),
     (next_count, next_skipped, next_end): (u64, &Findings, End),
 ) -> End {
-    let has_events = count > 0 || skipped.len() > 0;
+    let has_events = count > 0 || !skipped.is_empty();
     let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
     let tail_len = if is_torn {
         next_skipped.len_of(Severity::TornTail)
