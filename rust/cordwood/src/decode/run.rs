@@ -8,6 +8,7 @@ use crate::format::HEADER_LEN;
 use crate::fragment::{FullRun, RUN_MAX};
 
 /// The last run found, with the number of its records returned so far.
+#[derive(Debug)]
 pub(super) struct Run {
     /// Whether to look for runs. `false` if the length limit is so small that a single fragment
     /// could exceed it.
@@ -57,16 +58,6 @@ impl Run {
             0 => None,
             end => Some(self.start + u64::from(end)),
         }
-    }
-}
-
-impl std::fmt::Debug for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run")
-            .field("is_possible", &self.is_possible)
-            .field("start", &self.start)
-            .field("next", &self.next)
-            .finish_non_exhaustive()
     }
 }
 
