@@ -1,8 +1,7 @@
 //! A single type for the checksums of all dialects.
 
 use super::crc32c::{extend, mask, unmask};
-use super::dispatch::run;
-use super::kernel::{Job, Kernel};
+
 use super::zeros::{self, ZeroTables};
 
 /// The checksum in a fragment header. It covers the payload and the header from the type byte
@@ -69,15 +68,14 @@ impl Checksum {
     /// Returns the length of the shortest prefix of `data` that changes the CRC from `crc` to
     /// `wanted`. `crc` covers the bytes before `data`, and `wanted` covers those bytes and the
     /// prefix.
-    pub(crate) fn prefix_with(self, wanted: u32, crc: u32, data: &[u8]) -> Option<usize> {
-        match self {
-            Checksum::MaskedCrc32c => run(PrefixWith {
-                wanted: !wanted,
-                state: !crc,
-                data,
-            }),
-            Checksum::Crc32 => prefix_with(wanted, crc, data, |crc, byte| self.extend(crc, byte)),
+    pub(crate) fn prefix_with(self, wanted: u32, mut crc: u32, data: &[u8]) -> Option<usize> {
+        for (len, byte) in data.iter().enumerate() {
+            if crc == wanted {
+                return Some(len);
+            }
+            crc = self.extend(crc, std::slice::from_ref(byte));
         }
+        (crc == wanted).then_some(data.len())
     }
 
     /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros. The
@@ -102,37 +100,6 @@ impl Checksum {
             Checksum::Crc32 => &zeros::OF_IEEE,
         }
     }
-}
-
-/// The job of finding the shortest prefix of `data` that changes one state to another.
-struct PrefixWith<'a> {
-    wanted: u32,
-    state: u32,
-    data: &'a [u8],
-}
-
-impl Job for PrefixWith<'_> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    fn call<K: Kernel>(self, kernel: K) -> Option<usize> {
-        prefix_with(self.wanted, self.state, self.data, |state, byte| {
-            kernel.update(state, byte)
-        })
-    }
-}
-
-/// Returns the length of the shortest prefix of `data` that changes `state` to `wanted`. `update`
-/// advances a state over a byte.
-#[inline(always)]
-fn prefix_with(wanted: u32, mut state: u32, data: &[u8], update: impl Fn(u32, &[u8]) -> u32) -> Option<usize> {
-    for (len, byte) in data.iter().enumerate() {
-        if state == wanted {
-            return Some(len);
-        }
-        state = update(state, std::slice::from_ref(byte));
-    }
-    (state == wanted).then_some(data.len())
 }
 
 #[cfg(test)]
