@@ -3,7 +3,7 @@
 //! [`crc32c`] and [`extend`] use the fastest kernel that the machine supports.
 
 use super::dispatch::{Crc, Name, Update, run};
-use super::polynomial::{CASTAGNOLI, multiply, times_x, x_to_bytes};
+use super::polynomial::{CASTAGNOLI, multiply, x_to_bytes};
 
 /// Returns the CRC-32C of `data`.
 ///
@@ -29,14 +29,8 @@ pub fn extend(crc: u32, data: &[u8]) -> u32 {
 
 /// Returns the state of a checksum (before the final inversion) after the byte `byte`.
 pub(crate) const fn state_after(byte: u8) -> u32 {
-    // The loop advances the initial state, which is all ones, over the eight bits of the byte.
-    let mut state = !0 ^ byte as u32;
-    let mut bit = 0;
-    while bit < 8 {
-        state = times_x(CASTAGNOLI, state);
-        bit += 1;
-    }
-    state
+    // The initial state is all ones.
+    multiply(CASTAGNOLI, !0 ^ byte as u32, x_to_bytes(CASTAGNOLI, 1))
 }
 
 /// Returns the CRC-32C of two concatenated pieces with the CRCs `first` and `second`. `second_len`

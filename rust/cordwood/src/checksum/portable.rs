@@ -2,7 +2,7 @@
 //! ("slicing by 16").
 
 use super::kernel::{Job, Kernel};
-use super::polynomial::{CASTAGNOLI, times_x};
+use super::polynomial::{CASTAGNOLI, multiply, x_to_bytes};
 
 /// The kernel that runs on any machine.
 #[derive(Clone, Copy)]
@@ -26,27 +26,18 @@ impl Kernel for Portable {
 static TABLES: [[u32; 256]; 16] = tables();
 
 const fn tables() -> [[u32; 256]; 16] {
+    let over_byte = x_to_bytes(CASTAGNOLI, 1);
     let mut tables = [[0; 256]; 16];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut state = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            state = times_x(CASTAGNOLI, state);
-            bit += 1;
-        }
-        tables[0][byte] = state;
-        byte += 1;
-    }
-    let mut k = 1;
-    while k < 16 {
-        let mut byte = 0;
-        while byte < 256 {
+    let mut index = 0;
+    while index < 16 * 256 {
+        let (k, byte) = (index / 256, index % 256);
+        tables[k][byte] = if k == 0 {
+            multiply(CASTAGNOLI, byte as u32, over_byte)
+        } else {
             let before = tables[k - 1][byte];
-            tables[k][byte] = tables[0][(before & 0xff) as usize] ^ (before >> 8);
-            byte += 1;
-        }
-        k += 1;
+            tables[0][(before & 0xff) as usize] ^ (before >> 8)
+        };
+        index += 1;
     }
     tables
 }
