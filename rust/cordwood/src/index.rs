@@ -67,14 +67,11 @@ pub struct RecordIndex {
     /// For each log, the total number of records in it and in all earlier logs.
     ends: Vec<u64>,
     /// The idle readers, ordered by last use.
-    idle: Mutex<Vec<Idle>>,
+    idle: Mutex<Vec<Open>>,
 }
 
-/// An open reader and the number of the log it reads.
-struct Idle {
-    log: usize,
-    reader: Box<Reader>,
-}
+/// The number of a log, and an open reader of it.
+type Open = (usize, Box<Reader>);
 
 /// The places of one log's records. A program can store this part of a [`RecordIndex`].
 ///
@@ -223,18 +220,16 @@ impl RecordIndex {
         in_order(indices, self.len(), |places| {
             self.visit_sorted(places, &mut open, &mut each)
         })?;
-        if let Some((log, reader)) = open {
-            self.keep(log, reader);
-        }
+        self.keep(open);
         Ok(())
     }
 
     /// Implements [`visit`](Self::visit) for sorted indices, each paired with its place in the
-    /// caller's slice. `open` is the reader used last and the number of its log.
+    /// caller's slice. `open` is the reader used last.
     fn visit_sorted<E: From<Error>>(
         &self,
         mut places: &[(u64, usize)],
-        open: &mut Option<(usize, Box<Reader>)>,
+        open: &mut Option<Open>,
         each: &mut impl FnMut(usize, usize, u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let first_of = |log: usize| self.ends[log] - self.logs[log].record_count;
@@ -256,9 +251,7 @@ impl RecordIndex {
             let (mut reader, mut stays) = match open.take() {
                 Some((number, reader)) if number == log => (reader, true),
                 before => {
-                    if let Some((number, reader)) = before {
-                        self.keep(number, reader);
-                    }
+                    self.keep(before);
                     (self.reader(log)?, false)
                 }
             };
@@ -316,9 +309,9 @@ impl RecordIndex {
     /// Returns an idle reader for a log, or opens a new one if there is none.
     fn reader(&self, log: usize) -> Result<Box<Reader>, Error> {
         if let Some(mut idle) = self.idle()
-            && let Some(at) = idle.iter().rposition(|idle| idle.log == log)
+            && let Some(at) = idle.iter().rposition(|&(number, _)| number == log)
         {
-            return Ok(idle.remove(at).reader);
+            return Ok(idle.remove(at).1);
         }
         let log = &self.logs[log];
         let reader = Reader::open_with(&log.path, self.options.clone())?;
@@ -330,13 +323,15 @@ impl RecordIndex {
         Ok(Box::new(reader))
     }
 
-    /// Keeps a reader for later calls.
-    fn keep(&self, log: usize, reader: Box<Reader>) {
-        if let Some(mut idle) = self.idle() {
+    /// Keeps a reader, if there is one, for later calls.
+    fn keep(&self, open: Option<Open>) {
+        if let Some(open) = open
+            && let Some(mut idle) = self.idle()
+        {
             if idle.len() == IDLE_MAX {
                 idle.remove(0);
             }
-            idle.push(Idle { log, reader });
+            idle.push(open);
         }
     }
 
@@ -349,7 +344,7 @@ impl RecordIndex {
 
     /// Returns the idle readers, or `None` if another thread holds the lock for too long. In a
     /// forked process, a thread that exists only in the parent process may hold the lock forever.
-    fn idle(&self) -> Option<MutexGuard<'_, Vec<Idle>>> {
+    fn idle(&self) -> Option<MutexGuard<'_, Vec<Open>>> {
         (0..1000).find_map(|_| {
             hint::spin_loop();
             self.idle.try_lock().ok()
