@@ -69,18 +69,13 @@ pub(crate) fn find_other(
     is_last: bool,
     verify_checksums: bool,
 ) -> Found {
-    if bytes.len() < left && !is_last {
-        return incomplete(format, bytes, verify_checksums);
+    if bytes.len() >= left || is_last {
+        return fault(format, bytes, left, verify_checksums);
     }
-    fault(format, bytes, left, verify_checksums)
-}
-
-/// Classifies bytes that are not a valid fragment of a record, while only part of the block is
-/// available.
-fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found {
+    // Other fragments are classified once the whole block is available.
     match special(format, bytes, verify_checksums) {
-        Some(Found::Fault { .. } | Found::Stale) | None => Found::Incomplete,
-        Some(found) => found,
+        Some(found @ Found::Metadata(..)) => found,
+        _ => Found::Incomplete,
     }
 }
 

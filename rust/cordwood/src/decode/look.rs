@@ -150,11 +150,9 @@ impl Decoder {
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
         let has_first_block = first_block.len() == block_end || window.is_last;
-        let repaired = if has_first_block {
-            self.repaired_first_block(first_block)
-        } else {
-            None
-        };
+        let repaired = has_first_block
+            .then(|| self.repaired_first_block(first_block))
+            .flatten();
         let dialect = self
             .format
             .dialect
