@@ -271,22 +271,15 @@ impl Dialect {
 
     /// Returns the log number carried by the fragment of this form at the start of `bytes`.
     pub(crate) fn log_number_at(bytes: &[u8], form: Form) -> Option<u32> {
-        match form {
-            Form::Plain | Form::Packed => None,
-            Form::Recyclable | Form::Synced => bytes[HEADER_LEN..].first_chunk().copied().map(u32::from_le_bytes),
-        }
+        let number = || bytes[HEADER_LEN..].first_chunk().copied().map(u32::from_le_bytes);
+        form.has_log_number().then(number).flatten()
     }
 
     /// Returns the offset up to which the file had been synced, as stated by the fragment of this
     /// form at the start of `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
-        match form {
-            Form::Plain | Form::Recyclable | Form::Packed => None,
-            Form::Synced => {
-                let offset = bytes.get(Form::Recyclable.header_len()..)?.first_chunk()?;
-                Some(u64::from_le_bytes(*offset))
-            }
-        }
+        let offset = bytes.get(Form::Recyclable.header_len()..)?.first_chunk()?;
+        (form == Form::Synced).then(|| u64::from_le_bytes(*offset))
     }
 
     /// Returns the number of a log that was closed without records, if `file` starts with its
