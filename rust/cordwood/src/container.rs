@@ -122,7 +122,7 @@ impl Mark {
     }
 
     /// Encodes the mark and its header, as a writer writes them.
-    pub(crate) fn fragment(self) -> [u8; Self::FRAGMENT_LEN] {
+    pub(crate) fn fragment(self) -> Vec<u8> {
         let payload = self.encode();
         let checksum = Dialect::PACKED.checksum();
         let header = Header {
@@ -130,10 +130,7 @@ impl Mark {
             len: MARK_LEN as u16,
             kind: MARK,
         };
-        let mut fragment = [0; Self::FRAGMENT_LEN];
-        fragment[..HEADER_LEN].copy_from_slice(&header.encode());
-        fragment[HEADER_LEN..].copy_from_slice(&payload);
-        fragment
+        [&header.encode()[..], &payload].concat()
     }
 
     /// Encodes the payload of the mark.

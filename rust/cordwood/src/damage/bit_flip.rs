@@ -130,11 +130,7 @@ pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
         let difference = found ^ expected;
         (0..8).filter_map(move |bit| (difference >> bit & 1 == 1).then_some(Place { at, bit }))
     });
-    if found.len() == expected.len() {
-        one_of(bits)
-    } else {
-        None
-    }
+    one_of(bits).filter(|_| found.len() == expected.len())
 }
 
 /// The position of a bit in a slice of bytes.

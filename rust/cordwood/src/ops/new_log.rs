@@ -146,9 +146,7 @@ impl Temporary {
         drop(self);
         sync_directory(destination)
     }
-}
 
-impl Temporary {
     /// Makes the file the only segment of a log in a new directory.
     fn publish_segment(self, directory: &Path) -> io::Result<()> {
         fs::create_dir(directory)?;
