@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::time::Instant;
 
-use super::state::{Failure, Mark, State};
+use super::state::{Failure, State};
 use super::{LogFile, MutexGuard};
 use crate::error::Error;
 use crate::writer::BUFFER_LEN;
@@ -13,20 +13,8 @@ use crate::writer::append::{cut, unsynced};
 use crate::writer::storage::{Storage, copy_of, write_all};
 
 impl LogFile {
-    /// Like [`write_out`](Self::write_out), but if the write fails, also removes the records
-    /// appended since `before` that are not in the file.
-    pub(super) fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
-        self.write_out(state).inspect_err(|_| state.take_back(before))
-    }
-
-    /// Like [`write_buffer`](Self::write_buffer), but if the write fails, also removes the records
-    /// appended since `before` that are not in the file.
-    pub(super) fn write_buffer_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
-        self.write_buffer(state).inspect_err(|_| state.take_back(before))
-    }
-
     /// Writes all records to the file, in one write unless the system accepts only some of the
-    /// bytes.
+    /// bytes. If the write fails, the records stay in the buffer.
     pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
         state.end_container();
         self.write_buffer(state)
@@ -47,13 +35,9 @@ impl LogFile {
     }
 
     /// Appends a record of [`BUFFER_LEN`] bytes or more, and returns its offset. The buffer and the
-    /// record are written in pieces, so only one piece is copied at a time. If a write fails, this
-    /// removes the record, and those appended since `before` that are not in the file.
-    pub(super) fn write_long_since(&self, state: &mut State, record: &[u8], before: Mark) -> Result<u64, Error> {
-        self.write_long(state, record).inspect_err(|_| state.take_back(before))
-    }
-
-    fn write_long(&self, state: &mut State, record: &[u8]) -> Result<u64, Error> {
+    /// record are written in pieces, so only one piece is copied at a time. If a write fails, the
+    /// caller must [take back](State::take_back) the record.
+    pub(super) fn write_long(&self, state: &mut State, record: &[u8]) -> Result<u64, Error> {
         state.end_container();
         let start = state.encoder.closed_offset();
         let State {

@@ -220,13 +220,14 @@ impl LogFile {
         }
         let before = state.mark();
         let offset = if record.len() >= BUFFER_LEN {
-            self.write_long_since(&mut state, record, before)?
+            self.write_long(&mut state, record)
+                .inspect_err(|_| state.take_back(before))?
         } else {
             state.encode(record)
         };
         syncs = syncs || !packs && self.is_due(&state, state.encoder.closed_offset());
         if syncs || self.writes_each() || state.buffer.len() >= BUFFER_LEN {
-            self.write_out_since(&mut state, before)?;
+            self.write_out(&mut state).inspect_err(|_| state.take_back(before))?;
         }
         Ok((self.options.origin + offset, syncs.then_some(state)))
     }
@@ -298,13 +299,14 @@ impl LogFile {
                     count += encoded;
                     match stopped {
                         Stopped::AtEnd => break Ok(()),
-                        Stopped::Full => self.write_buffer_since(&mut state, before)?,
+                        Stopped::Full => self.write_buffer(&mut state).inspect_err(|_| state.take_back(before))?,
                         Stopped::At(record) => {
                             let record = record.as_ref();
                             if let Err(error) = self.reserve(&mut state, record.len()) {
                                 break Err(error);
                             }
-                            self.write_long_since(&mut state, record, before)?;
+                            self.write_long(&mut state, record)
+                                .inspect_err(|_| state.take_back(before))?;
                             count += 1;
                         }
                     }
@@ -314,12 +316,12 @@ impl LogFile {
             }
         };
         if self.writes_each() {
-            self.write_out_since(&mut state, before)?;
+            self.write_out(&mut state).inspect_err(|_| state.take_back(before))?;
         }
         // A sync may be due even if a record was too long, because those before it are in the log.
         let syncs = state.encoder.offset() > start && self.is_due(&state, state.encoder.end_max());
         if syncs {
-            self.write_out_since(&mut state, before)?;
+            self.write_out(&mut state).inspect_err(|_| state.take_back(before))?;
         }
         Ok((encoded.map(|()| count), syncs.then_some(state)))
     }

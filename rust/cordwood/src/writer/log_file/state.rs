@@ -116,6 +116,7 @@ impl State {
         self.encoder.end_container(&mut self.buffer);
     }
 
+    /// Removes the records appended since `mark` that are not in the file, after a failed write.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
             // Everything before the mark and some bytes after it have been written.
