@@ -53,26 +53,22 @@ pub(in crate::writer) fn recover(
         path,
         interrupted,
     };
-    let tail = log.find_tail()?;
-    let (new_len, tail) = match tail {
-        None => (file_len, None),
-        Some(tail) => {
-            let region = SkippedRegion::new(tail.start..log.end, tail.reason);
-            (log.new_end(&tail, region)? - origin, Some((tail, region)))
-        }
-    };
     // Data from this offset on may not be on the disk, even though it can be read.
     let known = unsynced::known_offset(storage.identity());
     let checkpoint = options.checkpoint.map(|offset| offset.saturating_sub(origin));
     let unsynced = known.into_iter().chain(checkpoint).min();
-    if let Some((tail, _)) = &tail {
+    let (mut new_len, mut discarded) = (file_len, None);
+    if let Some(tail) = log.find_tail()? {
+        let region = SkippedRegion::new(tail.start..log.end, tail.reason);
+        new_len = log.new_end(&tail, region)? - origin;
         if new_len > file_len && tail.last != Reason::ZeroFill {
-            let byte = log.padding_byte(tail)?;
+            let byte = log.padding_byte(&tail)?;
             write_all(storage, &[byte], file_len).map_err(failed)?;
         }
         if new_len != file_len {
             cut(storage, new_len, unsynced.unwrap_or(0)).map_err(failed)?;
         }
+        discarded = Some(region);
     }
     match unsynced {
         // The file is shorter than the part that was on the disk: it is a different file or has
@@ -84,7 +80,7 @@ pub(in crate::writer) fn recover(
     Ok(Recovered {
         format,
         file_len: new_len,
-        tail: tail.map(|(_, region)| region),
+        tail: discarded,
     })
 }
 
