@@ -79,7 +79,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// Returns the same errors as [`Encoder::with_format`].
     pub fn with_options(sink: W, options: WriterOptions) -> Result<Self, Error> {
-        let encoder = Encoder::with_format(options.file_len, options.format())?;
+        let encoder = Encoder::with_format(options.file_len, options.named().or_leveldb())?;
         Ok(Writer::with_encoder(sink, encoder, options.record_len_max))
     }
 

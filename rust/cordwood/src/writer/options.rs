@@ -1,7 +1,7 @@
 //! Options for writing to any sink.
 
 use crate::decode::RECORD_LEN_MAX;
-use crate::dialect::{Compression, Dialect, LogFormat};
+use crate::dialect::{Compression, Dialect};
 use crate::options::{log_options, options};
 
 options! {
@@ -36,10 +36,3 @@ options! {
 }
 
 log_options!(WriterOptions);
-
-impl WriterOptions {
-    /// Returns the given format, or [`Dialect::LEVELDB`] if no dialect is given.
-    pub(super) fn format(&self) -> LogFormat {
-        self.named().or_leveldb()
-    }
-}

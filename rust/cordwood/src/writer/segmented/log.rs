@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Hint, unsupported};
 use crate::process::Process;
 use crate::segments::{OFFSET_MAX, Segment, breaks, name_of};
 use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGuard, check_appended_to};
-use crate::writer::storage::{Storage, copy_of, read_at_most};
+use crate::writer::storage::{Storage, read_at_most};
 
 /// The maximum number of expired segments to remove when a new segment starts. Appends wait for
 /// this, and each removal requires a sync of the directory.
@@ -495,21 +495,18 @@ impl SegmentedLog {
                 .map(LogFile::after_another)
                 .map_err(|source| Error::io(source, self.path()))
         });
-        let active = match created {
-            Ok(active) => active,
-            Err(error) => {
-                // The new segment is named after the end of the active one, which must therefore
-                // not grow any further.
-                if directory.has(next) {
-                    let source = match &error.kind {
-                        ErrorKind::Io { source } => copy_of(source),
-                        kind => io::Error::other(kind.to_string()),
-                    };
-                    return Err(segments.active.fail("rotation", source));
-                }
-                return Err(error);
+        let active = created.map_err(|error| {
+            if !directory.has(next) {
+                return error;
             }
-        };
+            // The new segment is named after the end of the active one, which must therefore not
+            // grow any further.
+            let source = match error.kind {
+                ErrorKind::Io { source } => source,
+                kind => io::Error::other(kind.to_string()),
+            };
+            segments.active.fail("rotation", source)
+        })?;
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
         // This puts the name of the segment on the disk. If it fails, the log is marked as failed.
