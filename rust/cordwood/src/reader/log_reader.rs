@@ -63,7 +63,6 @@ pub struct Reader<S = StreamSource<FileReader>> {
     joint: Joint,
     /// How many salvaged records were left out, or `None` if salvaged records are returned.
     left_out_count: Option<u64>,
-    fails: bool,
     end: Option<End>,
     /// The finding after the records of the decoder's current run, if not taken yet: a single
     /// record, a region, an error or the end.
@@ -328,7 +327,6 @@ impl<S: SeekSource> Reader<S> {
             let start = options.dialect.map_or(origin, start);
             reader.source.seek(start).map_err(|source| reader.io(source))
         })?;
-        self.fails = options.on_corruption == OnCorruption::Fail;
         self.options = options;
         self.sought = None;
         self.end = None;
@@ -350,7 +348,6 @@ impl<S: Source> Reader<S> {
             source,
             // Errors in the options are reported only once the format of the log is known.
             decoder: Decoder::unchecked(&options).leaving_in_window(),
-            fails: options.on_corruption == OnCorruption::Fail,
             end: None,
             last: None,
             detected: None,
@@ -404,7 +401,7 @@ impl<S: Source> Reader<S> {
     /// damage an error.
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
-        if self.fails && region.reason.severity() == Severity::Corruption {
+        if self.options.on_corruption == OnCorruption::Fail && region.reason.severity() == Severity::Corruption {
             let error = Error::new(ErrorKind::Corruption { region }, self.path.as_deref());
             return Err(match error.hint {
                 Some(Hint::OnCorruption) if self.sought == Some(region.start) => {
@@ -621,17 +618,16 @@ impl<S: Source> Reader<S> {
 
     /// Runs `work` with [`OnCorruption::Salvage`] if the policy is [`OnCorruption::Fail`].
     pub(crate) fn without_failing<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        if !self.fails {
+        if self.options.on_corruption != OnCorruption::Fail {
             return work(self);
         }
-        self.set_fails(false, OnCorruption::Salvage);
+        self.set_policy(OnCorruption::Salvage);
         let done = work(self);
-        self.set_fails(true, OnCorruption::Fail);
+        self.set_policy(OnCorruption::Fail);
         done
     }
 
-    fn set_fails(&mut self, fails: bool, policy: OnCorruption) {
-        self.fails = fails;
+    fn set_policy(&mut self, policy: OnCorruption) {
         self.decoder.set_policy(policy);
         self.options.on_corruption = policy;
     }
@@ -754,21 +750,18 @@ impl<S: Source> Reader<S> {
     /// assert_eq!((flip.offset, flip.bit), (7, 7));
     /// ```
     pub fn bit_flip(&self, region: SkippedRegion) -> Option<BitFlip> {
-        let can_be = matches!(
-            region.reason,
-            Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
-        );
-        // The whole block is in memory, because the decoder needed it to analyse the damage.
-        let (grid, dialect) = (self.decoder.grid(), self.decoder.grid().dialect);
-        if region.reason == Reason::BadFileHeader {
-            let place = only_difference(self.bytes(region), dialect.prefix())?;
-            return Some(place.flip_in(region.start, FragmentPart::FileHeader));
-        }
-        let rest = self.source.window().at(region.start, grid.block_left(region.start));
-        if can_be {
-            locate_bit_flip(rest, region.start, dialect)
-        } else {
-            None
+        let grid = self.decoder.grid();
+        match region.reason {
+            Reason::BadFileHeader => {
+                let place = only_difference(self.bytes(region), grid.dialect.prefix())?;
+                Some(place.flip_in(region.start, FragmentPart::FileHeader))
+            }
+            Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
+                // The whole block is in memory, because the decoder needed it to analyse the damage.
+                let rest = self.source.window().at(region.start, grid.block_left(region.start));
+                locate_bit_flip(rest, region.start, grid.dialect)
+            }
+            _ => None,
         }
     }
 
