@@ -88,26 +88,25 @@ impl<R> Segments<R> {
     ///
     /// Returns [`ErrorKind::Pruned`] if `offset` is before the first offset of the log.
     pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
-        if offset >= self.log_end() {
+        let may_be_newer = offset >= self.log_end();
+        let listed = if may_be_newer {
             // The offset may be in a file started after the directory was listed.
             let fresh = list_again(&self.directory)?;
-            self.before = Some((Some(std::mem::replace(&mut self.segments, fresh)), self.current));
-            let opened = match (self.count_until(offset), self.segments.first()) {
-                (_, None) => Err(Error::io(io::ErrorKind::NotFound.into(), Some(&self.directory))),
-                (0, Some(first)) => Err(pruned(&self.directory, offset, first.offset)),
-                (after, _) => self.open_nth(after - 1),
-            };
-            if opened.is_err() {
-                self.go_back();
-            }
-            return opened.map(Some);
+            Some(std::mem::replace(&mut self.segments, fresh))
+        } else {
+            None
+        };
+        self.before = Some((listed, self.current));
+        let opened = match (self.count_until(offset), self.segments.first()) {
+            (_, None) => Err(Error::io(io::ErrorKind::NotFound.into(), Some(&self.directory))),
+            (0, Some(first)) => Err(pruned(&self.directory, offset, first.offset)),
+            (after, _) if !may_be_newer && after - 1 == self.current => return Ok(None),
+            (after, _) => self.open_nth(after - 1).map(Some),
+        };
+        if opened.is_err() {
+            self.go_back();
         }
-        self.before = Some((None, self.current));
-        match self.count_until(offset) {
-            0 => Err(pruned(&self.directory, offset, self.segments[0].offset)),
-            after if after - 1 == self.current => Ok(None),
-            after => self.open_nth(after - 1).map(Some),
-        }
+        opened
     }
 
     /// Goes back to the file that was open before the last [`open_at`](Self::open_at).
