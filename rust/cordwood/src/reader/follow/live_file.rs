@@ -190,7 +190,7 @@ impl LiveFile {
         }
     }
 
-    /// Reads the file from `offset` to at least the end of the block, or to the end of the file.
+    /// Reads the file from `offset` to at least the end of the block, or to `file_len`.
     /// Discards the bytes of earlier reads, because any that were not a valid fragment may have
     /// changed since.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
@@ -201,23 +201,13 @@ impl LiveFile {
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
         self.read_len = wanted.clamp(READ_LEN_MIN, WINDOW_LEN);
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.resize(buffer.len().max(self.read_len), 0);
+        self.buffer.resize(self.buffer.len().max(self.read_len), 0);
         (self.offset, self.len, self.is_last) = (offset, 0, false);
-        // Bytes after `file_len` belong to the log only in its newest file.
+        // Bytes after `file_len` belong to the log only in its newest file, where the next read
+        // returns them.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let wanted = if self.next.is_some() {
-            self.read_len.min(rest)
-        } else {
-            self.read_len
-        };
-        let filled = if rest > 0 {
-            self.read_at(offset, &mut buffer[..wanted])
-        } else {
-            Ok(0)
-        };
-        self.buffer = buffer;
-        self.len = filled?;
+        let buffer = &mut self.buffer[..self.read_len.min(rest)];
+        self.len = read_full_at(&self.file, buffer, offset.saturating_sub(self.origin))?;
         self.is_last = self.is_final && self.len >= rest;
         Ok(())
     }
