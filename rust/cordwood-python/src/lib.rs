@@ -8,7 +8,7 @@
 #![expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 #![expect(
     clippy::large_enum_variant,
-    reason = "of a reader, a writer and its log: there is one for each object, and most are the large variant"
+    reason = "of a writer and its log: there is one for each object, and most are the large variant"
 )]
 
 // Code shared by the classes. All `unsafe` code is in `memory/buffer.rs`, `arrow/c_data.rs`,

@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
+use super::Reader;
 use super::read_ahead::Batches;
 use super::record_batch::RecordBatch;
-use super::{Reader, State};
 use crate::interpreter::fast_call::{FastClass, FastNext};
 
 /// The result of `iter(reader)`, which yields the records as `bytes`, or of `Reader.records`, which
@@ -26,10 +26,8 @@ impl FastNext for ReaderIterator {
     /// Returns a record only if it was already found and no other thread is using the reader.
     #[inline]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        match &mut *self.reader.get().state.try_lock()? {
-            State::Open(cursor) => cursor.take(py, |record| record.item(py, self.has_offsets)),
-            State::Closed(_) => None,
-        }
+        let mut cursor = self.reader.get().cursor.try_lock()?;
+        cursor.as_mut()?.take(py, |record| record.item(py, self.has_offsets))
     }
 }
 
@@ -82,7 +80,7 @@ impl RecordBatches {
 /// Stops the threads reading ahead, unless another thread is using the reader.
 impl Drop for RecordBatches {
     fn drop(&mut self) {
-        if let Some(State::Open(cursor)) = self.reader.get().state.try_lock().as_deref_mut() {
+        if let Some(Some(cursor)) = self.reader.get().cursor.try_lock().as_deref_mut() {
             cursor.stop_threads(&self.batches);
         }
     }

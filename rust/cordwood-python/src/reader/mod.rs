@@ -140,14 +140,11 @@ use crate::values::{Outcome, len_by_reason};
 /// Outcome(kind='clean', offset=20)
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Reader {
-    state: Exclusive<State>,
+    /// `None` after `close`.
+    cursor: Exclusive<Option<Cursor>>,
+    /// The regions skipped by the cursor, and the outcome after `close`.
+    skipped: Skipped,
     path: Option<PathBuf>,
-}
-
-enum State {
-    Open(Cursor),
-    /// The skipped regions and the outcome can be read after `close`.
-    Closed(Skipped),
 }
 
 #[pymethods]
@@ -177,8 +174,10 @@ impl Reader {
             .with_on_corruption(named("on_corruption", on_corruption)?);
         let opened = open_reader(&with_options(source, storage_options)?, options)?;
         let path = opened.reader.path().map(Path::to_owned);
+        let skipped = Skipped::default();
         Ok(Reader {
-            state: Exclusive::new(State::Open(Cursor::new(opened, Skipped::default()))),
+            cursor: Exclusive::new(Some(Cursor::new(opened, skipped.clone()))),
+            skipped,
             path,
         })
     }
@@ -266,7 +265,7 @@ impl Reader {
     /// ...     next(reader), reader.tell()
     /// (b'one', 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_state(py, |cursor| Ok(cursor.position()))
+        self.with_cursor(py, |cursor| Ok(cursor.position()))
     }
 
     /// Moves to a file offset taken from `Record.offset`, `Record.end_offset` or `tell`.
@@ -324,9 +323,9 @@ impl Reader {
     /// How reading ended, or `"unfinished"` until then.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(cursor) => cursor.outcome(),
-            State::Closed(skipped) => skipped.outcome(),
+        Ok(match &*self.cursor.lock(py)? {
+            Some(cursor) => cursor.outcome(),
+            None => self.skipped.outcome(),
         })
     }
 
@@ -393,7 +392,7 @@ impl Reader {
     ///     ClosedError: The reader is closed.
     #[getter]
     fn other_log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        self.with_state(py, |state| Ok(state.reader.info().other_log_number))
+        self.with_cursor(py, |cursor| Ok(cursor.reader.info().other_log_number))
     }
 
     /// The path, the URL, or the `name` of an object with `read_range`. `None` for other sources.
@@ -405,7 +404,7 @@ impl Reader {
     /// Whether `close` has been called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(matches!(*self.state.lock(py)?, State::Closed(_)))
+        Ok(self.cursor.lock(py)?.is_none())
     }
 
     /// Releases the source. A file object that was passed in stays open. Closing twice is allowed.
@@ -418,17 +417,15 @@ impl Reader {
     /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         // In a forked child, a copy of the reader that can never be used is left alone.
-        let Some(mut state) = self.state.lock_unless_lost(py)? else {
+        let Some(mut cursor) = self.cursor.lock_unless_lost(py)? else {
             return Ok(());
         };
-        let State::Open(cursor) = &mut *state else {
+        let Some(mut open) = cursor.take() else {
             return Ok(());
         };
-        let messages = [cursor.logged.summary(), None];
-        let skipped = cursor.skipped.clone();
-        skipped.set_outcome(cursor.outcome());
-        let open = std::mem::replace(&mut *state, State::Closed(skipped));
-        drop(state);
+        self.skipped.set_outcome(open.outcome());
+        let messages = [open.logged.summary(), None];
+        drop(cursor);
         // The source is released without holding the lock, because releasing a Python object may
         // run Python code.
         drop(open);
@@ -437,8 +434,8 @@ impl Reader {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A thread using the reader keeps it alive, along with all objects it refers to.
-        match self.state.try_lock().as_deref() {
-            Some(State::Open(Cursor {
+        match self.cursor.try_lock().as_deref() {
+            Some(Some(Cursor {
                 referent: Some(referent),
                 ..
             })) => visit.call(&***referent),
@@ -458,7 +455,7 @@ impl Reader {
 
     fn __repr__(&self) -> String {
         // A reader that another thread is using is not closed.
-        let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
+        let is_closed = matches!(self.cursor.try_lock().as_deref(), Some(None));
         handle_repr("Reader", self.path.as_deref(), is_closed)
     }
 }
@@ -480,41 +477,38 @@ impl Reader {
         py: Python<'_>,
         use_it: impl FnOnce(&mut Cursor) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        self.with_state(py, |cursor| {
-            let _owner = self.state.may_run_python();
+        self.with_cursor(py, |cursor| {
+            let _owner = self.cursor.may_run_python();
             py.detach(|| use_it(cursor))
                 .map_err(|error| to_python(py, error, self.path.as_deref()))
         })
     }
 
     #[inline]
-    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Cursor) -> PyResult<T>) -> PyResult<T> {
-        let used = match &mut *self.state.lock(py)? {
-            State::Open(state) => Some(use_it(state)),
-            State::Closed(_) => None,
-        };
+    fn with_cursor<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Cursor) -> PyResult<T>) -> PyResult<T> {
+        let used = self.cursor.lock(py)?.as_mut().map(use_it);
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
-    /// Returns the regions skipped so far, even after the reader was closed.
-    fn skipped_regions(&self, py: Python<'_>) -> PyResult<Skipped> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(Cursor { skipped, .. }) | State::Closed(skipped) => skipped.clone(),
-        })
+    /// Returns the regions skipped so far, even after the reader was closed. Waits while another
+    /// thread is using the reader.
+    fn skipped_regions(&self, py: Python<'_>) -> PyResult<&Skipped> {
+        drop(self.cursor.lock(py)?);
+        Ok(&self.skipped)
     }
 
     /// Returns the next record, converted by `make`, which must not run Python code. If the
     /// conversion fails, the next call finds the same record.
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
-        self.find(py, |state| state.next(py, &make))
+        self.find(py, |cursor| cursor.next(py, &make))
     }
 
     /// Returns the finding of `find_it`, or `None` at the end. Skipped regions and errors before
     /// the finding are logged or raised only once other threads can use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
-            let (found, messages) = self.with_state(py, |cursor| {
-                let _owner = self.state.may_run_python();
+            let (found, messages) = self.with_cursor(py, |cursor| {
+                let _owner = self.cursor.may_run_python();
                 let mut found = find_it(cursor);
                 let messages = cursor.report(&mut found);
                 Ok((found, messages))
@@ -541,8 +535,8 @@ impl Reader {
 #[pyfunction]
 #[pyo3(signature = (reader, /))]
 pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()> {
-    reader.with_state(py, |state| {
-        state.reader.leave_out_salvaged();
+    reader.with_cursor(py, |cursor| {
+        cursor.reader.leave_out_salvaged();
         Ok(())
     })
 }
@@ -558,8 +552,8 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
 #[pyfunction]
 #[pyo3(signature = (reader, /))]
 pub(crate) fn left_out<'py>(py: Python<'py>, reader: &Reader) -> PyResult<(u64, Bound<'py, PyDict>)> {
-    let (count, findings) = reader.with_state(py, |state| {
-        Ok((state.reader.left_out_count(), state.skipped.findings()))
+    let (count, findings) = reader.with_cursor(py, |cursor| {
+        Ok((cursor.reader.left_out_count(), cursor.skipped.findings()))
     })?;
     Ok((count, len_by_reason(py, &findings)?))
 }
