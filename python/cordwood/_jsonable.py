@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -12,26 +11,17 @@ from cordwood.types import Database, Export
 from cordwood.typing import ReadableBuffer
 
 
-def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
-    """Replaces all values JSON cannot represent, including those inside lists and objects.
+def jsonable(value: object) -> object:
+    """Replaces the bytes and the tuples in a value, including those inside lists and objects.
 
     Bytes become a string if they are valid UTF-8, and `{"base64": "..."}` otherwise. A named tuple becomes an object
-    without its `None` fields, and any other tuple a list. A time becomes a string in the format of RFC
-    3339. Numbers that JSON cannot represent become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of
-    protocol buffers.
+    without its `None` fields, and any other tuple a list.
     """
     if isinstance(value, bytes):
         try:
             return value.decode()
         except UnicodeDecodeError:
             return {"base64": base64_text(value)}
-    if isinstance(value, str):
-        return str(value)  # An enum member becomes its plain string.
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    # The value is a UTC time. This check avoids importing the module `datetime`.
-    if isoformat := getattr(value, "isoformat", None):
-        return isoformat().replace("+00:00", "Z")
     if isinstance(value, dict):
         return {name: jsonable(item) for name, item in cast("dict[str, object]", value).items()}
     if isinstance(value, list | tuple):
