@@ -430,15 +430,8 @@ class RangeFile:
     def __len__(self) -> int:
         return self._len
 
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, position: int) -> int:
+    def seek(self, position: int) -> None:
         self._position = position
-        return position
 
     def read(self, size: int) -> bytes:
         """Returns at most the next `size` bytes, or no bytes at the end of the file."""

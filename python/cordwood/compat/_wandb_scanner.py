@@ -30,9 +30,8 @@ class _Whole:
     def tell(self) -> int:
         return self._position
 
-    def seek(self, offset: int) -> int:
+    def seek(self, offset: int) -> None:
         self._position = offset
-        return offset
 
     def read(self, size: int) -> bytes:
         self._file.seek(self._position)

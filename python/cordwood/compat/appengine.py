@@ -110,7 +110,7 @@ class _Log:
     def tell(self) -> int:
         return 0
 
-    def seek(self, offset: int) -> int:
+    def seek(self, offset: int) -> None:
         # A reader starts one byte earlier to check that the file is long enough, but ignores the byte's value.
         self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
         if offset != self.position and not self._is_before:
@@ -118,7 +118,6 @@ class _Log:
                 raise io.UnsupportedOperation("the file cannot seek")
             self.file.seek(offset)
             self.position = offset
-        return offset
 
     def read(self, size: int) -> Any:
         if self._is_before:
