@@ -174,11 +174,6 @@ class Cells:
         return [category_of_cell(sums) for sums in self.sums]
 
     @property
-    def block_count(self) -> int:
-        """The number of blocks in the log, including an incomplete last block."""
-        return -(-self.file_len // BLOCK_LEN)
-
-    @property
     def is_damaged(self) -> bool:
         """Whether the log is damaged. A torn tail is not damage."""
         return self.totals[Category.DAMAGE] + self.totals[Category.LOST] > 0
@@ -230,7 +225,9 @@ def rows(row_len: int) -> str:
 
 def summary(cells: Cells) -> str:
     """Returns a line about the log."""
-    counts = f"{quantity(cells.block_count, 'block')}, {quantity(cells.fragment_count, 'fragment')}"
+    # The last block may be incomplete.
+    blocks = quantity(-(-cells.file_len // BLOCK_LEN), "block")
+    counts = f"{blocks}, {quantity(cells.fragment_count, 'fragment')}"
     return f"{size(cells.file_len)}, {counts}, dialect {cells.log.dialect}"
 
 
