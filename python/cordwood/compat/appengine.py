@@ -216,9 +216,8 @@ class RecordsWriter:
         self._file = writer
         self._pads = _pad_last_block
         self._has_entered = False
-        used = _position_of(writer) % BLOCK_SIZE
-        if used:
-            writer.write(bytes(BLOCK_SIZE - used))
+        if padding_len := -_position_of(writer) % BLOCK_SIZE:
+            writer.write(bytes(padding_len))
         self._start_block()
 
     def _start_block(self) -> None:
@@ -240,10 +239,9 @@ class RecordsWriter:
         """Fills the last block with zeros, unless `_pad_last_block` is false. The file stays open."""
         if not self._pads:
             return
-        used = self._writer.tell() % BLOCK_SIZE
-        if used:
+        if padding_len := -self._writer.tell() % BLOCK_SIZE:
             self._writer.close()
-            self._file.write(bytes(BLOCK_SIZE - used))
+            self._file.write(bytes(padding_len))
             self._start_block()
 
     def __enter__(self) -> Self:
