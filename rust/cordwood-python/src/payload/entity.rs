@@ -1,12 +1,15 @@
-//! The function `decode_entity`. The Python classes of the decoded values are in
+//! The functions `decode_entity` and `entity_kinds`. The Python classes of the decoded values are in
 //! `cordwood.payload.entity`.
 
-use cordwood_payload::table::View;
-use cordwood_payload::{Entity, PathElement, PathId};
+use std::collections::HashMap;
+
+use cordwood_payload::Entity;
+use cordwood_payload::table::{Facts, OneRow, View};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyList, PyTuple};
 
-use super::objects::{list_of, object_of};
+use super::objects::{decoder_of, list_of, object_of};
+use super::table::Records;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{new_text, try_bytes};
@@ -74,10 +77,11 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
 fn value_object<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
     let class = match value {
         View::Entity(entity) => return entity_object(py, entity),
-        View::Path(path) => return path_object(py, path),
-        View::Key(_) => named!(py, "Key")?,
-        View::Point(..) => named!(py, "GeoPoint")?,
-        View::User(_) => named!(py, "User")?,
+        View::Path(_) => return Ok(list_of(py, value, value_object)?.to_tuple().into_any()),
+        View::Element(_) => None,
+        View::Key(_) => Some(named!(py, "Key")?),
+        View::Point(..) => Some(named!(py, "GeoPoint")?),
+        View::User(_) => Some(named!(py, "User")?),
         list if list.is_list() => return Ok(list_of(py, list, value_object)?.into_any()),
         plain => return object_of(py, plain),
     };
@@ -87,18 +91,52 @@ fn value_object<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, Py
         result.is_ok()
     });
     result?;
+    let Some(class) = class else {
+        // The last element of a path may have neither a number nor a name.
+        fields.resize_with(2, || py.None().into_bound(py));
+        return Ok(PyTuple::new(py, fields)?.into_any());
+    };
     class.run(PyTuple::new(py, fields)?)
 }
 
-fn path_object<'py>(py: Python<'py>, path: &[PathElement<'_>]) -> PyResult<Bound<'py, PyAny>> {
-    let elements = PyList::empty(py);
-    for element in path {
-        let kind = new_text(py, element.kind)?;
-        elements.append(match element.id {
-            PathId::None => (kind, None::<i64>).into_pyobject(py)?,
-            PathId::Id(id) => (kind, id).into_pyobject(py)?,
-            PathId::Name(name) => (kind, new_text(py, name)?).into_pyobject(py)?,
-        })?;
-    }
-    Ok(elements.to_tuple().into_any())
+/// Returns the kinds of the entities in records.
+///
+/// Args:
+///     source: A `RecordBatch`, or a list of `Record`.
+///
+/// Returns:
+///     A pair: a list of each kind of entity with the indices of its records, and a list of the
+///     indices of the unreadable records. The kind of an entity without a key is `None`.
+#[pyfunction]
+#[pyo3(signature = (source, /))]
+#[expect(clippy::type_complexity, reason = "a tuple of Python")]
+pub(crate) fn entity_kinds(source: &Bound<'_, PyAny>) -> PyResult<(Vec<(Option<String>, Vec<usize>)>, Vec<usize>)> {
+    let records = Records::of(source)?;
+    let mut decoder = decoder_of("entity", Facts::default())?;
+    Ok(source.py().detach(|| {
+        let mut numbers = HashMap::new();
+        let mut kinds: Vec<(Option<String>, Vec<usize>)> = Vec::new();
+        let mut left_out = Vec::new();
+        for (index, record) in (0..).map_while(|index| Some((index, records.get(index, false)?))) {
+            let mut kind = None;
+            let mut sink = OneRow {
+                take: &mut |row| {
+                    if let Some(View::Text(text)) = row.field("__kind__") {
+                        kind = Some(text.to_owned());
+                    }
+                },
+                fault: &mut drop,
+            };
+            if decoder.record(&record, &mut sink).is_err() {
+                left_out.push(index);
+                continue;
+            }
+            let number = *numbers.entry(kind).or_insert_with_key(|kind| {
+                kinds.push((kind.clone(), Vec::new()));
+                kinds.len() - 1
+            });
+            kinds[number].1.push(index);
+        }
+        (kinds, left_out)
+    }))
 }

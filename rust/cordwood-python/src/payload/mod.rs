@@ -2,8 +2,6 @@
 
 pub(crate) mod entity;
 pub(crate) mod objects;
-pub(crate) mod operation;
-pub(crate) mod records;
 pub(crate) mod table;
 pub(crate) mod version_edit;
 pub(crate) mod write_batch;

@@ -1,18 +1,18 @@
 //! The class `RecordDecoder`, which decodes records to Python objects or to JSON.
 
-use cordwood_payload::table::{BytesAs, Decoder, Fault, OneRow, Record, Sink, View};
+use cordwood_payload::Engine;
+use cordwood_payload::table::{BytesAs, Decoder, Facts, Fault, OneRow, Record, Sink, View};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString};
 
-use super::records::{decoder_of, facts_of};
 use crate::exclusive::Exclusive;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{new_text, no_memory, try_bytes};
 use crate::values::IntoField;
 use crate::values::arguments::bytes_of;
-use crate::values::error::payload_fault;
+use crate::values::error::payload_error;
 
 /// Decodes the records of one log, in order.
 ///
@@ -98,7 +98,7 @@ impl RecordDecoder {
         let _owner = self.decoder.may_run_python();
         let mut value = None;
         let decoded = decoder.value(record.as_bytes(), &mut |view| value = Some(object_of(py, view)));
-        decoded.map_err(|fault| raised(py, &fault))?;
+        decoded.map_err(|fault| payload_error(py, fault))?;
         value.transpose()
     }
 
@@ -125,7 +125,7 @@ impl RecordDecoder {
         match decoded {
             Ok(true) => Ok(Some(new_text(py, &text.ok_or_else(no_memory)?)?)),
             Ok(false) => Ok(None),
-            Err(fault) => Err(raised(py, &fault)),
+            Err(fault) => Err(payload_error(py, fault)),
         }
     }
 
@@ -150,22 +150,50 @@ impl RecordDecoder {
             fault: &mut |fault| {
                 if result.is_ok() {
                     result = match errors {
-                        Some(errors) => payload_fault(py, &fault).and_then(|error| errors.append(error)),
-                        None => Err(raised(py, &fault)),
+                        Some(errors) => errors.append(payload_error(py, fault).into_value(py)),
+                        None => Err(payload_error(py, fault)),
                     };
                 }
             },
         };
         let mut decoder = self.decoder.lock(py)?;
         let _owner = self.decoder.may_run_python();
-        take(&mut decoder, &mut sink).map_err(|fault| raised(py, &fault))?;
+        take(&mut decoder, &mut sink).map_err(|fault| payload_error(py, fault))?;
         result.and_then(|()| row.transpose())
     }
 }
 
-/// Returns the exception for a fault.
-fn raised(py: Python<'_>, fault: &Fault) -> PyErr {
-    payload_fault(py, fault).map_or_else(|error| error, PyErr::from_value)
+/// Returns the decoder for a payload, given the facts about its log.
+pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
+    let decoder = Decoder::named(payload, facts);
+    decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
+}
+
+/// Returns the facts that follow from a log's dialect. Other dialects do not show the engine.
+pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
+    let mut facts = Facts::default();
+    facts.engine = match dialect {
+        Some("rocksdb") => Some(Engine::RocksDb),
+        Some("pebble") => Some(Engine::Pebble),
+        _ => None,
+    };
+    facts
+}
+
+/// Checks whether an entire record can be decoded as this payload.
+///
+/// Args:
+///     payload: The name of the payload.
+///     record: The record.
+///     dialect: The dialect of the log, if it is known.
+///
+/// Returns:
+///     True if the record can be decoded without a fault.
+#[pyfunction]
+#[pyo3(signature = (payload, record, dialect, /))]
+pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) -> PyResult<bool> {
+    let mut decoder = decoder_of(payload, facts_of(dialect))?;
+    Ok(matches!(decoder.value(record, &mut |_| ()), Ok(true)))
 }
 
 /// Converts a value to an object of a built-in Python type, or to a `datetime` in UTC.

@@ -7,16 +7,22 @@ use std::sync::Arc;
 use cordwood_payload::table::{
     self, BytesAs, Column, Decoder, Facts, Fits, Form, Given, Limits, Made, NotAdded, Options, Part, Stop, Type, Values,
 };
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
-use super::records::{Records, decoder_of, facts_of};
+use super::objects::{decoder_of, facts_of};
 use crate::arrow::{Array, DataType, Field, Memory, array_capsules, schema_capsule};
 use crate::exclusive::Exclusive;
+use crate::interpreter::imported;
 use crate::interpreter::python_code::{PythonCode, module};
+use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{no_memory, try_bytes};
-use crate::values::error::payload_fault;
+use crate::reader::record_batch::RecordBatch;
+use crate::values::error::payload_error;
 use crate::values::options::chosen;
+use crate::values::record::Record;
 
 const FORMS: [(&str, Form); 3] = [("arrow", Form::Columns), ("ndjson", Form::Ndjson), ("csv", Form::Csv)];
 
@@ -27,21 +33,58 @@ const BYTES_AS: [(&str, BytesAs); 4] = [
     ("base64", BytesAs::Base64),
 ];
 
-const PARTS: [(Part, &str); 4] = [
-    (Part::Record, "record"),
-    (Part::Row, "row"),
-    (Part::Value, "value"),
-    (Part::Rest, "rest"),
-];
-
 /// The result of one call to a table: the output, the faults, and the number of further faults.
 /// Each fault gives the index of the record, the missing part, and the error.
 type Taken<'py, T> = (
     T,
     Vec<Bound<'py, PyAny>>,
-    Vec<(usize, &'static str, Bound<'py, PyAny>)>,
+    Vec<(usize, &'static str, Py<PyBaseException>)>,
     u64,
 );
+
+/// The records of a batch or list.
+pub(super) enum Records {
+    Batch(Arc<PooledBatch>),
+    List(Vec<(u64, u64, bool, PyBackedBytes)>),
+}
+
+impl Records {
+    /// Converts a `RecordBatch`, or a list of `Record`.
+    pub(super) fn of(records: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(batch) = records.cast::<RecordBatch>() {
+            return Ok(Records::Batch(batch.get().shared()));
+        }
+        let records = records.cast::<PyList>()?.iter().map(|record| {
+            let record = record.cast::<Record>()?.get();
+            let data = record.data.bind(records.py()).clone().into();
+            Ok((record.offset, record.end_offset, record.salvaged, data))
+        });
+        Ok(Records::List(records.collect::<PyResult<_>>()?))
+    }
+
+    /// Returns a record. If `has_salvaged` is true, it also says whether it is salvaged.
+    pub(super) fn get(&self, index: usize, has_salvaged: bool) -> Option<table::Record<'_>> {
+        let (offset, end_offset, is_salvaged, data) = match self {
+            Records::Batch(batch) => {
+                let records = batch.records();
+                let offset = *records.record_offsets().get(index)?;
+                let end_offset = records.record_end_offset(index)?;
+                let is_salvaged = has_salvaged && records.is_salvaged(index);
+                (offset, end_offset, is_salvaged, records.get(index)?)
+            }
+            Records::List(records) => {
+                let (offset, end_offset, is_salvaged, data) = records.get(index)?;
+                (*offset, *end_offset, *is_salvaged, &data[..])
+            }
+        };
+        Some(table::Record {
+            offset,
+            end_offset,
+            is_salvaged: has_salvaged.then_some(is_salvaged),
+            data,
+        })
+    }
+}
 
 /// Turns the records of logs into a table.
 ///
@@ -82,8 +125,6 @@ struct Parts {
     decoder: Decoder,
     /// Whether rows that give their record's offset also say whether the record is salvaged.
     has_salvaged: bool,
-    /// The columns, if they are known.
-    known: Option<Vec<(String, Type)>>,
     /// The Arrow types of the columns, once a batch exists.
     fields: Vec<Field>,
 }
@@ -91,11 +132,8 @@ struct Parts {
 impl Parts {
     /// Returns the Arrow types of the columns.
     fn new_fields(&self) -> Vec<Field> {
-        self.columns().iter().map(|(name, kind)| field_of(name, kind)).collect()
-    }
-
-    fn columns(&self) -> Vec<(String, Type)> {
-        self.known.clone().unwrap_or_else(|| self.table.columns())
+        let columns = self.table.columns();
+        columns.iter().map(|(name, kind)| field_of(name, kind)).collect()
     }
 
     /// Returns the output as a Python object.
@@ -142,9 +180,11 @@ impl Table {
         row_count_max: usize,
         cell_count_max: usize,
     ) -> PyResult<Self> {
+        let columns = columns.map(types_of).transpose()?;
+        let known = columns.clone().filter(|columns| !columns.is_empty());
         let options = Options {
             form: chosen("form", FORMS, form)?,
-            always: types_of(always)?,
+            always: known.map_or_else(|| types_of(always), Ok)?,
             wanted,
             row_count_max: limit,
             opens_early,
@@ -158,14 +198,12 @@ impl Table {
             batch_rows_max: row_count_max,
             batch_cells_max: cell_count_max,
         };
-        let columns = columns.map(types_of).transpose()?;
         Ok(Table {
             payload: payload.to_owned(),
             parts: Exclusive::new(Parts {
                 table: table::Table::new(options, columns.as_deref()),
                 decoder: decoder_of(payload, Facts::default())?,
                 has_salvaged: false,
-                known: columns,
                 fields: Vec::new(),
             }),
         })
@@ -230,9 +268,9 @@ impl Table {
         only: Option<Vec<usize>>,
     ) -> PyResult<Taken<'py, usize>> {
         let has_salvaged = self.parts.lock(py)?.has_salvaged;
-        let records = Records::of(source, has_salvaged)?;
+        let records = Records::of(source)?;
         let index_of = |at: usize| only.as_ref().map_or(Some(at), |only| only.get(at).copied());
-        let record_at = |at: usize| records.get(index_of(at)?);
+        let record_at = |at: usize| records.get(index_of(at)?, has_salvaged);
         self.taken(
             py,
             |table, decoder| table.feed(decoder, (start..).map_while(&record_at), start),
@@ -261,7 +299,7 @@ impl Table {
     /// Returns the known or learned columns, in order, each with its type.
     #[getter]
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let columns = self.parts.lock(py)?.columns();
+        let columns = self.parts.lock(py)?.table.columns();
         let found = PyDict::new(py);
         for (name, kind) in columns {
             found.set_item(name, type_object(py, &kind)?)?;
@@ -384,12 +422,15 @@ impl Table {
             return Err(error);
         }
         let faults = faults.into_iter().map(|(index, fault)| {
-            let part = PARTS.iter().find(|(part, _)| *part == fault.part);
-            let name = part.map_or("", |(_, name)| name);
-            Ok((index_of(index), name, payload_fault(py, &fault)?))
+            let part = match fault.part {
+                Part::Record => "record",
+                Part::Row => "row",
+                Part::Value => "value",
+                Part::Rest => "rest",
+            };
+            (index_of(index), part, payload_error(py, fault).into_value(py))
         });
-        let faults = faults.collect::<PyResult<_>>()?;
-        Ok((result, made.into_iter().collect(), faults, more_count))
+        Ok((result, made.into_iter().collect(), faults.collect(), more_count))
     }
 }
 
@@ -424,15 +465,17 @@ const TYPES: [(&str, Type, DataType); 8] = [
     ("json", Type::Json, DataType::TEXT),
 ];
 
+/// The fields of a `GivenAs` of `cordwood._tables.schema`.
+type GivenAs<'py> = (String, Bound<'py, PyAny>, String, u64, bool);
+
 /// Converts a `ColumnType` of `cordwood._tables.schema`.
 fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     if let Ok(name) = kind.cast::<PyString>() {
         let types = TYPES.map(|(name, kind, _)| (name, kind));
         return chosen("a type", types, name.to_str()?);
     }
-    if kind.hasattr("made_as")? {
-        let size = kind.getattr("size")?.extract()?;
-        let fits = [
+    if let Ok((name, made_as, fits, size, is_nullable)) = kind.extract::<GivenAs<'_>>() {
+        let choices = [
             ("same", Fits::Same),
             ("nothing", Fits::Nothing),
             ("integers", Fits::Integers(size)),
@@ -444,10 +487,10 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
             ("map", Fits::Map),
         ];
         return Ok(Type::Given(Arc::new(Given {
-            name: kind.getattr("name")?.extract()?,
-            made_as: type_of(&kind.getattr("made_as")?)?,
-            fits: chosen("fits", fits, &kind.getattr("fits")?.extract::<String>()?)?,
-            is_nullable: kind.getattr("is_nullable")?.extract()?,
+            name,
+            made_as: type_of(&made_as)?,
+            fits: chosen("fits", choices, &fits)?,
+            is_nullable,
         })));
     }
     if kind.hasattr("item")? {
@@ -460,22 +503,21 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
 /// Returns the `ColumnType` of `cordwood._tables.schema` for a type, or for the type its columns
 /// are built as, if different.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
-    let schema = || module(py, "cordwood._tables.schema");
     match kind.made_as() {
-        Type::List(item) => schema()?.getattr("ListOf")?.run((type_object(py, item)?,)),
+        Type::List(item) => imported!(py, "cordwood._tables.schema", "ListOf")?.run((type_object(py, item)?,)),
         Type::Struct(fields) => {
             let fields = fields.iter().map(|(name, kind)| Ok((name, type_object(py, kind)?)));
             let fields = PyTuple::new(py, fields.collect::<PyResult<Vec<_>>>()?)?;
-            schema()?.getattr("StructOf")?.run((fields,))
+            imported!(py, "cordwood._tables.schema", "StructOf")?.run((fields,))
         }
-        plain => {
-            let name = TYPES
-                .iter()
-                .find(|(_, kind, _)| kind == plain)
-                .map_or("json", |(name, ..)| name);
-            Ok(PyString::new(py, name).into_any())
-        }
+        plain => Ok(PyString::new(py, plain_type(plain).0).into_any()),
     }
+}
+
+/// Returns the name and the Arrow type of a type that contains no other types.
+fn plain_type(plain: &Type) -> (&'static str, DataType) {
+    let found = TYPES.into_iter().find(|(_, kind, _)| kind == plain);
+    found.map_or(("json", DataType::TEXT), |(name, _, data_type)| (name, data_type))
 }
 
 /// Returns the Arrow field with this name and type.
@@ -486,10 +528,7 @@ fn field_of(name: &str, kind: &Type) -> Field {
             let children = fields.iter().map(|(name, kind)| field_of(name, kind));
             (DataType::STRUCT, children.collect())
         }
-        plain => {
-            let found = TYPES.into_iter().find(|(_, kind, _)| kind == plain);
-            (found.map_or(DataType::TEXT, |(.., data_type)| data_type), Vec::new())
-        }
+        plain => (plain_type(plain).1, Vec::new()),
     };
     Field {
         // Names in the Arrow interface end at a NUL, so each NUL is escaped.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use cordwood::damage::Reason;
 use cordwood::{Dialect, Error, ErrorKind, Hint};
+use cordwood_payload::table::Fault;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -197,29 +198,18 @@ pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset
 }
 
 /// Returns the exception for a payload that cannot be decoded or encoded.
-pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadError) -> PyErr {
-    payload_error_with(py, error, error.to_string())
-}
-
-fn payload_error_with(py: Python<'_>, error: cordwood_payload::PayloadError, message: String) -> PyErr {
+pub(crate) fn payload_error(py: Python<'_>, fault: impl Into<Fault>) -> PyErr {
+    let fault = fault.into();
+    let error = fault.error;
     if error.reason == cordwood_payload::PayloadReason::OutOfMemory {
         return no_memory();
     }
-    raised(py, message, None, None, |attributes| {
+    raised(py, fault.to_string(), None, None, |attributes| {
         attributes.set_item("offset", error.offset)?;
         attributes.set_item("length", error.len)?;
         attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)?;
         Ok("PayloadError")
     })
-}
-
-/// Like [`payload_error`], but for a fault found by a table.
-pub(crate) fn payload_fault<'py>(
-    py: Python<'py>,
-    fault: &cordwood_payload::table::Fault,
-) -> PyResult<Bound<'py, PyAny>> {
-    let error = payload_error_with(py, fault.error, fault.to_string());
-    Ok(error.into_value(py).into_bound(py).into_any())
 }
 
 /// Converts an exception from a Python function called by cordwood, such as a source, a sink, a
