@@ -45,7 +45,6 @@ __all__ = [
     "Table",
     "VersionState",
     "WriteBatchOperations",
-    "WriteBatchReader",
     "Writer",
     "__version__",
     "build_write_batch",
@@ -1191,36 +1190,6 @@ class WriteBatchOperations:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Operation: ...
 
-@final
-class WriteBatchReader:
-    """Checks the write batches of one log, and detects the engine that wrote them.
-
-    Args:
-        dialect: The dialect of the log, or `None`. If RocksDB and Pebble both use the dialect, the
-            batches show which of them wrote the log.
-    """
-
-    def __new__(cls, dialect: str | None, /) -> Self: ...
-    def engine(self, record: bytes, /) -> Literal["rocksdb", "pebble"]:
-        """Decodes the whole batch in the next record, and returns its engine.
-
-        Args:
-            record: The record.
-
-        Returns:
-            `"rocksdb"` or `"pebble"`.
-
-        Raises:
-            PayloadError: The record is not a batch, or the batch is damaged.
-        """
-    @property
-    def note(self) -> str | None:
-        """A message if it is uncertain which engine wrote the log, otherwise `None`.
-
-        The engine is uncertain if RocksDB and Pebble read a batch differently and no earlier batch
-        shows which of them wrote the log.
-        """
-
 def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object, int] | None:
     """Decodes one field of a version edit.
 
@@ -2315,6 +2284,18 @@ class RecordDecoder:
         Raises:
             PayloadError: The record cannot be decoded.
             TypeError: `record` is not bytes-like.
+        """
+    def engine(self, record: bytes, /) -> Literal["rocksdb", "pebble"]:
+        """Decodes the whole write batch in a record, and returns the engine that wrote it.
+
+        Args:
+            record: The record.
+
+        Returns:
+            `"rocksdb"` or `"pebble"`.
+
+        Raises:
+            PayloadError: The record is not a batch, or the batch is damaged.
         """
     @property
     def note(self) -> str | None:

@@ -20,7 +20,7 @@ from cordwood._inputs.each import Progress, is_gone
 from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
-from cordwood._native import WriteBatchReader
+from cordwood._native import RecordDecoder
 from cordwood._remote import own_path
 from cordwood._summary import format_of, is_cut, suspect_regions
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
@@ -142,7 +142,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
     next_sequence = None
     suspects, has_unlisted = suspect_regions(report)[::-1], is_cut(report)
     # The report lists only the first regions.
-    batches = WriteBatchReader(report.dialect)
+    decoder = RecordDecoder("write-batch", report.dialect)
     engine: Literal["rocksdb", "pebble"] = "pebble" if report.dialect == "pebble" else "rocksdb"
     with cordwood.Reader(path, on_corruption="salvage", **format_of(report)._asdict()) as reader:
         for index, record in enumerate(reader.records()):
@@ -150,7 +150,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
                 return None
             batch = error = None
             try:
-                engine = batches.engine(record.data)
+                engine = decoder.engine(record.data)
             except PayloadError as fault:
                 error = fault
             # A record may be too short to hold a batch header.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
 from cordwood._jsonable import jsonable
-from cordwood._native import WriteBatchReader
+from cordwood._native import RecordDecoder
 from cordwood._summary import format_of, suspect_regions
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
 from cordwood._text import escaped, quantity
@@ -118,7 +118,7 @@ def read_batches(
         first = next(reader.records(), None)
         if first and kind_by_content(name, first.data, reader.dialect) not in (None, WRITE_BATCH):
             return None
-        batch_reader = WriteBatchReader(reader.dialect)
+        decoder = RecordDecoder("write-batch", reader.dialect)
 
         def records() -> Iterator[tuple[int, bytes]]:
             if first:
@@ -132,7 +132,7 @@ def read_batches(
             nonlocal fault_count
             for offset, record in records():
                 try:
-                    engine = batch_reader.engine(record)
+                    engine = decoder.engine(record)
                 except PayloadError as error:
                     fault_count += 1
                     if fault_count <= REPORTED_MAX:
@@ -146,4 +146,4 @@ def read_batches(
         suspects = [region.offset for region in suspect_regions(report)] if offsets else []
         before = next((offset for offset in suspects if offset < offsets[0]), None)
         after = next((offset for offset in suspects if offset > offsets[-1]), None)
-        return Batches(numbers, fault_count, faults, batch_reader.note, before, after)
+        return Batches(numbers, fault_count, faults, decoder.note, before, after)

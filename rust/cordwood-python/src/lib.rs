@@ -62,7 +62,7 @@ mod native {
         payload::objects::{RecordDecoder, is_decoded},
         payload::table::Table,
         payload::version_edit::{VersionState, checked_version_edit, version_edit_field},
-        payload::write_batch::{WriteBatchOperations, WriteBatchReader, build_write_batch, write_batch_header},
+        payload::write_batch::{WriteBatchOperations, build_write_batch, write_batch_header},
         reader::record_batch::RecordBatch,
         reader::{Reader, leave_out_salvaged, left_out},
         scan::{Scan, scan},

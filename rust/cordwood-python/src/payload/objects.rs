@@ -4,7 +4,7 @@ use cordwood_payload::Engine;
 use cordwood_payload::table::{BytesAs, Decoder, Facts, Fault, OneRow, Record, Sink, View};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use crate::exclusive::Exclusive;
 use crate::interpreter::imported;
@@ -127,6 +127,28 @@ impl RecordDecoder {
             Ok(false) => Ok(None),
             Err(fault) => Err(payload_error(py, fault)),
         }
+    }
+
+    /// Decodes the whole write batch in a record, and returns the engine that wrote it.
+    ///
+    /// Args:
+    ///     record: The record.
+    ///
+    /// Returns:
+    ///     `"rocksdb"` or `"pebble"`.
+    ///
+    /// Raises:
+    ///     PayloadError: The record is not a batch, or the batch is damaged.
+    #[pyo3(signature = (record, /))]
+    fn engine(&self, record: &Bound<'_, PyBytes>) -> PyResult<&'static str> {
+        let py = record.py();
+        let mut is_pebble = false;
+        let decoded = self.decoder.lock(py)?.value(record.as_bytes(), &mut |value| {
+            let operations = value.field("operations");
+            is_pebble = matches!(operations, Some(View::Operations(batch)) if batch.engine() == Engine::Pebble);
+        });
+        decoded.map_err(|fault| payload_error(py, fault))?;
+        Ok(if is_pebble { "pebble" } else { "rocksdb" })
     }
 
     /// A message if the records so far can be read in more than one way, otherwise `None`.

@@ -6,7 +6,6 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use super::objects::facts_of;
 use crate::exclusive::Exclusive;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::{no_memory, try_bytes, vec_for};
@@ -76,55 +75,6 @@ pub(crate) fn build_write_batch<'py>(
     }
     let record = payload::WriteBatch::encode(sequence, &operations, engine);
     try_bytes(py, &record.map_err(|error| payload_error(py, error))?)
-}
-
-/// Checks the write batches of one log, and detects the engine that wrote them.
-///
-/// Args:
-///     dialect: The dialect of the log, or `None`. If RocksDB and Pebble both use the dialect, the
-///         batches show which of them wrote the log.
-#[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct WriteBatchReader(Exclusive<payload::WriteBatchReader>);
-
-#[pymethods]
-impl WriteBatchReader {
-    #[new]
-    #[pyo3(signature = (dialect, /))]
-    fn new(dialect: Option<&str>) -> Self {
-        WriteBatchReader(Exclusive::new(payload::WriteBatchReader::new(facts_of(dialect).engine)))
-    }
-
-    /// Decodes the whole batch in the next record, and returns its engine.
-    ///
-    /// Args:
-    ///     record: The record.
-    ///
-    /// Returns:
-    ///     `"rocksdb"` or `"pebble"`.
-    ///
-    /// Raises:
-    ///     PayloadError: The record is not a batch, or the batch is damaged.
-    #[pyo3(signature = (record, /))]
-    fn engine(&self, record: &Bound<'_, PyBytes>) -> PyResult<&'static str> {
-        let py = record.py();
-        let read = self.0.lock(py)?.read(record.as_bytes());
-        match read {
-            Ok((batch, None)) => Ok(match batch.engine() {
-                Engine::Pebble => "pebble",
-                _ => "rocksdb",
-            }),
-            Ok((_, Some(fault))) | Err(fault) => Err(payload_error(py, fault)),
-        }
-    }
-
-    /// A message if it is uncertain which engine wrote the log, otherwise `None`.
-    ///
-    /// The engine is uncertain if RocksDB and Pebble read a batch differently and no earlier batch
-    /// shows which of them wrote the log.
-    #[getter]
-    fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        Ok(self.0.lock(py)?.note())
-    }
 }
 
 /// An iterator over the operations of a write batch, which decodes them one at a time.
