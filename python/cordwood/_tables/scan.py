@@ -11,9 +11,8 @@ from cordwood._native import Reader
 from cordwood._open import Split, part_of
 from cordwood._optional import imported
 from cordwood._pickling import refuse
-from cordwood._tables.given import columns_of, given_table
 from cordwood._tables.payloads import PAYLOADS, origin_of
-from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name
+from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name, cast, columns_of
 from cordwood._tables.table import Fault, Table
 from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
@@ -59,6 +58,7 @@ class DecodedScan:
             raise ValueError(f"decode must be one of {', '.join(map(repr, PAYLOADS))}, not {decode!r}")
         pa: Any = imported("pyarrow", "scan with decode= needs", "arrow")
         origin = payload.origin if are_several else None
+        self._known: dict[str, ColumnType] | None = None
         if schema is not None:
             if not isinstance(schema, pa.Schema):
                 raise TypeError(f"schema must be a pyarrow.Schema, not {type(schema).__name__}")
@@ -69,8 +69,7 @@ class DecodedScan:
             # If the columns depend on the records, a name found in no record becomes an empty column.
             if (known := payload.known_columns(options["on_corruption"])) is not None:
                 check_columns_known(schema.names, [*known, *([origin] if origin else [])])
-            # Reports errors in the schema early.
-            columns_of(schema)
+            self._known = columns_of(schema)
         for name in columns or ():
             if columns and columns.count(name) > 1:
                 raise ValueError(f"columns names {name!r} twice")
@@ -85,7 +84,6 @@ class DecodedScan:
             else "the file has changed: make a new scan, or pass schema="
         )
         self._given = schema
-        self._known: dict[str, ColumnType] | None = None
         self._lock = Lock()
         self._latest: list[_Log] = []
 
@@ -160,8 +158,6 @@ class DecodedScan:
         return f"<cordwood.DecodedScan of {sources}: {self._payload.name}; on_corruption={policy!r}>"
 
     def _schema(self) -> Any:
-        if self._given is not None:
-            return self._given
         self._find_columns(keeps=False)
         return self._table(self._known).schema
 
@@ -172,7 +168,7 @@ class DecodedScan:
             With `keeps`, the batches made during this reading. `None` if they are incomplete or too long.
         """
         with self._lock:
-            if self._given is not None or self._known is not None:
+            if self._known is not None:
                 return None
             known = self._payload.known_columns(self._options["on_corruption"])
             if known is not None:
@@ -196,7 +192,10 @@ class DecodedScan:
 
         first = [self._origin] if self._origin else []
         wanted = list(columns) if columns and self._columns else None
-        return Table(self._payload, "arrow", columns, first=first, wanted=wanted, opens_early=opens_early)
+        table = Table(self._payload, "arrow", columns, first=first, wanted=wanted, opens_early=opens_early)
+        if self._given is not None:
+            table.schema, table.cast = self._given, cast
+        return table
 
     def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
         if self._columns is None:
@@ -215,10 +214,8 @@ class DecodedScan:
             while kept.batches:
                 yield kept.batches.pop()
             return
-        given = self._given
-        table = self._table(self._known) if given is None else given_table(self._payload, given)
-        logs = self._logs()
-        self._latest = logs
+        table = self._table(self._known)
+        self._latest = logs = self._logs()
         for log in logs:
             try:
                 yield from log.read(table, self._origin)

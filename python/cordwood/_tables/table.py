@@ -15,7 +15,7 @@ from cordwood._jsonable import json_text
 from cordwood._native import Reader, Record, RecordBatch
 from cordwood._native import Table as NativeTable
 from cordwood._tables.payloads import VERSION_EDIT, Payload
-from cordwood._tables.schema import ColumnType, check_schema, utf8
+from cordwood._tables.schema import ColumnType, columns_of, utf8
 from cordwood.errors import DialectError, PayloadError
 
 COLUMN_COUNT_MAX = 10_000
@@ -121,7 +121,7 @@ class Table(NativeTable):
             SameNamesError: Two columns, or two fields of one column, have the same name in Arrow.
         """
         schema = import_module("pyarrow").schema(self)
-        check_schema(schema)
+        columns_of(schema)
         return schema
 
     def read(
