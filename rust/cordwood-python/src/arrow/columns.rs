@@ -1,6 +1,6 @@
 //! The columns of records: their names and types, and how each one is created from a batch.
 
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,35 +22,27 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// Each column's name, in the order of the variants.
-    const NAMES: [(Column, &CStr); 6] = [
-        (Column::Offset, c"offset"),
-        (Column::Record, c"record"),
-        (Column::EndOffset, c"end_offset"),
-        (Column::Length, c"length"),
-        (Column::Path, c"path"),
-        (Column::Salvaged, c"salvaged"),
+    /// Each column and its name, in the order of the variants.
+    const NAMES: [(&str, Column); 6] = [
+        ("offset", Column::Offset),
+        ("record", Column::Record),
+        ("end_offset", Column::EndOffset),
+        ("length", Column::Length),
+        ("path", Column::Path),
+        ("salvaged", Column::Salvaged),
     ];
 
-    pub(crate) fn name(self) -> &'static CStr {
-        Column::NAMES[self as usize].1
-    }
-
     pub(crate) fn as_str(self) -> &'static str {
-        self.name().to_str().unwrap_or_default()
+        Column::NAMES[self as usize].0
     }
 
     pub(crate) fn named(name: &str) -> PyResult<Self> {
-        chosen(
-            "a column",
-            Column::NAMES.map(|(column, _)| (column.as_str(), column)),
-            name,
-        )
+        chosen("a column", Column::NAMES, name)
     }
 
     pub(crate) fn field(self) -> Field {
         Field {
-            name: self.name().into(),
+            name: CString::new(self.as_str()).unwrap_or_default().into(),
             data_type: match self {
                 Column::Offset | Column::EndOffset | Column::Length => DataType::UINT64,
                 Column::Record => DataType::LARGE_BINARY,

@@ -18,7 +18,7 @@
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
-use std::ffi::{CStr, c_int};
+use std::ffi::CStr;
 use std::mem;
 use std::ops::Range;
 use std::slice;
@@ -298,13 +298,8 @@ impl ArrowArrayStream {
         // SAFETY: the stream has not been released, and no other thread uses it; `structure` may be
         // written to, and needs no release.
         let errno = py.detach(|| guarded(|| unsafe { get(self, &mut structure) }));
-        self.check(py, errno)?;
-        Ok(structure)
-    }
-
-    fn check(&mut self, py: Python<'_>, errno: c_int) -> PyResult<()> {
         if errno == 0 {
-            return Ok(());
+            return Ok(structure);
         }
         // The producer may have stopped because of Ctrl-C.
         check_signals(py)?;
