@@ -151,7 +151,8 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions)
 
 fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyResult<Opened> {
     let py = source.py();
-    if let Some(file) = range_file(source, options)? {
+    let position = options.position.clone().map(Position);
+    if let Some(file) = remote(source, "file_of", (source, options.start, options.end, position))? {
         return open_ranges(&file, start);
     }
     if let Some(path) = path_of(source)? {
@@ -213,13 +214,6 @@ pub(crate) fn with_options<'py>(
     }
 }
 
-/// Returns the source as a file object that reads ahead in the range of `options`, or `None` if it
-/// is not read in ranges.
-fn range_file<'py>(source: &Bound<'py, PyAny>, options: &ReadOptions) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let position = options.position.clone().map(Position);
-    remote(source, "file_of", (source, options.start, options.end, position))
-}
-
 /// Returns the source as an object with `read_range`, which can be opened any number of times, or
 /// `None` if it is not read in ranges.
 pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -241,7 +235,7 @@ fn remote<'py>(
     Ok((!made.is_none()).then_some(made))
 }
 
-/// Opens a file object created by [`range_file`].
+/// Opens a file object that reads ahead in ranges, created by `file_of` of `_remote.py`.
 fn open_ranges(file: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = file.py();
     let referent = Arc::new(Held::new(file));
@@ -403,7 +397,7 @@ struct ObjectInput {
     /// The object's position when it was passed in, which corresponds to file offset 0.
     base: u64,
     is_seekable: bool,
-    /// The length of a file object created by [`range_file`], which is closed when this input is
+    /// The length of a file object that reads ahead in ranges, which is closed when this input is
     /// dropped.
     len: Option<u64>,
     /// The file offset of the next byte to read.
