@@ -39,8 +39,8 @@ pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
 
 /// An iterator class with a fast `__next__`.
 pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
-    /// Returns the cache of the final subclass.
-    fn fast_class() -> &'static FastClass;
+    /// The cache of the final subclass.
+    const FAST_CLASS: &'static FastClass;
 
     /// Returns the next item if this requires no waiting and raises no exception. Otherwise,
     /// `__next__` tries again, and raises the exception if there is one.
@@ -49,7 +49,7 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
 
 /// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
-    class::<T>(py, T::fast_class(), |_| {
+    class::<T>(py, T::FAST_CLASS, |_| {
         Ok(ffi::PyType_Slot {
             slot: ffi::Py_tp_iternext,
             pfunc: fast_next::<T> as *mut c_void,

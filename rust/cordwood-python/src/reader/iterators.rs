@@ -17,11 +17,10 @@ pub(crate) struct ReaderIterator {
     has_offsets: bool,
 }
 
+static FAST_CLASS: FastClass = FastClass::new();
+
 impl FastNext for ReaderIterator {
-    fn fast_class() -> &'static FastClass {
-        static CLASS: FastClass = FastClass::new();
-        &CLASS
-    }
+    const FAST_CLASS: &'static FastClass = &FAST_CLASS;
 
     /// Returns a record only if it was already found and no other thread is using the reader.
     #[inline]

@@ -183,11 +183,10 @@ pub(crate) struct RecordBatchIterator {
     index: AtomicUsize,
 }
 
+static FAST_CLASS: FastClass = FastClass::new();
+
 impl FastNext for RecordBatchIterator {
-    fn fast_class() -> &'static FastClass {
-        static CLASS: FastClass = FastClass::new();
-        &CLASS
-    }
+    const FAST_CLASS: &'static FastClass = &FAST_CLASS;
 
     #[inline]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>> {
