@@ -18,7 +18,7 @@ pub(crate) struct Part<'a> {
     pub(crate) kind: Kind,
     /// File offset of the header.
     pub(crate) start: u64,
-    /// File offset after the payload.
+    /// File offset just past the payload.
     pub(crate) end: u64,
     pub(crate) payload: &'a [u8],
     /// Whether the fragment is part of a container. Record fragments never continue a container,
@@ -71,7 +71,7 @@ enum State {
     /// are in `joined` or in the window.
     InRecord { start: u64, end: u64 },
     /// A record was refused as too large. Some of its remaining fragments may have been read, but
-    /// aren't kept.
+    /// they aren't kept.
     InTooLarge { start: u64, end: u64 },
 }
 
@@ -81,7 +81,7 @@ enum State {
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
 /// The maximum lengths of data that a decoder accepts, in bytes. They are separate so that a reader
-/// can lift one and keep the other.
+/// can lift one while keeping the other.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     /// The limit for a record.
@@ -96,16 +96,17 @@ pub(crate) struct Limits {
 pub(crate) struct Assembler {
     state: State,
     /// Whether the pending record, or the last multi-fragment record, is a container. A container's
-    /// payloads are always joined, because it is read even if its records are not needed.
+    /// payloads are always joined, because the container is read even if its records aren't needed.
     is_container: bool,
-    /// Whether to keep the payloads joined from now on. If false, only their lengths are added up.
+    /// Whether to keep payloads that are joined from now on. If false, only their lengths are added
+    /// up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
-    /// Whether to leave each later record in the window if the window contains all its payloads.
-    /// They can be [joined](Self::join) at any time before the window changes.
+    /// Whether to leave each subsequent record in the window if the window contains all of its
+    /// payloads. They can be [joined](Self::join) at any time before the window changes.
     pub(crate) leaves: bool,
-    /// Whether the window contains all payloads of the pending record, or of the last record. If
-    /// true, no part of the record is in `joined`.
+    /// Whether the window contains all of the payloads of the pending record, or of the last
+    /// record. If true, no part of the record is in `joined`.
     is_in_window: bool,
     /// The space that the fragments of the record take up, whether or not their payloads are kept.
     /// The trailers are counted when the record is complete.
@@ -220,19 +221,19 @@ impl Assembler {
         matches!(self.state, State::InRecord { .. })
     }
 
-    /// Checks whether a record was refused as too large but not yet read to its end.
+    /// Checks whether a record was refused as too large but hasn't yet been read to its end.
     pub(crate) fn is_in_too_large(&self) -> bool {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Makes the assembler expect, at the file offset `start`, the rest of a record that was
-    /// refused as too large.
+    /// Makes the assembler expect the rest of a record that was refused as too large, starting at
+    /// the file offset `start`.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };
     }
 
-    /// Returns the data of the last multi-fragment record. The data must have been kept, and is
-    /// available until the next fragment is pushed.
+    /// Returns the data of the last multi-fragment record. The data must have been kept, and
+    /// remains available until the next fragment is pushed.
     pub(crate) fn joined(&self) -> &[u8] {
         debug_assert!(!self.is_in_window);
         debug_assert_eq!(self.joined.len() as u64, self.stored.payload_len);
@@ -326,7 +327,7 @@ impl Assembler {
         if payload_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
             if self.limits.record_len_max == u64::MAX && !is_end {
-                // The record is refused only after its last fragment has been read, because its end
+                // The record isn't refused until its last fragment has been read, because its end
                 // isn't known until then. No payload is kept in the meantime.
                 self.stored.payload_len = payload_len;
                 self.state = State::InRecord { start, end };

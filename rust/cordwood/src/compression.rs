@@ -13,7 +13,7 @@ use zstd_safe::{CCtx, CParameter};
 /// The zstd level for a single record, which is zstd's default, as in RocksDB.
 pub(crate) const RECORD_LEVEL: i32 = 3;
 
-/// The zstd level for containers. A higher level takes several times as long and barely shortens
+/// The zstd level for containers. A higher level takes several times as long but barely shortens
 /// containers.
 pub(crate) const CONTAINER_LEVEL: i32 = 1;
 
@@ -42,8 +42,8 @@ impl Compressor {
     pub(crate) fn new(is_zstd: bool, level: i32) -> Self {
         let context = is_zstd.then(|| {
             let mut context = CCtx::create();
-            // As in RocksDB, frames have a checksum. Setting a parameter fails only if zstd does
-            // not know the value.
+            // As in RocksDB, frames have a checksum. Setting a parameter only fails if zstd doesn't
+            // recognise the value.
             let parameters = [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)];
             for parameter in parameters {
                 assert!(
@@ -88,8 +88,8 @@ impl Compressor {
     }
 
     /// Appends `data` to `out` as one frame and returns true. Returns false if this compressor does
-    /// not compress, or if zstd lacks the memory for its tables, about a megabyte. For long data,
-    /// the caller must [reserve](Self::try_reserve) room for the frame.
+    /// not compress, or if there isn't enough memory for zstd's tables, which take about a
+    /// megabyte. For long data, the caller must [reserve](Self::try_reserve) room for the frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn append(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(context) = &mut self.zstd else { return false };
@@ -97,7 +97,7 @@ impl Compressor {
         let len_before = out.len() as u64;
         let mut end = Cursor::new(out);
         end.set_position(len_before);
-        // With this much room, compression can fail only for lack of memory.
+        // With this much room, compression can only fail for lack of memory.
         context.compress2(&mut end, data).is_ok()
     }
 
@@ -107,7 +107,7 @@ impl Compressor {
     }
 }
 
-/// Lengthens the last frame of `out`, which starts at `start`, by at least `len` bytes. Inserts
+/// Lengthens the last frame in `out`, which starts at `start`, by at least `len` bytes. Inserts
 /// empty blocks after the frame's header.
 pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
     let Some(at) = out.get(start..).and_then(header_len).map(|len| start + len) else {

@@ -11,7 +11,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// The first bytes of the mark.
 const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
 
-/// The format version that this release writes, and the newest that it reads.
+/// The format version that this release writes, and the newest one that it reads.
 pub(crate) const VERSION: u8 = 1;
 
 /// The maximum number of records in a container. Their offsets are consecutive and must lie in the
@@ -31,16 +31,16 @@ pub(crate) const VARINT_LEN_MAX: usize = 5;
 /// The maximum number of bytes before a container's body.
 pub(crate) const HEAD_LEN_MAX: usize = 1 + VARINT_LEN_MAX;
 
-/// Returns the length limit, in bytes, of a reader that refuses records longer than
-/// `record_len_max`. It limits a joined container, and a decompressed body of `count` records. A
-/// container of the usual length is read even if `record_len_max` is smaller.
+/// Returns the length limit, in bytes, for a reader that refuses records longer than
+/// `record_len_max`. The limit applies to a joined container and to a decompressed body of `count`
+/// records. A container of the usual length is read even if `record_len_max` is smaller.
 pub(crate) fn len_max(record_len_max: u64, count: usize) -> u64 {
     record_len_max
         .max(USUAL_LEN_MAX)
         .saturating_add((VARINT_LEN_MAX * count) as u64)
 }
 
-/// The longest body, in bytes, that every reader accepts, not counting varints.
+/// The length, in bytes, of the longest body that every reader accepts, not counting varints.
 const USUAL_LEN_MAX: u64 = 1 << 20;
 
 /// How a container's body is stored.
@@ -73,7 +73,7 @@ impl Codec {
 }
 
 /// The mark at the start of a packed log. It identifies the log as packed even if ordinary records
-/// follow. A program that doesn't know the mark's version fails at once.
+/// follow. A program that doesn't know the mark's version fails immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) version: u8,
@@ -85,7 +85,7 @@ impl Mark {
     /// The length of a newly written mark, including its header.
     pub(crate) const FRAGMENT_LEN: usize = HEADER_LEN + MARK_LEN;
 
-    /// Creates the mark of a new log.
+    /// Creates the mark for a new log.
     pub(crate) const fn new(codec: Codec) -> Self {
         Mark {
             version: VERSION,
@@ -121,7 +121,7 @@ impl Mark {
         Codec::from_byte(self.codec)?.compression()
     }
 
-    /// Encodes the mark and its header, as a writer writes them.
+    /// Encodes the mark and its header, the way a writer writes them.
     pub(crate) fn fragment(self) -> Vec<u8> {
         let payload = self.encode();
         let checksum = Dialect::PACKED.checksum();
@@ -184,7 +184,7 @@ impl Head {
 /// up to the rest of the body.
 ///
 /// `offsets` must have room for one more entry than there are records.
-// Not inlined, because inlining would leave too few registers for its loop.
+// Not inlined, because inlining would leave too few registers for the loop.
 #[inline(never)]
 pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
     offsets.resize(count + 1, 0);
@@ -269,7 +269,7 @@ mod tests {
             assert_eq!(&Mark::new(codec).encode(), payload);
             assert_eq!(Mark::decode(payload), Some(Mark::new(codec)));
         }
-        // These bytes are vector 11, and the longer mark of a later version.
+        // These are vector 11 and the longer mark of a later version.
         let later = Mark { version: 2, codec: 9 };
         assert_eq!(Mark::decode(b"cordwood\x02\x09"), Some(later));
         assert_eq!(Mark::decode(b"cordwood\x02\x09and more"), Some(later));
@@ -348,7 +348,7 @@ mod tests {
             assert_eq!(read_offsets(body, 3, &mut offsets), None, "{body:?}");
         }
         assert_eq!(read_offsets(b"\x00\x00", 2, &mut offsets), Some(2));
-        // Offsets that another container left in the vector are replaced.
+        // Offsets left in the vector by another container are replaced.
         let mut offsets = vec![9; 9];
         assert_eq!(read_offsets(b"\x01\x00\x03afoo", 3, &mut offsets), Some(3));
         assert_eq!(offsets, [0, 1, 1, 4]);

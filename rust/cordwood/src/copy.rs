@@ -23,8 +23,8 @@ pub(crate) const SHORT: RangeInclusive<usize> = 16..=32;
 
 /// Copies `bytes` to the start of `out`, which must be at least as long as `bytes` and at least 32
 /// bytes long. If the length of `bytes` is in [`SHORT`], they are copied as two pieces of 16 bytes
-/// that may overlap. A copy of a constant length needs no call, which would take as long as the
-/// copy itself.
+/// that may overlap. A copy of a constant length doesn't need a call, which would take as long as
+/// the copy itself.
 #[inline(always)]
 pub(crate) fn copy_short(out: &mut [u8], bytes: &[u8]) {
     const HALF: usize = 16;

@@ -17,7 +17,7 @@ use crate::error::{Error, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_left, encoded_len};
 
 /// Splits records into fragments. Its only state is the length of the file so far and, in the
-/// dialect [`PACKED`](Dialect::PACKED), the open container.
+/// [`PACKED`](Dialect::PACKED) dialect, the open container.
 ///
 /// By default, the encoder writes the same bytes as LevelDB. One created by
 /// [`with_format`](Encoder::with_format) writes the same bytes as another engine. Source: LevelDB
@@ -55,12 +55,12 @@ impl Encoder {
     ///   Without one, they have types 1 to 4.
     /// * With a [compression](LogFormat::compression), each record is compressed, as with RocksDB's
     ///   `wal_compression`.
-    /// * In the dialect [`PACKED`](Dialect::PACKED), short records are gathered in containers, and
+    /// * In the [`PACKED`](Dialect::PACKED) dialect, short records are gathered in containers, and
     ///   containers are compressed instead of records. A record's bytes are appended when its
     ///   container is closed: by a later record, by [`end_container`](Encoder::end_container) or by
     ///   [`finish`](Encoder::finish).
-    /// * [`start`](Encoder::start) writes the start of a file, and [`finish`](Encoder::finish) its
-    ///   end.
+    /// * [`start`](Encoder::start) writes the start of a file, and [`finish`](Encoder::finish)
+    ///   writes its end.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -76,7 +76,7 @@ impl Encoder {
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the dialect does not support
     /// the log number or the compression of `format`, or if `format` has a compression and this
-    /// build lacks the feature `zstd`.
+    /// build lacks the `zstd` feature.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         unsupported(format.check_to_write(), None)?;
@@ -155,20 +155,20 @@ impl Encoder {
         }
     }
 
-    /// Makes the encoder write the file header of `dialect`, another version of the current
-    /// dialect.
+    /// Makes the encoder write the file header of `dialect`, which is another version of the
+    /// current dialect.
     pub(crate) fn set_dialect(&mut self, dialect: Dialect) {
         self.fragments.format.dialect = dialect;
     }
 
-    /// Sets the log number of the following records. Without one, their fragments have types 1 to
-    /// 4.
+    /// Sets the log number for the records that follow. Without one, their fragments have types 1
+    /// to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.fragments.set_number(number);
     }
 
-    /// Appends a complete fragment unchanged. It must be in the encoder's dialect, and goes into
-    /// the next block if the current one has no room for it.
+    /// Appends a complete fragment unchanged. It must be in the encoder's dialect, and it goes into
+    /// the next block if the current one doesn't have room for it.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.start(out);
         self.end_container(out);
@@ -226,21 +226,19 @@ impl Encoder {
     }
 
     /// Appends the bytes that a file in this dialect starts with: the header of a run file,
-    /// RocksDB's record declaring compression, or the mark of a packed log. Appends nothing if the
-    /// file already has these bytes. [`encode`](Encoder::encode) calls this method first.
+    /// RocksDB's record declaring compression, or the mark of a packed log. Doesn't append anything
+    /// if the file already has these bytes. [`encode`](Encoder::encode) calls this method first.
     ///
-    /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
-    /// does.
+    /// Aborts the process if there isn't enough memory for `out` to grow, as [`Vec::reserve`] does.
     pub fn start(&mut self, out: &mut Vec<u8>) {
         self.fragments.start(out);
     }
 
     /// Ends the file and returns its length. Appends the open container, if any. If the log has a
-    /// number and its dialect has an end-of-log trailer (Pebble's), appends that too. Consumes the
-    /// encoder, because no record may follow the trailer.
+    /// number and its dialect has an end-of-log trailer (Pebble's), appends that as well. Consumes
+    /// the encoder, because no record may follow the trailer.
     ///
-    /// Aborts the process if there is not enough memory for `out` to grow, as [`Vec::reserve`]
-    /// does.
+    /// Aborts the process if there isn't enough memory for `out` to grow, as [`Vec::reserve`] does.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -305,7 +303,7 @@ impl Encoder {
     /// open.
     ///
     /// Fails if a record is longer than `record_len_max` bytes or if there is not enough memory for
-    /// it. All records before it are still encoded.
+    /// it. All the records before it are still encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -315,7 +313,7 @@ impl Encoder {
     ) -> Result<(u64, Stopped<R>), NotEncoded> {
         let mut count = 0;
         while out.len() < out_len {
-            // Each record of a run fits in one fragment, and a run stays within its block. If there
+            // Each record in a run fits in one fragment, and a run stays within its block. If there
             // is not enough memory for the rest of the block, there may still be enough for the
             // next record.
             let stopped = if self.is_leveldb
@@ -368,7 +366,7 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// Returns the error from `take`. The encoder is then left in the middle of the record.
+    /// Returns any error from `take`, which leaves the encoder in the middle of the record.
     pub(crate) fn encode_in_pieces<E>(
         &mut self,
         record: &[u8],
@@ -581,7 +579,7 @@ mod tests {
         }
     }
 
-    /// Each frame may use the budget left by the bytes before it, and is lengthened no more than
+    /// Each frame may use the budget left by the bytes before it, and is lengthened only as much as
     /// the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
@@ -721,8 +719,8 @@ mod tests {
         }
     }
 
-    /// A run writes the same bytes as separate calls: for records of any length, anywhere in a
-    /// block, in LevelDB's dialect and in others, and with any limit on `out`.
+    /// A run writes the same bytes as separate calls would, for records of any length, anywhere in
+    /// a block, in LevelDB's dialect and in others, and with any limit on `out`.
     #[test]
     fn encoding_in_runs_writes_the_same_bytes_as_single_calls() {
         let dialects = [

@@ -1,5 +1,5 @@
-//! The errors of all operations on logs. An error carries its path, offsets and lengths as values,
-//! which only `Display` turns into text.
+//! The errors from all operations on logs. An error carries its path, offsets and lengths as
+//! values, which only `Display` turns into text.
 
 use std::fmt;
 use std::io;
@@ -54,7 +54,7 @@ pub enum ErrorKind {
         region: SkippedRegion,
     },
     /// A compressed log decompresses to more data than the bytes read so far allow, or a single
-    /// container to more than a container may hold. See
+    /// container decompresses to more than a container may hold. See
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). No policy skips or
     /// consumes the record that exceeds the limit, so every further call returns the same error.
     OverBudget(OverBudget),
@@ -69,8 +69,9 @@ pub enum ErrorKind {
         /// The length in bytes of the longest record allowed.
         record_len_max: u64,
     },
-    /// The start of a range, or the offset of a seek, is after the end of the file: the file was
-    /// truncated, or the offset belongs to another file. Every further call returns the same error.
+    /// The start of a range, or the offset of a seek, is past the end of the file: either the file
+    /// was truncated, or the offset belongs to another file. Every further call returns the same
+    /// error.
     #[non_exhaustive]
     Truncated {
         /// The file offset where reading should have started.
@@ -94,17 +95,17 @@ pub enum ErrorKind {
     Changed {
         /// The file offset of the first byte that differs or is missing.
         offset: u64,
-        /// The file offset after the last byte that differs or is missing.
+        /// The file offset just past the last byte that differs or is missing.
         end_offset: u64,
     },
-    /// The file is not a log of any dialect. It has another known format, or an unknown one.
+    /// The file is not a log in any dialect. It is in another known format, or in an unknown one.
     #[non_exhaustive]
     Foreign {
         /// The format that the file appears to have.
         foreign: Foreign,
     },
-    /// Every fragment carries a log number other than the one given or in the file's name, so there
-    /// are no records to salvage.
+    /// Every fragment carries a log number other than the one given or the one in the file's name,
+    /// so there are no records to salvage.
     #[non_exhaustive]
     OtherLog {
         /// The log number given or in the file's name.
@@ -112,15 +113,15 @@ pub enum ErrorKind {
         /// The log number that the fragments carry.
         other_log_number: u32,
     },
-    /// The log to append to ends in an incomplete record or in zeros. If records were appended
-    /// there, every reader would lose them up to the next block.
+    /// The log being appended to ends with an incomplete record or with zeros. If records were
+    /// appended there, every reader would lose the ones before the next block.
     #[non_exhaustive]
     TornTail {
         /// The incomplete record or the zeros.
         region: SkippedRegion,
     },
-    /// The log to append to is not in the given dialect, so readers of the file would not find the
-    /// appended records.
+    /// The log being appended to is not in the given dialect, so readers of the file would not find
+    /// the appended records.
     #[non_exhaustive]
     WrongDialect {
         /// The dialect that was given.
@@ -147,7 +148,7 @@ pub enum ErrorKind {
         metadata_offset: Option<u64>,
     },
     /// A log number or a compression was given for a dialect that does not support it, or
-    /// compression was requested in a build without the feature `zstd`. No file was created or
+    /// compression was requested in a build without the `zstd` feature. No file was created or
     /// changed.
     #[non_exhaustive]
     Unsupported {
@@ -242,9 +243,9 @@ named! {
         /// Omit the log number, or name a dialect that has log numbers.
         OmitLogNumber = "omit_log_number",
             "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable";
-        /// Omit the compression, or name a dialect that has compression.
+        /// Omit the compression, or name a dialect that supports compression.
         OmitCompression = "omit_compression", "omit the compression, or name the dialect rocksdb or packed";
-        /// Build with the feature `zstd`.
+        /// Build with the `zstd` feature.
         EnableZstd = "enable_zstd", "build it with the feature `zstd`";
         /// Choose [`OnTornTail::Truncate`](crate::OnTornTail::Truncate) or
         /// [`OnTornTail::PadToBlock`](crate::OnTornTail::PadToBlock).
@@ -399,7 +400,7 @@ impl ErrorKind {
             ErrorKind::Pruned { .. } => Hint::StartAtFirstOffset,
             ErrorKind::Changed { .. } => Hint::StartAgain,
             ErrorKind::NotASegment => Hint::OwnDirectory,
-            // This arm matches only errors from the operating system. An error with its own message
+            // This arm only matches errors from the operating system. An error with its own message
             // already includes advice.
             ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
                 Hint::ReadDirectory
@@ -512,8 +513,8 @@ impl fmt::Display for WriteFailure {
 
 impl std::error::Error for Error {
     /// Returns the cause of the operating system's error, if it has one. The error itself is
-    /// already part of the message, so a program that prints the chain of causes prints no message
-    /// twice.
+    /// already part of the message, so a program that prints the chain of causes doesn't print any
+    /// message twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             ErrorKind::Io { source } | ErrorKind::Write { source, .. } => source.source(),
@@ -525,7 +526,7 @@ impl std::error::Error for Error {
 /// Writes the dialect's name, the word "logs", and the property that an operation does not support.
 fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} logs", format.dialect)?;
-    // The compression comes first, because the log number may be known only from the file's name.
+    // The compression comes first, because the log number may only be known from the file's name.
     if format.compression.is_some() {
         write!(f, " with compression")?;
     } else if format.log_number.is_some() {
@@ -559,13 +560,13 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A record of a compressed log that exceeds the limit when decompressed.
+/// A record in a compressed log that exceeds the limit when decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {
     /// The file offset of the record's first header.
     pub offset: u64,
-    /// The file offset after the record's last fragment.
+    /// The file offset just past the record's last fragment.
     pub end_offset: u64,
     /// The length of the record's data in bytes.
     pub data_len: u64,
@@ -637,8 +638,8 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// Returns the `Error` that the [`io::Error`] was made from, or otherwise an [`ErrorKind::Io`]
-/// without a path.
+/// Returns the `Error` that the [`io::Error`] was made from. If there is none, returns an
+/// [`ErrorKind::Io`] without a path.
 ///
 /// ```
 /// use std::io;

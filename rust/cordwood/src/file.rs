@@ -64,7 +64,7 @@ impl FileId {
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;
-        // Without FILE_FLAG_BACKUP_SEMANTICS, a directory could not be opened.
+        // Without FILE_FLAG_BACKUP_SEMANTICS, a directory couldn't be opened.
         const FLAGS: u32 = 0x0200_0000;
         // Access to the file's contents is not requested, because another process may have locked
         // them.
@@ -88,7 +88,7 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
 }
 
 /// Reads into `buffer` from `offset` until the buffer is full or the file ends. Returns the number
-/// of bytes read. Repeats a read that a signal interrupts.
+/// of bytes read. Retries a read that is interrupted by a signal.
 pub(crate) fn read_full_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -2,9 +2,9 @@
 //! I/O.
 //!
 //! A file is divided into **blocks** of 32 KiB, counted from offset 0. A block contains
-//! **fragments**, each a 7-byte header and its payload. A **record** is either one FULL fragment,
-//! or a FIRST fragment, any number of MIDDLE fragments, and a LAST fragment. If the last bytes of a
-//! block are too few for a header, they are its **trailer**.
+//! **fragments**, each consisting of a 7-byte header and a payload. A **record** is either one FULL
+//! fragment, or a FIRST fragment, any number of MIDDLE fragments, and a LAST fragment. If the last
+//! bytes of a block are too few for a header, they are its **trailer**.
 //!
 //! This module describes LevelDB's headers and blocks. In other dialects, headers are longer, or
 //! blocks are not counted from offset 0. See [`Grid`](crate::codec::Grid).
@@ -18,8 +18,8 @@ use crate::names::shows_name;
 pub const BLOCK_LEN: usize = 32_768;
 
 /// This block length is for `rust/exhaustive`, which tries all small files. A block of 24 bytes has
-/// room for any header (7, 11 or 19 bytes) and a payload, and also for the mark of a packed log (17
-/// bytes) and one header after it. A shorter block would have no room for that header.
+/// room for any header (7, 11 or 19 bytes) and a payload, or for the mark of a packed log (17
+/// bytes) followed by one header. A shorter block would have no room for that header.
 #[cfg(cordwood_small_blocks)]
 pub const BLOCK_LEN: usize = 24;
 
@@ -30,18 +30,18 @@ pub const HEADER_LEN: usize = 7;
 /// The position of the length in a header.
 pub(crate) const LENGTH_AT: usize = 4;
 
-/// The position of the type byte in a header. The checksum covers everything from this byte on.
+/// The position of the type byte in a header. The checksum covers everything from this byte onward.
 pub(crate) const KIND_AT: usize = HEADER_LEN - 1;
 
 /// The longest payload that a LevelDB fragment can carry: a block minus one header, 32,761 bytes.
 pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 
-/// The longest trailer of a LevelDB block: 6 bytes. One more byte would leave room for a header.
+/// The longest trailer in a LevelDB block: 6 bytes. One more byte would leave room for a header.
 pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
 /// The position of a fragment in its record, as given by the type byte in its header.
 ///
-/// Only these four kinds exist. Any other byte in a file remains a number
+/// These are the only four kinds. Any other byte in a file remains a number
 /// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so it can never be mistaken for
 /// an internal state. LevelDB encodes "end of file" and "bad record" as types 5 and 6, so it
 /// mistakes a valid type 5 in a file for the end of the file.
@@ -66,7 +66,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind that the wire byte `byte` encodes, or `None` if it encodes none.
+    /// Returns the kind that the wire byte `byte` encodes, or `None` if it doesn't encode one.
     pub const fn from_wire(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Full),
@@ -100,10 +100,10 @@ pub enum FragmentKind {
     Plain(Kind),
     /// Types 5 to 8, which carry the log number.
     Recyclable(Kind),
-    /// Types 9 to 12 of Pebble, which carry the log number and the offset up to which the file had
+    /// Pebble's types 9 to 12, which carry the log number and the offset up to which the file had
     /// been synced.
     WalSync(Kind),
-    /// Type 9, which declares how the records of a RocksDB log are compressed.
+    /// Type 9, which declares how the records in a RocksDB log are compressed.
     SetCompression,
     /// Types 10 and 11, which give the lengths of timestamps in a RocksDB log.
     TimestampSizes,
@@ -115,7 +115,7 @@ pub enum FragmentKind {
     PackedMark,
     /// Type 0: space that was never written.
     Zero,
-    /// A type that the dialect does not know.
+    /// A type that is unknown in the dialect.
     Unknown,
     /// Pebble's end-of-log trailer.
     EndTrailer,

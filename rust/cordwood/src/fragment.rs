@@ -1,4 +1,4 @@
-//! Parses the bytes of a block as a fragment, or determines why they are not one. This module is
+//! Parses the bytes of a block as a fragment, or determines why they aren't one. This module is
 //! pure: it does no I/O and has no state.
 //!
 //! The checks follow LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`) and are numbered in
@@ -27,8 +27,8 @@ pub(crate) enum Found {
     },
     /// The end-of-log trailer. The log ends after these `len` bytes.
     EndTrailer { len: usize },
-    /// A valid fragment of another log. This log ended before that fragment, unless it continues in
-    /// a later block.
+    /// A valid fragment from another log. This log ended before that fragment, unless it continues
+    /// in a later block.
     Stale,
     /// The end of the file.
     Nothing,
@@ -79,7 +79,7 @@ pub(crate) fn find_other(
     }
 }
 
-/// Classifies a valid fragment that is not part of a record. Treats it as part of another log only
+/// Classifies a valid fragment that is not part of a record. Only treats it as part of another log
 /// if its checksum is valid, even if checksums are not verified.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
     let valid = format.dialect.valid(bytes, verify_checksums)?;
@@ -230,7 +230,7 @@ pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
 }
 
 /// Checks whether the bytes after a header prove that the header does not come from a torn write,
-/// although its length extends past the end of the file.
+/// even though its length extends past the end of the file.
 ///
 /// (a) The checksum does not cover the length. If the checksum is valid for a shorter payload, the
 /// length was damaged. (b) If a complete, valid fragment follows, this header's payload must have
@@ -239,7 +239,7 @@ pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
 /// If a payload itself contains log fragments, (b) can report a torn tail as damage. A false alarm
 /// is better than a silent loss.
 fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> bool {
-    // The checksum covers everything from this byte on.
+    // The checksum covers everything from this byte onward.
     let (head, payload) = bytes[KIND_AT..]
         .split_at_checked(format.dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
         .unwrap_or_default();
@@ -289,8 +289,8 @@ mod tests {
         }
     }
 
-    /// RocksDB writes type 11 with headers of 7 and of 11 bytes. If no bytes follow, only a header
-    /// of 7 bytes fits here.
+    /// RocksDB writes type 11 with both 7-byte and 11-byte headers. If no bytes follow, only a
+    /// 7-byte header fits here.
     #[test]
     fn the_shorter_form_is_used_if_the_longer_form_does_not_fit() {
         let bytes = fragment(11, b"\x01\0\0\0\x08\0");

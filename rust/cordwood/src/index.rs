@@ -21,16 +21,16 @@ const STRIDE: u64 = 16;
 /// operating systems often allow a process to open only about 1,000 files.
 const IDLE_MAX: usize = 64;
 
-/// A call that reads a large share of the records sorts the indices of this many at a time.
+/// A call that reads a large share of the records sorts the indices of this many records at a time.
 const PIECE_LEN: usize = 1 << 12;
 
 /// Looks up log records by index, counted from 0.
 ///
 /// Creating the index reads the logs once. The index keeps 8 bytes for every 16 records. To return
-/// a record, it reads the record's group of 16 and verifies the group's checksums. Near damage, it
-/// keeps 8 bytes for each record and reads each record on its own. In a packed log, reading starts
-/// at the block where the container starts, and each call to [`read`](Self::read) opens each
-/// container only once.
+/// a record, it reads the group of 16 that contains the record and verifies the group's checksums.
+/// Near damage, it keeps 8 bytes for each record and reads each record on its own. In a packed log,
+/// reading starts at the block where the container starts, and each call to [`read`](Self::read)
+/// opens each container only once.
 ///
 /// Any number of threads and forked processes can use the index at the same time, because each call
 /// reads at its own position. A log may grow (the new records are not in the index), but must not
@@ -66,7 +66,7 @@ pub struct RecordIndex {
     logs: Vec<IndexedLog>,
     /// For each log, the total number of records in it and in all earlier logs.
     ends: Vec<u64>,
-    /// The idle readers, ordered by last use.
+    /// The idle readers, ordered by when they were last used.
     idle: Mutex<Vec<Open>>,
 }
 
@@ -95,8 +95,8 @@ pub struct IndexedLog {
     pub position: Position,
     /// The number of records.
     pub record_count: u64,
-    /// The offset of every 16th record, starting with the first, followed by the offset after the
-    /// last record.
+    /// The offset of every 16th record, starting with the first, followed by the offset just past
+    /// the last record.
     pub offsets: Vec<u64>,
     /// The numbers of the groups of 16 records that are near damage: bytes were lost within the
     /// group, between it and the previous group, or in the same block before one of its salvaged
@@ -107,8 +107,8 @@ pub struct IndexedLog {
 }
 
 impl RecordIndex {
-    /// Reads all records of these files and logs in [`segments`](crate::segments), and indexes them
-    /// in this order.
+    /// Reads all records from these files and logs in [`segments`](crate::segments), and indexes
+    /// them in this order.
     ///
     /// `options` apply to each log. Skipped regions have no index. Under
     /// [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an error.
@@ -191,7 +191,7 @@ impl RecordIndex {
     }
 
     /// Calls `each` once for each index in `indices`, passing the index's place in `indices` and
-    /// the record. Visits the indices in ascending order, to read nearby records together.
+    /// the record. Visits the indices in ascending order, so that nearby records are read together.
     ///
     /// # Errors
     ///
@@ -243,8 +243,8 @@ impl RecordIndex {
             let (here, rest) = places.split_at(of_log);
             let is_whole = self.logs[log].near_damage.is_empty();
             let is_alone = |index: u64| self.logs[log].exact_offset(index - first_of(log)).is_some();
-            // If the next record is at most this many bytes away, reading on is faster than
-            // seeking.
+            // If the next record is at most this many bytes away, it is faster to keep reading than
+            // to seek.
             let are_near = |&(index, _): &(u64, usize), &(next, _): &(u64, usize)| {
                 next - index <= STRIDE && (is_whole || next == index || !(is_alone(index) || is_alone(next)))
             };
@@ -265,7 +265,7 @@ impl RecordIndex {
         Ok(())
     }
 
-    /// Implements [`visit`](Self::visit) for nearby records of one log. If `stays` is true, the
+    /// Implements [`visit`](Self::visit) for nearby records in one log. If `stays` is true, the
     /// reader may continue in the container that is already open.
     fn read_near<E: From<Error>>(
         &self,
@@ -459,8 +459,8 @@ impl IndexedLog {
     }
 }
 
-/// Passes the indices to `each` in ascending order, paired with their places, in one call or
-/// several. `len` is the number of records.
+/// Passes the indices to `each` in ascending order, paired with their places, in one or more calls.
+/// `len` is the number of records.
 fn in_order<E: From<Error>>(
     indices: &[u64],
     len: u64,
@@ -470,8 +470,8 @@ fn in_order<E: From<Error>>(
     let are_dense = indices.len() > PIECE_LEN && indices.len() as u64 > len / 4;
     let are_listed = are_dense && indices.len() < u32::MAX as usize && !indices.is_sorted();
     if !are_listed || indices.iter().any(|&index| index >= len) {
-        // Each place is sorted together with its index, so the sort and the later steps read memory
-        // in order.
+        // Each place is sorted along with its index, so the sort and the later steps read memory in
+        // order.
         places.try_reserve_exact(indices.len()).map_err(no_memory)?;
         places.extend(indices.iter().copied().zip(0..));
         places.sort_unstable();
@@ -480,7 +480,7 @@ fn in_order<E: From<Error>>(
     // Sorting by comparison takes half as long as reading short records, so indices are not
     // compared. Instead, the places of each index form a linked list: `firsts` contains the first
     // place of each list, and `nexts` contains, for each place, the next place in its list. Places
-    // count from 1, because 0 marks the end of a list.
+    // are counted from 1, because 0 marks the end of a list.
     let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
     firsts.try_reserve_exact(len as usize).map_err(no_memory)?;
     firsts.resize(len as usize, 0_u32);
@@ -520,7 +520,7 @@ struct Group {
     is_near_damage: bool,
 }
 
-/// Checks whether a skipped region may have contained records. Metadata and padding do not.
+/// Checks whether a skipped region may have contained records. Metadata and padding never do.
 fn is_loss(region: SkippedRegion) -> bool {
     !matches!(region.reason.severity(), Severity::Info)
 }
@@ -538,13 +538,13 @@ struct Next<'a> {
 
 impl Next<'_> {
     /// Takes the next record, which must be at the expected offset.
-    // Without inlining, the caller would copy the span from memory just after it is written there
-    // in other pieces, which stalls the processor for each record.
+    // Without inlining, the caller would copy the span from memory right after it was written there
+    // in different pieces, which stalls the processor for each record.
     #[inline(always)]
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
             match self.reader.step()? {
-                // The record comes earlier in an open container.
+                // The record comes before the expected one in an open container.
                 Step::Record(span) if self.start.is_some_and(|start| span.offset < start) => {}
                 Step::Record(span)
                     if span.offset < self.end && self.start.take().is_none_or(|start| start == span.offset) =>
@@ -588,7 +588,7 @@ mod tests {
         let index = RecordIndex::open([&path], ReadOptions::default()).expect("a log");
         let len = CONTAINERS * RECORDS_EACH;
         assert_eq!(index.len(), len);
-        // The step 7 and the length have no common divisor, so each index is visited once.
+        // The step (7) and the length have no common divisor, so each index is visited once.
         let shuffled: Vec<u64> = (0..len).map(|at| at * 7 % len).collect();
         let in_order: Vec<u64> = (0..len).collect();
         // Reads the last record of each container, starting with the last container.

@@ -2,9 +2,9 @@
 //! write-ahead logs and MANIFESTs. You can use it for any file that you append records to and must
 //! still be able to read after a crash.
 //!
-//! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, each a 7-byte
-//! header followed by a payload. A **record** is one or more fragments. Each fragment has a
-//! checksum, so a reader detects damage and continues at the next block.
+//! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, each consisting of
+//! a 7-byte header followed by a payload. A **record** is one or more fragments. Each fragment has
+//! a checksum, so a reader detects damage and continues at the next block.
 //!
 //! # Writing and reading
 //!
@@ -58,9 +58,9 @@
 //! slice, a file or any [`std::io::Read`], and [`Follower`] runs one over a file that is still
 //! being written. For writing, the counterparts of `Decoder` and `Reader` are
 //! [`Encoder`](codec::Encoder) and [`Writer`]. [`LogFile`] writes a file on disk, for programs that
-//! cannot afford to lose a record. [`ops`] contains the operations on whole logs, such as verifying
+//! can't afford to lose a record. [`ops`] contains the operations on whole logs, such as verifying
 //! and salvaging them, counting their contents, listing their fragments, and detecting their
-//! dialects. The crate `cordwood-payload` decodes the payloads that the engines store in the
+//! dialects. The `cordwood-payload` crate decodes the payloads that the engines store in the
 //! records.
 //!
 //! The crate root contains the items that most programs need. The others are in the modules
@@ -76,13 +76,13 @@
 //! * `trace`: for debugging. Prints a line on standard error for each decision of a decoder or a
 //!   follower.
 //!
-//! Without `fs`, the crate compiles for any target with the standard library, such as
+//! Without `fs`, the crate compiles for any target that has the standard library, such as
 //! `wasm32-unknown-unknown`.
 //!
 //! # Hidden items
 //!
 //! A few items are `#[doc(hidden)]`, because only cordwood's Python package or its benchmarks need
-//! them. The feature `test-storage` lets tests put a simulated disk under a [`LogFile`]. The hidden
+//! them. The `test-storage` feature lets tests put a simulated disk under a [`LogFile`]. The hidden
 //! items and this feature are not part of the public interface, and may change in any release. To
 //! wait for data yourself, use [`Reader::found`]. To do the I/O yourself, use a
 //! [`Decoder`](codec::Decoder).

@@ -1,7 +1,7 @@
 //! Processes consecutive parts of a file in several threads, and returns the results in order.
 //!
-//! Each thread takes the next part as soon as it is free, so none waits for the slowest. A thread
-//! that is a few parts ahead of the consumer waits, which bounds memory use.
+//! Each thread takes the next part as soon as it is free, so none of them waits for the slowest. A
+//! thread that is a few parts ahead of the consumer waits, which bounds memory use.
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,8 +35,8 @@ pub struct Queue<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// One entry for each part that is claimed but not yet taken, `None` while a worker works on
-    /// it.
+    /// One entry for each part that is claimed but not yet taken. An entry is `None` while a worker
+    /// is working on the part.
     results: VecDeque<Option<T>>,
     /// The number of the part that the first entry of `results` belongs to.
     first: u64,
@@ -131,7 +131,7 @@ impl<T> Queue<T> {
     }
 
     /// Stops the queue, so that no more parts can be claimed and no more results can be taken.
-    /// Results not yet taken are dropped.
+    /// Results that haven't been taken are dropped.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.count = 0;
@@ -143,7 +143,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// Works on parts until none are left. A panic is also stored as a result, and resumes in the
+/// Works on parts until there are none left. A panic is also stored as a result, and resumes in the
 /// consumer.
 fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) {
     while let Some(part) = queue.claim() {
@@ -163,10 +163,10 @@ const fn window(worker_count: usize) -> usize {
 
 /// Threads that work on the parts of a file and return the results in order.
 ///
-/// Dropping the pipeline tells the threads to stop and waits for them, at most as long as the work
-/// on one part takes. A forked child has no copy of the threads, so
-/// [`is_of_this_process`](Self::is_of_this_process) returns false there, and the child must not use
-/// the pipeline except to drop it.
+/// Dropping the pipeline tells the threads to stop and waits for them, which takes at most as long
+/// as the work on one part. A forked child has no copy of the threads, so
+/// [`is_of_this_process`](Self::is_of_this_process) returns false there, and the child must not do
+/// anything with the pipeline except drop it.
 #[derive(Debug)]
 pub struct Pipeline<T> {
     queue: Arc<Queue<thread::Result<T>>>,
@@ -179,8 +179,8 @@ impl<T: Send + 'static> Pipeline<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error, and leaves no thread running, if the operating system cannot start a
-    /// thread.
+    /// If the operating system cannot start a thread, returns an error and leaves no threads
+    /// running.
     pub fn start<W>(count: u64, workers: Vec<W>) -> io::Result<Self>
     where
         W: FnMut(u64) -> T + Send + 'static,
@@ -208,8 +208,8 @@ impl<T: Send + 'static> Pipeline<T> {
         match self.queue.next_within(timeout) {
             Next::Result(Ok(result)) => Next::Result(result),
             Next::Result(Err(panic)) => {
-                // If the queue were not stopped, a caller that continues would get the part after
-                // the lost part.
+                // If the queue were not stopped, a caller that continued would get the part after
+                // the lost one.
                 self.queue.stop();
                 resume_unwind(panic)
             }
@@ -236,7 +236,7 @@ impl<T> Drop for Pipeline<T> {
     fn drop(&mut self) {
         if !self.is_of_this_process() {
             // The threads do not exist in a forked child, and one of them may have held the lock at
-            // the fork.
+            // the time of the fork.
             std::mem::forget(std::mem::take(&mut self.threads));
             return;
         }
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-    /// The results arrive in order, however fast each thread is. No thread gets ahead of the
+    /// The results arrive in order, no matter how fast each thread is. No thread gets ahead of the
     /// consumer by more than the window.
     #[test]
     fn results_arrive_in_order_and_no_thread_runs_ahead_of_the_window() {
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// An error stops the work. Parts not started by then are never started.
+    /// An error stops the work. Parts that haven't been started by that point are never started.
     #[test]
     fn an_error_from_the_consumer_stops_the_pipeline() {
         let started = AtomicUsize::new(0);
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(pipeline.next_within(Duration::ZERO), Next::End);
     }
 
-    /// A dropped pipeline leaves no thread running, even if some results were not taken.
+    /// A dropped pipeline leaves no threads running, even if some results were not taken.
     #[test]
     fn dropping_a_pipeline_stops_its_threads() {
         let running = Arc::new(());

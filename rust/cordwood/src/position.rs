@@ -16,10 +16,10 @@ use crate::format::BLOCK_LEN;
 
 /// An offset in a log, with marks that identify the log.
 ///
-/// An offset is valid only in one log. So a position also stores checksums of up to three ranges of
-/// bytes before the offset: at the end of the previous segment, in the first block of the file, and
-/// in the block before the offset. A reader or follower that resumes at a position compares these
-/// with the log. If they differ, the log is a different one, and the error is
+/// An offset is only valid in one log. For this reason, a position also stores checksums of up to
+/// three ranges of bytes before the offset: at the end of the previous segment, in the first block
+/// of the file, and in the block before the offset. A reader or follower that resumes at a position
+/// compares these with the log. If they differ, the log is a different one, and the result is
 /// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that has since grown, or has been
 /// copied or renamed, is still the same log. A damaged log is also accepted, because damaged blocks
 /// are not compared. A position at offset 0 matches any log.
@@ -59,7 +59,7 @@ pub struct Position {
 /// the block before the offset.
 const MARKS_MAX: usize = 3;
 
-/// The checksum of some bytes of a log.
+/// The checksum of a range of bytes in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
     /// The log offset of the first byte of the file. This is 0 unless the file is a segment.
@@ -129,7 +129,7 @@ impl Position {
         self.offset
     }
 
-    /// Returns a position at another offset of the same log, with the same marks.
+    /// Returns a position at another offset in the same log, with the same marks.
     #[must_use]
     pub fn with_offset(&self, offset: u64) -> Self {
         Position { offset, ..self.clone() }
@@ -141,8 +141,8 @@ impl Position {
         self.version.as_deref()
     }
 
-    /// Returns the marks, for code that reads the log itself. Each is a start, a length and a
-    /// checksum.
+    /// Returns the marks, for code that reads the log itself. Each consists of a start, a length
+    /// and a checksum.
     pub fn marks(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
     }
@@ -193,7 +193,7 @@ impl Position {
     }
 
     /// Creates the position at `offset`, reading the marks from the file whose first byte has the
-    /// log offset `base`. `before` is a mark of the previous file.
+    /// log offset `base`. `before` is a mark from the previous file.
     pub(crate) fn read(
         base: u64,
         offset: u64,
@@ -317,8 +317,8 @@ mod files {
                 };
                 let is_same = match mark.again(|at, to| read_full_at(&file, to, at.saturating_sub(origin))) {
                     Ok(now) => now == *mark,
-                    // A reader that starts after missing bytes detects the gap, unless the next
-                    // segment contains them.
+                    // A reader that starts after missing bytes detects the gap unless the next
+                    // segment contains those bytes.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         let is_next =
                             |segment: &Segment| mark.base < segment.offset && segment.offset < mark.range().end;

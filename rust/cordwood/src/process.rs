@@ -1,8 +1,8 @@
 //! The identity of the process. A writer uses it to detect that it was copied by `fork`.
 //!
 //! A forked child has a copy of every writer, with the same buffered records and the same open
-//! file. If both processes wrote, each would overwrite the other's bytes. So only the process that
-//! opened a writer may use it.
+//! file. If both processes wrote, each would overwrite the other's bytes. For this reason, only the
+//! process that opened a writer may use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Distinguishes a process from those it was forked from.
 ///
 /// The process id is not enough, because ids are reused. Calling `getpid` would also be slow: it
-/// takes half as long as a write, and a writer checks the process before each record. So forks are
-/// counted instead: `fork` calls the handlers registered with `pthread_atfork`.
+/// takes half as long as a write, and a writer checks the process before each record. Instead,
+/// forks are counted: `fork` calls the handlers registered with `pthread_atfork`.
 #[derive(Clone, Default)]
 pub struct Process {
     /// A simulated process, which a test can change.
@@ -41,7 +41,8 @@ impl Process {
         }
     }
 
-    /// Returns a number that differs from those of all processes this one was forked from.
+    /// Returns a number that differs from the numbers of all processes that this one was forked
+    /// from.
     #[inline]
     pub fn number(&self) -> u64 {
         match &self.simulated {
@@ -94,9 +95,9 @@ fn are_forks_counted() -> bool {
 
     static IS_REGISTERED: OnceLock<bool> = OnceLock::new();
     *IS_REGISTERED.get_or_init(|| {
-        // SAFETY: the declaration is that of POSIX. The handler is a function of this library,
-        // which stays loaded (if it is unloaded, the C library removes its handlers). The handler
-        // runs in the child of a process that may have had other threads, where only
+        // SAFETY: the declaration matches the one in POSIX. The handler is a function in this
+        // library, which stays loaded (if it is unloaded, the C library removes its handlers). The
+        // handler runs in the child of a process that may have had other threads, where only
         // async-signal-safe operations are allowed, such as an atomic addition. The handler does
         // not unwind.
         unsafe { pthread_atfork(None, None, Some(count)) == 0 }

@@ -46,7 +46,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Returns the log offset after the segment's last byte.
+    /// Returns the log offset just past the segment's last byte.
     pub const fn end_offset(self) -> u64 {
         self.offset + self.len
     }
@@ -97,7 +97,7 @@ pub fn list(directory: &Path) -> Result<Vec<Segment>, Error> {
 }
 
 /// Returns the segments of the log in a directory. A log has at least one segment, so a directory
-/// is not a log unless a file in it is named like a segment.
+/// only counts as a log if a file in it is named like a segment.
 pub(crate) fn list_log(directory: &Path) -> Result<Vec<Segment>, Error> {
     let listing = settled(directory)?;
     if listing.segments.is_empty() && (listing.offsets.is_empty() || listing.stray.is_none()) {
@@ -140,12 +140,12 @@ impl Listing {
 /// Lists a directory repeatedly, until a listing has no faults or two in a row have the same
 /// faults.
 ///
-/// An operating system may list a newly created file but not yet the file created before it. Or all
-/// listed segments may be pruned before their lengths are read. The next listing does not have
-/// these faults. If a log changes faster than it can be listed, or if another program makes a
-/// segment longer, no two listings agree, so the number of attempts is limited and the last listing
-/// is used. The limit is much higher for a listing without segments, which is short and does not
-/// show the state of the log.
+/// An operating system may list a newly created file but not yet the file created before it. It's
+/// also possible that all listed segments are pruned before their lengths are read. The next
+/// listing does not have these faults. If a log changes faster than it can be listed, or if another
+/// program makes a segment longer, no two listings agree, so the number of attempts is limited and
+/// the last listing is used. The limit is much higher for a listing without segments, which is
+/// short and does not show the state of the log.
 fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;
@@ -187,7 +187,7 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     let mut segments = Vec::with_capacity(offsets.len());
     // The writer starts a segment once the previous one has its final length, so a length is final
     // if a later segment was listed. It removes the oldest segment first, so if a segment has been
-    // removed in the meantime, all segments before it have been too.
+    // removed in the meantime, all segments before it have been removed as well.
     for &offset in offsets.iter().rev() {
         let path = directory.join(name_of(offset));
         match path.metadata() {
@@ -346,8 +346,8 @@ mod tests {
         });
     }
 
-    /// A symbolic link to a missing file is a segment that cannot be read at the moment. It was not
-    /// pruned.
+    /// A symbolic link to a missing file is a segment that can't be read at the moment. It has not
+    /// been pruned.
     #[cfg(unix)]
     #[test]
     fn an_error_about_a_dangling_symbolic_link_includes_its_path() {

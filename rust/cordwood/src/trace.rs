@@ -1,4 +1,4 @@
-//! With the feature `trace`, decoders and followers print their decisions to standard error, for
+//! With the `trace` feature, decoders and followers print their decisions to standard error, for
 //! debugging. Without it, this code is not compiled in.
 
 use std::fmt;

@@ -7,20 +7,21 @@ use std::collections::BTreeMap;
 use crate::container::Mark;
 use crate::dialect::{Compression, Metadata, NO_COMPRESSION, ZSTD};
 
-/// Facts about a log, from the part read so far. Only RocksDB's logs contain such metadata.
+/// Information about a log, based on the part read so far. Only RocksDB's logs contain such
+/// metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogInfo {
     /// The compression of all records, or `None` if they are not compressed.
     pub compression: Option<Compression>,
     /// For each column family number, the length in bytes of the timestamp in each key. A column
-    /// family without timestamps has no entry. The lengths apply to the records read next.
+    /// family without timestamps has no entry. The lengths apply to the records that are read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log before this one.
     pub predecessor: Option<Predecessor>,
-    /// The number of another log, if every fragment read so far has that number. Either the file
-    /// was recycled and has no record of this log yet, or the number given, or the one in the
-    /// file's name, does not match the contents.
+    /// The number of another log, if every fragment read so far has that number. In this case,
+    /// either the file was recycled and has no record of this log yet, or the number given, or the
+    /// one in the file's name, does not match the contents.
     pub other_log_number: Option<u32>,
 }
 
@@ -65,8 +66,8 @@ impl LogInfo {
         }
     }
 
-    /// Applies a record declaring zstd or no compression. Declaring no compression changes no
-    /// state, because a compression given by the caller takes precedence.
+    /// Applies a record declaring zstd or no compression. Declaring no compression doesn't change
+    /// any state, because a compression given by the caller takes precedence.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let is_zstd = payload == ZSTD;
         if is_zstd {

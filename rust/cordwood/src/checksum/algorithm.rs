@@ -10,7 +10,7 @@ use super::zeros::{self, ZeroTables};
 pub(crate) enum Checksum {
     /// Masked CRC-32C.
     MaskedCrc32c,
-    /// The CRC-32 of IEEE 802.3, as zlib computes it. It is not masked.
+    /// The CRC-32 from IEEE 802.3, as computed by zlib. It is not masked.
     Crc32,
 }
 

@@ -1,9 +1,9 @@
 //! The dialects' checksums: CRC-32C and CRC-32. CRC-32C has kernels that use the instructions of
 //! each architecture.
 //!
-//! In the kernels, a checksum is a *state*: the register before the final inversion. Elsewhere, it
-//! is the finished value. The tests in this directory compare each kernel with a naive bit-by-bit
-//! oracle.
+//! In the kernels, a checksum is a *state*: the register before the final inversion. Everywhere
+//! else, it is the finished value. The tests in this directory compare each kernel with a naive
+//! bit-by-bit oracle.
 
 mod algorithm;
 mod arch;

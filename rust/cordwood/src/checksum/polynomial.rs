@@ -46,7 +46,8 @@ pub(super) const fn x_to(poly: u32, mut n: u64) -> u32 {
 
 /// Returns the factor that shifts a CRC over `n` zero bytes: x^(8n), modulo `poly`.
 pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
-    // The power is computed as x^n raised to the eighth power, so that 8n need not fit in a u64.
+    // The power is computed as x^n raised to the eighth power, so that 8n doesn't have to fit in a
+    // u64.
     let mut power = x_to(poly, n);
     let mut doubling = 0;
     while doubling < 3 {
@@ -90,8 +91,8 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
 }
 
 /// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. Each entry holds
-/// the factors of [`fold_by`] for 48 bytes more, 32 bytes more, and so on, down to 64 bytes fewer,
-/// where the number of bytes may be negative.
+/// the factors of [`fold_by`] for 48 bytes more, 32 bytes more, and so on down to 64 bytes fewer.
+/// The number of bytes may be negative.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);

@@ -1,6 +1,6 @@
-//! Shifts CRCs over zeros by table look-up, which works the same on every machine.
+//! Shifts CRCs over zeros by table lookup, which works the same on every machine.
 //!
-//! The CRC of two pieces is the sum of two values: the CRC of the first piece, shifted over as many
+//! The CRC of two pieces is the sum of two values: the CRC of the first piece shifted over as many
 //! zeros as the second piece has bytes, and the CRC of the second piece.
 
 use super::polynomial::{CASTAGNOLI, CASTAGNOLI_ORDER, IEEE, IEEE_ORDER, ONE, multiply, x_to, x_to_bytes};
@@ -43,8 +43,8 @@ impl ZeroTables {
     #[inline]
     pub(super) fn shift(&self, crc: u32, count: usize) -> u32 {
         // The product has 63 bits. With a zero bit added at the bottom, the high word contains the
-        // coefficients up to x^31. The low word contains those from x^32 on, and is reduced like
-        // the state of a CRC.
+        // coefficients up to x^31. The low word contains those from x^32 upward, and is reduced in
+        // the same way as the state of a CRC.
         let product = multiply_unreduced(crc, self.powers[count]) << 1;
         (product >> 32) as u32 ^ look_up(&self.word, product as u32)
     }

@@ -66,9 +66,9 @@ pub struct BitFlip {
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
-    // With a wrong length, the checksum covers the wrong bytes, and in 1 of 16,000 cases flipping
-    // one of their bits explains the damage by chance. A flipped length bit explains other damage
-    // by chance in only 1 of 2^28 cases.
+    // With a wrong length, the checksum covers the wrong bytes, and in one case in 16,000, flipping
+    // one of their bits happens to explain the damage. A flipped length bit explains other damage
+    // by chance in only one case in 2^28.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {
@@ -194,7 +194,7 @@ impl<'a> Damaged<'a> {
         Some(place(LENGTH_AT, difference.trailing_zeros()))
     }
 
-    /// Returns the bit of the stored checksum and the bit of the covered bytes that could each
+    /// Returns the bit in the stored checksum and the bit in the covered bytes that could each
     /// explain the damage.
     fn in_checksum_and_data(&self) -> (Option<Place>, Option<Place>) {
         let checksum = self.dialect.checksum();
@@ -208,7 +208,7 @@ impl<'a> Damaged<'a> {
         let in_checksum = (difference.count_ones() == 1).then(|| place(0, difference.trailing_zeros()));
         let syndrome = checksum.load(self.header.masked_crc) ^ computed;
         let in_data = flipped_bit(checksum, syndrome, covered.len()).map(|(at, bit)| place(KIND_AT + at, bit));
-        // If flipping a bit of the type changes the header's length, the checksum covers different
+        // If flipping a bit in the type changes the header's length, the checksum covers different
         // bytes.
         let in_data =
             in_data.filter(|place| place.at != KIND_AT || !self.changes_form(self.header.kind ^ 1 << place.bit));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     /// Bit 4 of the length was flipped in an eight-byte fragment. By chance, flipping bit 2 of byte
-    /// 10 also makes the checksum valid, for all 24 bytes.
+    /// 10 also makes the checksum valid, but over all 24 bytes.
     #[test]
     fn a_flipped_length_bit_takes_precedence_over_a_payload_bit() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";

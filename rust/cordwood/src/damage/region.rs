@@ -20,7 +20,7 @@ named! {
         /// Incomplete data left at the end of a file by a killed writer. It contains no synced
         /// bytes.
         TornTail = "torn_tail",
-        /// Bytes that no complete write could have left, or an exceeded limit. The policy
+        /// Bytes that can't have been left by a complete write, or an exceeded limit. The policy
         /// ([`OnCorruption`](crate::OnCorruption)) decides how the reader proceeds.
         Corruption = "corruption",
     }
@@ -53,7 +53,7 @@ macro_rules! reasons {
             pub const ALL: &'static [Reason] = &[$(Reason::$reason $({ $($field: 0),* })?),*];
 
             /// Returns the stable name, such as `"checksum_mismatch"`. It is part of the interface,
-            /// and the same in Python and on the command line.
+            /// and is the same in Python and on the command line.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Reason::$reason { .. } => $name,)*
@@ -165,8 +165,8 @@ reasons! {
     ZeroFill = "zero_fill", Info, "zeros up to the end of the block";
     /// A block trailer that is not all zeros. No engine checks a trailer's bytes.
     NonzeroTrailer = "nonzero_trailer", Info, "a block trailer that is not zero";
-    /// A FIRST fragment that has no payload and that no other fragment continues. Old versions of
-    /// LevelDB wrote such fragments at the end of a block. No data is missing.
+    /// A FIRST fragment that has no payload and isn't continued by another fragment. Old versions
+    /// of LevelDB wrote such fragments at the end of a block. No data is missing.
     EmptyFirst = "empty_first", Info, "an empty first fragment without a continuation";
     /// Incomplete data left at the end of a file by a crash.
     TornTail = "torn_tail", TornTail, "an incomplete record at the end of the file";
@@ -210,15 +210,15 @@ reasons! {
         "a compressed record; only zstd is read, by builds with the feature `zstd`";
     /// A record or a container of records that has valid checksums but can't be decompressed.
     BadCompression = "bad_compression", Corruption, "a record that cannot be decompressed";
-    /// A container of records that has valid checksums, but a structure that no writer would
-    /// produce. None of its records are returned.
+    /// A container of records that has valid checksums but is structured in a way that no writer
+    /// would produce. None of its records are returned.
     BadContainer = "bad_container", Corruption, "a container of records that no writer writes";
     /// A part of a segmented log that is missing from all of the log's files. A file was removed or
     /// truncated, or its end was never written.
     MissingSegment = "missing_segment", Corruption, "no segment has these bytes: a file was removed or cut";
     /// The end of a segmented log's file, past the offset where the next file starts. The reader
-    /// reports an empty region at the start of the next file, because the offsets from there on
-    /// belong to that file.
+    /// reports an empty region at the start of the next file, because the offsets from that point
+    /// onward belong to that file.
     GrownSegment = "grown_segment", Corruption,
         "the segment before has bytes after this offset, where the next one starts";
     /// The unread bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
@@ -226,19 +226,19 @@ reasons! {
     NotRead = "not_read", Info, "after the damage at which reading stopped";
 }
 
-/// The bytes `[start, end)` of a file, which were not returned as a record, and the reason why.
+/// The bytes `[start, end)` of a file that were not returned as a record, and the reason why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SkippedRegion {
     /// The file offset of the first byte.
     pub start: u64,
-    /// The file offset after the last byte.
+    /// The file offset just past the last byte.
     pub end: u64,
     /// Why these bytes were not returned.
     pub reason: Reason,
     /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
-    /// not report the region. That reader does not count headers if the reason concerns records,
-    /// and has no limit on a record's length.
+    /// not report the region. That reader doesn't count headers if the reason concerns records, and
+    /// doesn't limit the length of a record.
     pub leveldb_len: Option<u64>,
 }
 
@@ -263,7 +263,7 @@ impl SkippedRegion {
         self.end - self.start
     }
 
-    /// Checks whether the region is empty. Readers return an empty region only for
+    /// Checks whether the region is empty. Readers only return an empty region for
     /// [`Reason::GrownSegment`].
     pub const fn is_empty(&self) -> bool {
         self.start == self.end

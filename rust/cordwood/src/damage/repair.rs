@@ -1,4 +1,4 @@
-//! Flips back one bit of a damaged fragment. This module is pure and does no I/O. The rule is in
+//! Flips back one bit in a damaged fragment. This module is pure and does no I/O. The rule is in
 //! `docs/format/damage.md`, "Flipping a bit back".
 
 use super::BitFlip;
@@ -40,8 +40,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
         .into_iter()
         .filter_map(|place| log.repaired(place, offset, rest, left))
         .collect();
-    // If the length is wrong, flipping a payload bit may explain the damage by chance, but then no
-    // other fragment follows the result.
+    // If the length is wrong, flipping a payload bit may explain the damage by chance, but in that
+    // case no other fragment follows the result.
     let is_followed = |repaired: &Repaired| can_resume(log.format.dialect, rest, left, repaired.fragment.len());
     if candidates.len() > 1 {
         return one_of(candidates.into_iter().filter(is_followed));

@@ -12,7 +12,7 @@ use crate::damage::{Reason, Severity, SkippedRegion};
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The flipped bit that explains the region. Set only if a flipped bit can cause this kind of
+    /// The flipped bit that explains the region. Only set if a flipped bit can cause this kind of
     /// damage and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
     pub bit_flip: Option<BitFlip>,
 }
@@ -181,8 +181,8 @@ mod tests {
         })
     }
 
-    /// The list is the same whether built at once or joined from two lists. Unlisted regions are
-    /// still counted.
+    /// The list is the same whether it is built all at once or joined from two lists. Unlisted
+    /// regions are still counted.
     #[test]
     fn regions_are_still_counted_once_the_list_is_full() {
         let count = Findings::LISTED_MAX as u64 + 100;
@@ -199,7 +199,8 @@ mod tests {
             parts.append(findings(edge..count));
             assert_eq!(parts, whole, "{edge}");
         }
-        // A region directly after the last one is merged with it if both have the same reason.
+        // A region that directly follows the last one is merged with it if both have the same
+        // reason.
         let last = whole.listed().last().unwrap().region;
         let Reason::UnknownKind { kind } = last.reason else {
             unreachable!()

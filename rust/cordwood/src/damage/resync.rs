@@ -26,8 +26,8 @@ pub(crate) fn resume(
         return rest.len();
     };
     let ends = Ends::new(rest, left);
-    // 1. One bit of the length was flipped, so the checksum is valid for the true length. This is
-    //    proof. The later checks are guesses, because a wrong length can happen to lead to another
+    // 1. One bit in the length was flipped, so the checksum is valid for the true length. This is
+    //    proof, whereas the later checks are guesses: a wrong length can happen to lead to another
     //    fragment (if all fragments have about the same length) or to a fragment of a log inside
     //    the payload. Bytes after the last possible end of the fragment are not checksummed,
     //    because up to 16 KiB may follow each short record.
@@ -45,7 +45,7 @@ pub(crate) fn resume(
             return end;
         }
     }
-    // The end is also certain if the fragment carries this log's number and was written completely,
+    // The end is also certain if the fragment carries this log's number and was written in full,
     // even if bytes of an older log follow.
     if let Some(end) = written_len(format, None, rest) {
         return end;
@@ -64,14 +64,14 @@ pub(crate) fn resume(
     {
         return end;
     }
-    // 4. From some position on, consecutive valid fragments lead to the end.
+    // 4. Starting at some position, consecutive valid fragments lead to the end.
     if may_scan()
         && let Some(start) = scan(format, form, rest, &ends)
     {
         return start;
     }
     // 5. The length is right, and zeros follow. This check comes last because a wrong length can
-    //    easily lead to zeros too.
+    //    easily lead to zeros as well.
     stated_end.filter(|&end| ends.is_end(end)).unwrap_or(rest.len())
 }
 
@@ -98,8 +98,8 @@ fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
-/// Returns the form of the valid fragment at `at`, if it belongs to a record of this log and the
-/// dialect has log numbers. All fragments of such a log have the same form.
+/// Returns the form of the valid fragment at `at`, if it belongs to a record in this log and the
+/// dialect has log numbers. All fragments in such a log have the same form.
 fn own_form(format: &LogFormat, rest: &[u8], at: usize) -> Option<Form> {
     let meaning = format.dialect.meaning(header_at(rest, at)?.kind);
     let is_own = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(&rest[at..], meaning.form);
@@ -122,9 +122,9 @@ pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) 
 /// Which log the fragments after damage belong to. The file may contain the rest of an older log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// A fragment of this log that was written completely, which proves that the log continued.
+    /// A fragment of this log that was written completely, which proves that this log continued.
     OfThisLog,
-    /// Valid fragments of another log, but none of this log.
+    /// Valid fragments from another log, but none from this log.
     OfAnother,
     None,
 }
@@ -145,13 +145,13 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 }
 
 /// Returns the length of the damaged fragment at the start of `rest`, if it carries this log's
-/// number and was written completely. Any of three facts proves that it was: the checksum is valid
-/// with one bit flipped back, the checksum is valid for another length, or this log's end-of-log
-/// trailer follows, which an older log can't have left. `form` is the form of the log's fragments,
-/// if known.
+/// number and was written completely. Any one of three things proves that it was: the checksum is
+/// valid with one bit flipped back, the checksum is valid for another length, or this log's
+/// end-of-log trailer follows, which an older log can't have left. `form` is the form of the log's
+/// fragments, if known.
 ///
 /// In a log with synced offsets, only the trailer or a later fragment proves that the fragment was
-/// written completely, because only these show that it was synced.
+/// written completely, because nothing else shows that it was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
     let (dialect, number) = (format.dialect, format.log_number?);
@@ -268,16 +268,16 @@ mod place {
     pub(super) const TORN: u8 = 4;
 }
 
-/// Returns the first position, other than that of the first byte, at which a chain starts. A chain
-/// is a series of consecutive valid fragments that leads to an end, or to a fragment that carries
-/// the log's number.
+/// Returns the first position, other than the position of the first byte, at which a chain starts.
+/// A chain is a series of consecutive valid fragments that leads to an end, or to a fragment that
+/// carries the log's number.
 ///
-/// In a dialect with log numbers, all fragments of the log have the same form. If `form` is `None`,
+/// In a dialect with log numbers, all fragments in the log have the same form. If `form` is `None`,
 /// the last fragment that carries the log's number determines the form of those before it.
 ///
-/// The search works from back to front, so that each position is visited once, with the positions
-/// after it already known. Most bytes of a block lead to neither a fragment nor an end. They cost
-/// one table lookup each, without a branch that depends on the byte.
+/// The search works from back to front, so that each position is visited once, when the positions
+/// after it are already known. Most bytes in a block don't lead to a fragment or an end. They cost
+/// one table lookup each, with no branch that depends on the byte.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Three bits of the length are wrong, so the length leads into the payload, where no fragment
+    /// Three bits in the length are wrong, so the length leads into the payload, where no fragment
     /// starts.
     #[test]
     fn a_length_field_is_not_trusted_if_no_fragment_follows() {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid. A header
-    /// in which only one of them is 0 does start a fragment.
+    /// in which only one of the two is 0 does start a fragment.
     #[test]
     fn a_zero_header_is_not_a_fragment() {
         let bad = damaged(fragment(1, b"bad"), 0, 0x10);
@@ -437,7 +437,7 @@ mod tests {
             assert_eq!(evidence_of(form, &[&damaged(other.clone(), 0, 1)]), Evidence::None);
             assert_eq!(evidence_of(form, &[&unknown]), Evidence::None);
         }
-        // All fragments of a log have the same form, but a fragment of another log is evidence in
+        // All fragments in a log have the same form, but a fragment from another log is evidence in
         // any form.
         assert_eq!(evidence_of(None, &[&plain]), Evidence::OfThisLog);
         assert_eq!(evidence_of(Some(Form::Recyclable), &[&plain]), Evidence::None);
@@ -494,14 +494,15 @@ mod tests {
         assert_eq!(resume_len(&[&bad, &good, &fragment(80, b"unknown"), &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped, &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped]), 50);
-        // These bytes are not chains: they don't lead to an end, or contain no valid fragment.
+        // These bytes are not chains: either they don't lead to an end, or they contain no valid
+        // fragment.
         assert_eq!(resume_len(&[&bad, &good, &bad]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &good, &bad, &good]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &zeros]), 50 + zeros.len());
         assert_eq!(resume_len(&[&bad, torn]), 50 + torn.len());
     }
 
-    /// Implements the rule of [`scan`] directly, position by position.
+    /// Implements [`scan`]'s rule directly, one position at a time.
     fn naive_scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
         let dialect = format.dialect;
         let mut places = vec![(false, false); rest.len() + 1];

@@ -28,7 +28,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the fragment of any type that starts at `at`, if its checksum is valid. The result
-    /// is the same as from [`Dialect::valid`] for the bytes starting at `at`.
+    /// is the same as calling [`Dialect::valid`] on the bytes starting at `at`.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
@@ -117,7 +117,7 @@ mod tests {
                 };
                 let payload: Vec<u8> = (0..next() % 400).map(|i| (i as u8).wrapping_add(5)).collect();
                 // These bytes are the log number and the synced offset in forms that have them, and
-                // payload in other forms.
+                // part of the payload in other forms.
                 let numbers = &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16][..[0, 4, 12][next() as usize % 3]];
                 let checksum = [Checksum::MaskedCrc32c, Checksum::Crc32][next() as usize % 2];
                 let covered = [&[kind], numbers, &payload].concat();
@@ -207,7 +207,7 @@ mod tests {
         for block in hostile_blocks() {
             for &dialect in Dialect::ALL {
                 let format = LogFormat::new(dialect).numbered(Some(0x3f01_3f01));
-                // The block is the last of a file, where a longer fragment may have been torn.
+                // The block is the last one in a file, where a longer fragment may have been torn.
                 assert_bounded("find", block.len(), &|| {
                     fragment::find(&format, &block[1..], BLOCK_LEN, true, true);
                 });

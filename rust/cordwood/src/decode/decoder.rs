@@ -24,9 +24,9 @@ use crate::wal_metadata::LogInfo;
 /// to [`ReadOptions::with_format`]. It never returns an error, and returns damage as
 /// [`Step::Skipped`], even under [`OnCorruption::Fail`].
 ///
-/// A window may have any length, but some events can only be returned once it contains the rest of
-/// the block. Windows of 256 KiB work well. The decoder holds the bytes of one fragmented record,
-/// and for a compressed log also one decompressed record. Each is at most
+/// A window may have any length, but some events can't be returned until it contains the rest of
+/// the block. Windows of 256 KiB work well. The decoder holds the bytes of one fragmented record
+/// and, for a compressed log, one decompressed record as well. Each is at most
 /// [`ReadOptions::record_len_max`] bytes long.
 ///
 /// ```
@@ -91,7 +91,8 @@ pub(crate) enum Growth {
     Ended,
     /// Bytes that aren't a valid fragment may still become one, so the decoder returns
     /// [`Step::NeedMore`] for them, even if the whole block is in the window. Damage in a recycled
-    /// log is reported immediately, although later bytes might show that the log ended before it.
+    /// log is reported immediately, even though later bytes might show that the log ended before
+    /// it.
     WaitAtFaults,
     /// Like `WaitAtFaults`, but the bytes at the decoder's offset are final and are classified.
     SkipFaults,
@@ -106,8 +107,8 @@ pub(super) struct Bounds {
     /// the previous range.
     pub(super) is_before_first: bool,
     /// Whether a seek to the start or end of a record made the decoder start before the sought
-    /// offset. The bytes before the range are then read only to find a container that may hold the
-    /// record, or damage before the record.
+    /// offset. In that case, the bytes before the range are only read to find a container that may
+    /// hold the record, or damage before the record.
     pub(super) is_sought: bool,
 }
 
@@ -121,7 +122,7 @@ impl Bounds {
 /// Results to return before reading more bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    /// A joined record or container that could not be unpacked.
+    /// A joined record or container that couldn't be unpacked.
     pub(super) joined: Option<RecordSpan>,
     /// Why the last call found a record but did not return it.
     pub(super) refused: Option<Refused>,
@@ -130,7 +131,7 @@ pub(super) struct Retry {
 /// The state that [`OnCorruption::Salvage`] keeps for damaged blocks.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
-    /// The file offsets of the last damaged block's salvaged part.
+    /// The file offsets of the salvaged part of the last damaged block.
     pub(super) part: Range<u64>,
     /// File offset of the last block that was scanned byte by byte for the start of a fragment. A
     /// block is scanned at most once.
@@ -241,8 +242,8 @@ impl Decoder {
     /// Moves to `offset`. A record must start or end there, so pass a [`RecordSpan::offset`] or
     /// [`RecordSpan::end_offset`]. At any other offset, the decoder reports the bytes as damage.
     ///
-    /// The range then starts at `offset`, so no event that starts before it is returned. In a
-    /// packed log, the record may be in a container, so the next window must start no later than
+    /// After this, the range starts at `offset`, so no event that starts before it is returned. In
+    /// a packed log, the record may be in a container, so the next window must start no later than
     /// the block that contains `offset`. See [`offset`](Self::offset).
     ///
     /// Under [`OnCorruption::Salvage`], records after damage in the block that contains `offset`
@@ -295,13 +296,13 @@ impl Decoder {
         self.bounds.start
     }
 
-    /// Returns why the last call to [`step`](Self::step) returned [`Step::NeedMore`] although the
-    /// window contained the next record. Returns `None` if the decoder needs more of the file.
+    /// Returns why the last call to [`step`](Self::step) returned [`Step::NeedMore`] even though
+    /// the window contained the next record. Returns `None` if the decoder needs more of the file.
     pub fn refused(&self) -> Option<Refused> {
         self.retry.refused
     }
 
-    /// Returns the file offsets of the last damaged block's salvaged part.
+    /// Returns the file offsets of the salvaged part of the last damaged block.
     pub(crate) fn salvaged(&self) -> Range<u64> {
         self.salvaged.part.clone()
     }
@@ -339,7 +340,7 @@ impl Decoder {
 
     /// Makes the decoder leave a multi-fragment record in the window if all its fragments are
     /// there. Intended for callers that copy each record elsewhere. [`pieces`](Self::pieces)
-    /// returns the bytes of a record left there, but [`data`](Self::data) does so only after a call
+    /// returns the bytes of a record left there, but [`data`](Self::data) only does so after a call
     /// to [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
         self.policy.leaves_in_window = true;
@@ -351,7 +352,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Returns an error if there isn't enough memory. The decoder is then unchanged.
+    /// If there isn't enough memory, returns an error and leaves the decoder unchanged.
     #[inline]
     pub(crate) fn join(&mut self, window: Window<'_>, span: RecordSpan) -> Result<(), TryReserveError> {
         if span.data_at == DataAt::Joined && self.assembler.is_in_window() {
@@ -384,8 +385,8 @@ impl Decoder {
         }
     }
 
-    /// Sets which bytes the assembler keeps. A compressed record can't be decompressed in parts, so
-    /// its frame is kept in full.
+    /// Sets which bytes the assembler keeps. A compressed record can't be decompressed piecemeal,
+    /// so its frame is kept in full.
     pub(super) fn update_assembler(&mut self) {
         self.assembler.keeps = self.policy.keeps_data || self.info.is_compressed();
         // A compressed or repaired record must be joined, because the window doesn't contain its
@@ -404,8 +405,7 @@ impl Decoder {
         self.assembler.has_parts()
     }
 
-    /// Returns true if the decoder is reading, or expects, the rest of a record refused as too
-    /// large.
+    /// Returns true if the decoder is reading or expects the rest of a record refused as too large.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
     }
@@ -503,9 +503,9 @@ impl Decoder {
 
     /// Returns the next event in `window`, or [`Step::NeedMore`] if there is none.
     ///
-    /// The window must contain the bytes from [`offset`](Self::offset) on, and must not end before
-    /// the previous window did, because records found in the previous window are returned without
-    /// being read again. If the window starts after the decoder's offset, the result is
+    /// The window must contain the bytes from [`offset`](Self::offset) onward, and must not end
+    /// before the previous window did, because records found in the previous window are returned
+    /// without being read again. If the window starts after the decoder's offset, the result is
     /// [`Step::NeedMore`], even for the last window. A gap does not end the log, because the bytes
     /// in it were never read.
     #[inline]
@@ -518,7 +518,7 @@ impl Decoder {
         step
     }
 
-    /// Returns the next record of a run or container whose records were all found at once.
+    /// Returns the next record in a run or container whose records were all found at once.
     #[inline]
     pub(crate) fn next_of_several(&mut self) -> Option<RecordSpan> {
         self.next_of_run().or_else(|| self.next_of_container())

@@ -48,7 +48,7 @@ impl Decoder {
     }
 
     /// Updates an ambiguity that started in the salvaged part of a block, once the decoder has read
-    /// past the block. Keeps the ambiguity only if it would also exist without salvaging.
+    /// past the block. Only keeps the ambiguity if it would also exist without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -77,7 +77,7 @@ impl Decoder {
         };
         let is_own = match found {
             Found::Fragment(..) | Found::Metadata(..) | Found::EndTrailer { .. } => !is_stale,
-            // A fragment of this log may have a type that only later versions write.
+            // A fragment in this log may have a type that only later versions write.
             _ => is_one_fragment && !is_after_range && self.carries_own_number(bytes),
         };
         let evidence = match found {
@@ -96,7 +96,7 @@ impl Decoder {
         // If only part of the block is lost, the decoder reads the rest of the block.
         let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
 
-        // These are the rules D7b to D7h of `docs/format/numbered.md`. The first rule that matches
+        // These are rules D7b to D7h in `docs/format/numbered.md`. The first rule that matches
         // decides how the ambiguity is resolved, and whether it includes this block.
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
@@ -157,8 +157,8 @@ impl Decoder {
         }
     }
 
-    /// Checks whether `found`, at the start of `bytes`, is a fragment of an older log. All
-    /// fragments of a log have the same form, so while it is uncertain whether the log continues, a
+    /// Checks whether `found`, at the start of `bytes`, is a fragment from an older log. All
+    /// fragments in a log have the same form, so while it is uncertain whether the log continues, a
     /// fragment of a different form is assumed to be from an older log.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
@@ -178,7 +178,7 @@ impl Decoder {
             return false;
         }
         let suspicion = self.suspicion(found, bytes);
-        // If a log's fragments carry no number, the log was not written over an older one.
+        // If a log's fragments don't carry a number, the log was not written over an older one.
         let is_recycled = found == Found::Stale || self.recycled.form != Some(Form::Plain);
         let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start && is_recycled;
         let is_salvaged = self.is_salvaged();
@@ -218,9 +218,9 @@ impl Decoder {
         true
     }
 
-    /// If the policy is `salvage`, and `bytes` starts with a stale fragment that a fragment of this
-    /// log follows in the same block, returns the offset where the stale fragment ends. Only that
-    /// fragment is then lost.
+    /// If the policy is `salvage`, and `bytes` starts with a stale fragment that is followed in the
+    /// same block by a fragment of this log, returns the offset where the stale fragment ends. In
+    /// this case, only that fragment is lost.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -238,7 +238,7 @@ impl Decoder {
     }
 
     /// If `bytes` starts with a fragment header that carries this log's number, returns the offset
-    /// where the fragment ends. Its checksum need not be valid.
+    /// where the fragment ends. Its checksum doesn't have to be valid.
     fn own_end(&self, bytes: &[u8]) -> Option<u64> {
         let header = Header::decode(bytes.first_chunk()?);
         let meaning = self.format.dialect.meaning(header.kind);
@@ -250,7 +250,7 @@ impl Decoder {
         is_own.then(|| self.offset + len.min(bytes.len()) as u64)
     }
 
-    /// Records that a fragment of this log has been found.
+    /// Records that a fragment from this log has been found.
     pub(super) fn note_own(&mut self) {
         self.recycled.has_own = true;
         self.info.other_log_number = None;
@@ -287,10 +287,10 @@ impl Decoder {
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((region, evidence))
     }
 
-    /// Checks whether the log may have ended where `ambiguity` starts, although no fragment of an
-    /// older log was found in the rest of the file. This is possible only if the rest of the file
-    /// has no room for a fragment, and if this log's fragments carry its number, since the file may
-    /// then have been recycled.
+    /// Checks whether the log may have ended where `ambiguity` starts, even though no fragment of
+    /// an older log was found in the rest of the file. This is only possible if the rest of the
+    /// file has no room for a fragment and this log's fragments carry its number, since the file
+    /// may then have been recycled.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,
@@ -302,7 +302,7 @@ impl Decoder {
         has_number && !is_last && ambiguity.seen == Seen::NoRoom
     }
 
-    /// Reports the resolved ambiguity: first the pending record, then the damage, and then the
+    /// Reports the resolved ambiguity: first the pending record, next the damage, and finally the
     /// zeros or the older log.
     #[cold]
     pub(super) fn resolve(&mut self, ambiguity: Ambiguity, resolution: Resolution) -> Step {
@@ -358,9 +358,9 @@ impl Decoder {
     }
 }
 
-/// Checks whether `bytes`, a whole block or the part of one up to the end of the file, has room for
-/// a fragment that carries a log number and contains data. If not, the bytes may be left over from
-/// an older log, because Pebble's end trailer is as long as a header.
+/// Checks whether `bytes`, which is a whole block or the part of one up to the end of the file, has
+/// room for a fragment that carries a log number and contains data. If not, the bytes may be left
+/// over from an older log, because Pebble's end trailer is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

@@ -16,8 +16,8 @@ use crate::fragment::{Found, find, find_other};
 use crate::trace::trace;
 
 impl Decoder {
-    /// Does the work of [`step`](Self::step) once all records of the current run or container have
-    /// been returned. If several records are found together, returns the first without taking it.
+    /// Does the work of [`step`](Self::step) once all records in the current run or container have
+    /// been returned. If several records are found at once, returns the first without taking it.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
         if let Some(step) = self.look_in_container() {
@@ -100,7 +100,7 @@ impl Decoder {
             }
             if self.format.dialect.has_log_numbers() {
                 self.correct(&mut found, bytes);
-                // A fragment of an older log would make the decoder skip the whole block, so wait
+                // A fragment from an older log would make the decoder skip the whole block, so wait
                 // until the whole block can be examined.
                 if bytes.len() < left && !window.is_last && self.is_older(found, bytes) {
                     found = Found::Incomplete;
@@ -201,7 +201,7 @@ impl Decoder {
     }
 
     /// Returns true if a fragment with this header can't be at the decoder's offset. The first
-    /// fragment of a file can't continue a record.
+    /// fragment in a file can't continue a record.
     pub(crate) fn is_misplaced(&self, header: Header) -> bool {
         let LogFormat {
             dialect, log_number, ..
@@ -250,7 +250,7 @@ impl Decoder {
     }
 
     /// Checks whether the decoder is still before the sought record. The bytes before that record
-    /// are read only to find a container that may hold it, or damage before it.
+    /// are only read to find a container that may hold it, or damage before it.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
@@ -276,8 +276,8 @@ impl Decoder {
         true
     }
 
-    /// Processes a fragment that is in the range, or in a container that may contain records in the
-    /// range.
+    /// Processes a fragment that is in the range, or that is in a container that may contain
+    /// records in the range.
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         let is_container = form == Form::Packed;
         let starts = matches!(kind, Kind::Full | Kind::First);
@@ -343,7 +343,7 @@ impl Decoder {
         }
     }
 
-    /// Unpacks a record of a compressed log. `payload` is the payload of the record's last
+    /// Unpacks a record in a compressed log. `payload` is the payload of the record's last
     /// fragment.
     #[cold]
     fn unpack(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
@@ -428,8 +428,8 @@ impl Decoder {
             _ => len,
         };
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
-            // The bytes from the sought offset on have been read before, so only those before it
-            // can be lost.
+            // The bytes from the sought offset onward have been read before, so only those before
+            // it can be lost.
             self.offset = self.bounds.start.min(self.offset + passed as u64);
             self.is_inside = false;
             return None;
@@ -515,8 +515,8 @@ impl Decoder {
         lost_len
     }
 
-    /// Marks the rest of this block, from `start` on, as salvaged. Further damage in the block does
-    /// not shrink the salvaged part.
+    /// Marks the rest of this block, from `start` onward, as salvaged. Further damage in the block
+    /// does not shrink the salvaged part.
     pub(super) fn salvage_from(&mut self, start: u64) {
         let left = self.grid().block_left(self.offset);
         if !self.salvaged.part.contains(&self.offset) {
@@ -536,8 +536,8 @@ impl Decoder {
     }
 
     /// Checks whether the decoder's offset is after damage in the same block. Bytes after damage
-    /// may be part of a payload, so they must not change how the rest of the log is read: they
-    /// don't show the log's number, the form of its fragments, its compression or its end.
+    /// may be part of a payload, so they must not change how the rest of the log is read. They
+    /// aren't evidence of the log's number, the form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)
     }
@@ -569,8 +569,8 @@ impl Decoder {
         self.skip_own(region)
     }
 
-    /// Reports `region`, unless it starts before the range and so comes from a container that
-    /// belongs to the previous range.
+    /// Reports `region`, unless it starts before the range, in which case it comes from a container
+    /// that belongs to the previous range.
     pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
         (region.start >= self.bounds.start).then(|| self.skip(region))
     }

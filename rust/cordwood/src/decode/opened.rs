@@ -1,4 +1,4 @@
-//! The records of a container. The container is opened once, and its records are returned one by
+//! The records in a container. The container is opened once, and its records are returned one by
 //! one.
 
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub(super) struct Opened {
     /// range.
     counted: Option<usize>,
     is_salvaged: bool,
-    /// Whether any record of the container is longer than the limit.
+    /// Whether any record in the container is longer than the limit.
     has_long: bool,
     record_len_max: u64,
 }
@@ -55,17 +55,17 @@ thread_local! {
     pub(crate) static OPENED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The records not yet returned from an opened container, for a caller that copies many records
-/// together.
+/// The records not yet returned from an opened container, for a caller that copies many records at
+/// once.
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
     /// Where each record starts in the container's data, followed by the end of the last record.
     pub(crate) offsets: &'a [usize],
-    /// The file offset of the first record. Each following record's offset is one greater than the
+    /// The file offset of the first record. Each subsequent record's offset is one greater than the
     /// previous one's.
     pub(crate) offset: u64,
-    /// The file offset after the last record.
+    /// The file offset just past the last record.
     pub(crate) end_offset: u64,
 }
 
@@ -116,8 +116,8 @@ impl Opened {
         self.offsets[index]..end
     }
 
-    /// Returns the file offset after a record, which is the offset of the next record or the end of
-    /// the container.
+    /// Returns the file offset just past a record, which is the offset of the next record or the
+    /// end of the container.
     #[inline]
     fn end_offset(&self, index: usize) -> u64 {
         if index + 2 == self.offsets.len() {

@@ -58,7 +58,7 @@ options! {
         /// In a compressed log, the total length of the records is also limited, to 256 MiB plus
         /// 200 times the number of bytes read since the reader started or last sought. A record
         /// that would exceed this total causes
-        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so does a container of a
+        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so does a container in a
         /// packed log that decompresses to more than 256 MiB. If this option is set above its
         /// default, its value replaces the 256 MiB in both limits.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
@@ -85,11 +85,11 @@ options! {
         /// A position in the log to be read. When a [`Reader`](crate::Reader) opens a file or a
         /// directory, it checks that the position belongs to that log. Default: `None`.
         pub position: Option<Position> = None;
-        /// The log offset of the file's first byte, in a log of several files. The decoder counts
-        /// blocks from this offset. Only readers set this option.
+        /// The log offset of the file's first byte, in a log that consists of several files. The
+        /// decoder counts blocks from this offset. Only readers set this option.
         pub(crate) origin: u64 = 0;
-        /// Whether to accept ordinary records of any length. Only a reader that keeps no data may
-        /// set this option.
+        /// Whether to accept ordinary records of any length. Only a reader that doesn't keep any
+        /// data may set this option.
         pub(crate) takes_any_len: bool = false;
     }
 }

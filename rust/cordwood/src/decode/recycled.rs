@@ -10,17 +10,17 @@ use crate::dialect::Form;
 pub(super) struct Recycled {
     /// The header form of the last fragment of this log.
     pub(super) form: Option<Form>,
-    /// Whether any fragment of this log has been found, including salvaged fragments.
+    /// Whether any fragment from this log has been found, including salvaged fragments.
     pub(super) has_own: bool,
     /// Damage after which it is not yet known whether the log continues.
     pub(super) ambiguity: Option<Ambiguity>,
-    /// Whether damage was reported immediately although an older log may follow it. This happens if
-    /// the damage is before the range, or if the log is still being written. Then only a fragment
-    /// of the same form as the earlier ones shows that this log continues.
+    /// Whether damage was reported immediately even though an older log may follow it. This happens
+    /// if the damage is before the range, or if the log is still being written. In that case, only
+    /// a fragment of the same form as the earlier ones shows that this log continues.
     pub(super) is_doubtful: bool,
     /// The file offsets of a salvaged part of a block that may not belong to this log, because it
-    /// follows a fragment of an older log. The next block is read as if no record in this part had
-    /// been salvaged.
+    /// follows a fragment from an older log. The next block is read as if no record in this part
+    /// had been salvaged.
     pub(super) doubtful_part: Range<u64>,
     /// The offset at which an end trailer ended the log, if the file continues after it.
     pub(super) log_end: Option<u64>,
@@ -34,16 +34,16 @@ impl Recycled {
     }
 }
 
-/// Apparent damage in a log whose file may contain the rest of an older log. If valid fragments of
-/// this log follow, the damage is real. If only fragments of another log follow, this log ended
-/// before the apparent damage.
+/// Apparent damage in a log whose file may contain the rest of an older log. If valid fragments
+/// from this log follow, the damage is real. If only fragments from another log follow, this log
+/// ended before the apparent damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
     /// The apparent damage, as it is reported if it is real. Zeros directly before the decoder's
     /// offset are not included.
     pub(super) region: SkippedRegion,
-    /// The offset where the fragment at `start` would end, if its header has this log's number. The
-    /// fragment then belongs to a record that was being written over the older log.
+    /// The offset where the fragment at `start` would end, if its header has this log's number. In
+    /// that case, the fragment belongs to a record that was being written over the older log.
     pub(super) own_end: Option<u64>,
     pub(super) seen: Seen,
     /// Whether the ambiguity started after damage in the same block. If so, a reader that does not
@@ -57,16 +57,16 @@ pub(super) struct Ambiguity {
 pub(super) enum Seen {
     /// No block so far has had room for a fragment.
     NoRoom,
-    /// A later block has room for a fragment but does not start with a fragment of any log. An
+    /// A later block has room for a fragment but doesn't start with a fragment from any log. An
     /// older log would have left a fragment at the start of that block.
     Room,
-    /// A fragment of another log was found.
+    /// A fragment from another log was found.
     Stale,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resolution {
     Damage,
-    /// The log ended, because no further fragment of this log follows.
+    /// The log ended, because it has no further fragments.
     EndOfFile,
 }

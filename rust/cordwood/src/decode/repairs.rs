@@ -110,7 +110,7 @@ impl Decoder {
     }
 
     /// Returns the findings about the fragments repaired since the last call, if any. This function
-    /// is called for each record, and nearly always returns `None`, because few decoders repair
+    /// is called for each record but nearly always returns `None`, because few decoders repair
     /// fragments.
     #[inline]
     pub(crate) fn take_repairs(&mut self) -> Option<Findings> {

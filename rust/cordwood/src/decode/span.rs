@@ -4,14 +4,14 @@
 /// of the record.
 ///
 /// In a container, a record's span is a single byte of the container, except that the last record's
-/// span extends to the container's end. The span then only identifies the record, and does not show
-/// where it is stored.
+/// span extends to the container's end. Such a span only identifies the record; it doesn't show
+/// where the record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {
     /// File offset of the first fragment's header.
     pub offset: u64,
-    /// File offset after the last fragment's payload.
+    /// File offset just past the last fragment's payload.
     pub end_offset: u64,
     /// Where the record's bytes are in memory.
     pub data_at: DataAt,

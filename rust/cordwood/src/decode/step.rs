@@ -9,14 +9,14 @@ use crate::damage::SkippedRegion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum End {
-    /// Reading ended at the end of the file or range, and not inside a record. There may be damage
+    /// Reading ended at the end of the file or range, not inside a record. There may be damage
     /// before the end. If the log ends before the file does, the remaining bytes are reported as
     /// [`Reason::Stale`](crate::damage::Reason::Stale).
     Clean {
         /// File offset at which reading ended.
         offset: u64,
     },
-    /// Reading ended in an incomplete record, which is normal after a crash and not damage.
+    /// Reading ended inside an incomplete record. This is normal after a crash and isn't damage.
     TornTail {
         /// File offset at which the incomplete part starts.
         offset: u64,
@@ -75,11 +75,11 @@ pub enum Step {
     /// Bytes not returned as a record, and the reason.
     Skipped(SkippedRegion),
     /// The decoder needs more bytes. Call [`Decoder::step`](super::Decoder::step) again with a
-    /// window that contains the bytes from [`Decoder::offset`](super::Decoder::offset) on and
+    /// window that contains the bytes from [`Decoder::offset`](super::Decoder::offset) onward and
     /// extends further than this window. If [`Decoder::refused`](super::Decoder::refused) returns a
     /// reason, you may also pass this window again.
     ///
-    /// For the last window of a file, the decoder returns this only if
+    /// For the last window of a file, the decoder only returns this if
     /// [`Decoder::refused`](super::Decoder::refused) returns a reason, or if the window starts
     /// after the decoder's offset.
     NeedMore,

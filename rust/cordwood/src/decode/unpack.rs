@@ -1,6 +1,6 @@
 //! The decoding stage after assembly, which turns the contents of a record's fragments into the
-//! record as written. It decompresses compressed containers and the records of compressed logs, and
-//! returns any other record unchanged.
+//! record as it was originally written. It decompresses compressed containers and the records in
+//! compressed logs, and returns any other record unchanged.
 //!
 //! Source: RocksDB `db/log_reader.cc`, `util/compression.h`.
 

@@ -12,14 +12,15 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Returns the file offset after the last byte. The addition saturates, because a window may
-    /// claim to end after the largest possible offset, although no file can.
+    /// Returns the file offset just past the last byte. The addition saturates, because a window
+    /// may claim to end after the largest possible offset, although no file can.
     pub(crate) fn end_offset(self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }
 
-    /// Returns the window without any bytes after the largest possible offset, which no file can
-    /// have. In the returned window, adding a part's length to its offset can't overflow.
+    /// Returns the window without any bytes past the largest possible offset, since no file can
+    /// have such bytes. In the returned window, adding a part's length to its offset can't
+    /// overflow.
     pub(super) fn within_offsets(self) -> Self {
         let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
         let bytes = &self.bytes[..self.bytes.len().min(len)];

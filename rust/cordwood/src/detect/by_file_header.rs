@@ -51,8 +51,8 @@ pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) 
 /// block, regardless of where it starts.
 const GRID_LEN: usize = 2 * BLOCK_LEN + HEADER_LEN;
 
-/// Returns `dialect`, or the dialect that has the same file header but counts blocks from another
-/// offset.
+/// Returns `dialect`, or the dialect that has the same file header but counts blocks from a
+/// different offset.
 pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let is_other =
         |other: &&Dialect| other.prefix() == dialect.prefix() && other.grid_offset() != dialect.grid_offset();
@@ -69,8 +69,8 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 
 /// Decides between two dialects that differ only in where their blocks start. In the correct
 /// dialect, the second block starts with a valid fragment. If neither dialect has a valid fragment
-/// there, the first fragment may decide, because it may be too long for the first block of `first`,
-/// which is shorter than that of `second`.
+/// there, the first fragment may settle it, because it may be too long for the first block in
+/// `first`, which is shorter than the one in `second`.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let (start, end, second_end) = (
         first.dialect.prefix().len(),
@@ -94,7 +94,7 @@ fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
             matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= second_end
         })
     };
-    // Checks whether a valid fragment of the first block extends past the end that the block would
+    // Checks whether a valid fragment in the first block extends past the end that the block would
     // have in `first`.
     let crosses = || {
         let mut at = start;

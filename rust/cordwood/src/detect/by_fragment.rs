@@ -126,7 +126,7 @@ pub(super) fn of_empty_log(head: &[u8]) -> Option<LogFormat> {
     })
 }
 
-/// Checks whether any dialect writes fragments of this type.
+/// Checks whether any of the dialects writes fragments of this type.
 pub(super) fn is_written_kind(kind: u8) -> bool {
     const IS_WRITTEN: [bool; 256] = {
         let mut is_written = [false; 256];
@@ -175,8 +175,8 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     }
 }
 
-/// Returns `head` from the first record on. RocksDB's metadata precedes all records and has no log
-/// number.
+/// Returns `head` from the first record onward. RocksDB's metadata precedes all records and has no
+/// log number.
 fn after_metadata(mut head: &[u8]) -> &[u8] {
     while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
         && matches!(valid.role, Role::Metadata(_))
@@ -187,7 +187,7 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
 }
 
 /// Returns the dialect that `head` identifies by its metadata or file header, without examining
-/// fragments. Neither shows the log's number or where blocks start.
+/// fragments. Neither of these shows the log's number or where blocks start.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);

@@ -26,16 +26,16 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
     }
 }
 
-/// Checks whether a log is a compressed RocksDB log although it doesn't start with the record that
-/// declares compression. Without this check, a zstd frame could be mistaken for a record. The
+/// Checks whether a log is a compressed RocksDB log even though it doesn't start with the record
+/// that declares compression. Without this check, a zstd frame could be mistaken for a record. The
 /// declaring record is the same eleven bytes in all logs. A log is recognised as compressed in any
 /// of these cases:
 ///
 /// * The log starts with a frame or in the middle of a record, and another block starts with these
 ///   eleven bytes, so blocks must have been swapped.
-/// * The log starts with these eleven bytes, except that at most eight bits are wrong.
+/// * The log starts with these eleven bytes, except that up to eight bits are wrong.
 /// * The log starts in the middle of a record or with a damaged header, and its first readable
-///   records are zstd frames. A damaged header that has another length and leads to a valid
+///   records are zstd frames. A damaged header that has a different length and leads to a valid
 ///   fragment is excluded.
 ///
 /// Returns `None` if the decision depends on bytes after `head`. The first block must be complete

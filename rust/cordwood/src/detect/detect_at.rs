@@ -74,7 +74,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         Some(format) if !format.dialect.prefix().is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         Some(format) => with_compression(format, head, true),
         None => match (no_log(head), nearest_file_header(head)) {
-            // The file is neither text nor in another format.
+            // The file isn't text, and it isn't in another format.
             (
                 PartialDetection::Unclear
                 | PartialDetection::Foreign(Foreign::Unknown)

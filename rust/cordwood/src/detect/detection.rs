@@ -4,8 +4,8 @@ use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// How much of the start of a file [`detect`](crate::ops::detect) inspects, in bytes. Three blocks
-/// of bytes always cover the whole second block, even if a file header precedes the first.
+/// How much of the start of a file [`detect`](crate::ops::detect) inspects, in bytes. Three blocks'
+/// worth of bytes always includes the whole second block, even if a file header precedes the first.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The kind of a file.
@@ -30,7 +30,7 @@ pub(crate) enum PartialDetection {
     Foreign(Foreign),
     /// The kind cannot be determined.
     Unclear,
-    /// These bytes don't show that the file is a log, but more bytes follow, and the rest of the
+    /// These bytes don't show that the file is a log, but more bytes follow, so the rest of the
     /// file determines the kind. See [`of_rest`](super::of_rest).
     Longer(Option<Foreign>),
     /// More bytes are needed.

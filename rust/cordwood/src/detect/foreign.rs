@@ -9,7 +9,7 @@ use crate::format::FRAGMENT_LEN_MAX;
 use crate::names::named;
 
 named! {
-    /// The format of a file that is not a log of any dialect. Most descriptions name a program that
+    /// The format of a file that is not a log in any dialect. Most descriptions name a program that
     /// reads the format.
     pub enum Foreign {
         /// A file compressed with gzip.
@@ -124,7 +124,8 @@ pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
     if is_info_log(head) {
         return Some(Foreign::InfoLog);
     }
-    // A TFRecord is the length as a u64, its checksum, the data, and its checksum.
+    // A TFRecord consists of the length as a u64, the length's checksum, the data, and the data's
+    // checksum.
     if let Some((len, after)) = head.split_first_chunk::<8>()
         && let Some(stored) = after.first_chunk()
         && mask(crc32c(len)) == u32::from_le_bytes(*stored)
@@ -142,8 +143,8 @@ fn is_info_log(head: &[u8]) -> bool {
     head.len() >= pattern.len() && head.iter().zip(pattern).all(is_like)
 }
 
-/// Checks whether this is a record of a Prometheus log. A record starts with its type, then the
-/// length and the checksum of its payload, in big-endian order. Source: prometheus
+/// Checks whether this is a record in a Prometheus log. A record starts with its type, followed by
+/// the length and the checksum of its payload, in big-endian order. Source: prometheus
 /// `tsdb/wlog/wlog.go`.
 fn prometheus(head: &[u8]) -> bool {
     let Some((&[flags, l0, l1, c0, c1, c2, c3], after)) = head.split_first_chunk() else {

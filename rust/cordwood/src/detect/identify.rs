@@ -16,8 +16,8 @@ use crate::dialect::{Compression, Dialect, GivenFormat, Grid, LogFormat, Metadat
 ///
 /// The first valid fragment determines the format. The search for it starts where a block may
 /// start. If the first block starts with damage, the search continues after the damage and requires
-/// two consecutive valid fragments. Random bytes look like a valid fragment in one of four billion
-/// cases. The log number is taken from the first fragment of a record.
+/// two consecutive valid fragments. Random bytes have a one in four billion chance of looking like
+/// a valid fragment. The log number is taken from the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -59,13 +59,14 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
 /// Returns the format of a log: its dialect, its number and its compression. All readers use this
 /// function.
 ///
-/// * The dialect is the one in `named`, or else the one that [`detect`] finds.
-/// * The log number is the one in `named`, or else the one in the file name in `path`, or else the
-///   one in the file's first valid fragment. The first fragment of a range is not used.
+/// * The dialect is the one in `named` or, failing that, the one that [`detect`] finds.
+/// * The log number is the one in `named`; failing that, the one in the file name in `path`; and
+///   failing that, the one in the file's first valid fragment. The first fragment of a range is not
+///   used.
 ///
 /// `bytes` starts at the file offset `offset`. `is_last` is true if the file ends where `bytes`
-/// ends. The caller must check `named`, either with [`GivenFormat::check`] before this call or, if
-/// the dialect is detected, with [`GivenFormat::check_in`] after it.
+/// ends. The caller must check `named`, either by calling [`GivenFormat::check`] beforehand or, if
+/// the dialect is detected, by calling [`GivenFormat::check_in`] afterward.
 pub(crate) fn identify(
     named: GivenFormat,
     path: Option<&Path>,
@@ -140,8 +141,8 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
         return PartialDetection::NeedMore;
     }
     // A fragment after damage may belong to a log inside a record, so a fragment at the start of a
-    // block takes precedence. But a block after the damage may be left over from an older log. Log
-    // numbers increase, so the higher one is used.
+    // block takes precedence. However, a block after the damage may be left over from an older log.
+    // Log numbers increase, so the higher one is used.
     let is_unnumbered = is_found && number.is_none();
     if known.log_number.is_none() && !is_unnumbered {
         found = found.numbered(number.max(number_after_damage));

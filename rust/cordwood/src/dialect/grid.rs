@@ -5,10 +5,10 @@ use crate::format::BLOCK_LEN;
 
 /// Where a file's blocks start and end.
 ///
-/// A [`Dialect`] only says where the first block of a file starts. In a
-/// [segmented log](crate::segments), offsets are counted from the start of the log, but blocks from
-/// the start of each segment. So only a grid, which also knows its file's origin, can compute where
-/// a block starts.
+/// A [`Dialect`] only says where the first block of a file starts. In a [segmented
+/// log](crate::segments), offsets are counted from the start of the log, but blocks are counted
+/// from the start of each segment. As a result, only a grid, which also knows its file's origin,
+/// can compute where a block starts.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -53,7 +53,7 @@ impl Grid {
     /// Returns the number of bytes from `offset` to the end of its block.
     #[inline]
     pub(crate) const fn block_left(self, offset: u64) -> usize {
-        // 2^64 is a multiple of the block length, so the result is also correct before the first
+        // 2^64 is a multiple of the block length, so the result is correct even before the first
         // block.
         let in_file = offset.wrapping_sub(self.origin);
         BLOCK_LEN - (in_file.wrapping_sub(self.dialect.grid_offset()) % BLOCK_LEN as u64) as usize

@@ -35,22 +35,22 @@ pub struct LogFormat {
     /// The layout of the bytes.
     pub dialect: Dialect,
     /// The low 32 bits of the number in the log's file name. Fragments with a different number are
-    /// stale: they are left over from the log that the file contained before. `None` if the dialect
+    /// stale: they are left over from a log that the file contained earlier. `None` if the dialect
     /// has no log numbers or the number is not known.
     ///
-    /// A number is recognised only in the names that engines give their logs, which have at least
+    /// A number is only recognised in the names that engines give their logs, which have at least
     /// six digits, such as `000123.log` or `20240131.log`. After a Pebble failover, the name can be
     /// `000123-001.log`.
     ///
-    /// With a number, a writer stores it in each fragment and uses types 5 to 8. Without one, it
-    /// uses types 1 to 4.
+    /// If there is a number, a writer stores it in each fragment and uses types 5 to 8. Otherwise,
+    /// it uses types 1 to 4.
     pub log_number: Option<u32>,
     /// The compression of each record or, in a [packed](Dialect::PACKED) log, of each container.
     /// `None` if the log is not compressed or its compression is not known.
     pub compression: Option<Compression>,
 }
 
-/// Creates a format with a dialect only. Its log number and compression are absent or unknown.
+/// Creates a format with only a dialect. Its log number and compression are absent or unknown.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -58,7 +58,7 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// Creates a format with a dialect only. Its log number and compression are absent or unknown.
+    /// Creates a format with only a dialect. Its log number and compression are absent or unknown.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,
@@ -72,16 +72,16 @@ impl LogFormat {
         Dialect::LEVELDB.detected().into()
     }
 
-    /// Sets [`log_number`](Self::log_number). A log number is an error in a dialect without log
-    /// numbers.
+    /// Sets [`log_number`](Self::log_number). Specifying a log number is an error in a dialect
+    /// without log numbers.
     #[must_use]
     pub const fn with_log_number(mut self, log_number: u32) -> Self {
         self.log_number = Some(log_number);
         self
     }
 
-    /// Sets [`compression`](Self::compression). Compression is an error in dialects other than
-    /// [`Dialect::ROCKSDB`] and [`Dialect::PACKED`].
+    /// Sets [`compression`](Self::compression). Specifying a compression is an error in dialects
+    /// other than [`Dialect::ROCKSDB`] and [`Dialect::PACKED`].
     #[must_use]
     pub const fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);
@@ -150,7 +150,7 @@ impl LogFormat {
     }
 
     /// Checks whether `bytes` starts with [`end_trailer`](Self::end_trailer). The trailer has no
-    /// checksum, so it is recognised only if the log number is known.
+    /// checksum, so it is only recognised if the log number is known.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }
@@ -223,8 +223,8 @@ pub enum Unsupported {
     Packing,
     /// [`SegmentedLog`](crate::SegmentedLog) does not write logs in the dialect.
     Segments,
-    /// Writing zstd-compressed records or reading zstd-compressed containers requires the feature
-    /// `zstd`.
+    /// Writing zstd-compressed records or reading zstd-compressed containers requires the `zstd`
+    /// feature.
     ZstdFeature,
     /// The mark of a packed log contains a version unknown to this release.
     #[non_exhaustive]

@@ -38,7 +38,7 @@ use crate::names::{UnknownName, parse};
 ///
 /// RocksDB starts its logs with the same bytes as LevelDB and Pebble, and can write its metadata
 /// records later in the log. So if [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
-/// was detected, the dialect also knows these records. With the dialect that
+/// was detected, the dialect also includes these records. With the dialect that
 /// [`detect`](crate::ops::detect) or a reader returns, they are read as
 /// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant of the same name, they
 /// are read as fragments of an unknown type.
@@ -91,10 +91,10 @@ impl Dialect {
         Dialect::PACKED,
     ];
 
-    /// The dialects that fragments identify, in the order in which they are tried on a fragment of
-    /// an unknown log. Every other dialect shares its fragments with one of these and is identified
-    /// only by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`, because either
-    /// engine may have written a fragment of a recyclable type.
+    /// The dialects that fragments identify, in the order in which they are tried on a fragment
+    /// from an unknown log. Every other dialect shares its fragments with one of these and can only
+    /// be identified by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`,
+    /// because either engine may have written a fragment of a recyclable type.
     pub(crate) const BY_RANK: &'static [Dialect] = &[
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -151,7 +151,7 @@ impl Dialect {
         self.compresses_records() || self.is_packed()
     }
 
-    /// Checks whether each record of a compressed log is compressed separately.
+    /// Checks whether each record in a compressed log is compressed separately.
     pub(crate) const fn compresses_records(self) -> bool {
         matches!(
             self.0.kinds.meanings[SET_ZSTD.0 as usize].role,
@@ -282,8 +282,8 @@ impl Dialect {
         (form == Form::Synced).then(|| u64::from_le_bytes(*offset))
     }
 
-    /// Returns the number of a log that was closed without records, if `file` starts with its
-    /// end-of-log trailer.
+    /// Returns the log's number if `file` starts with the end-of-log trailer of a log that was
+    /// closed without records.
     pub(crate) fn number_of_empty_log(self, file: &[u8]) -> Option<u32> {
         let (zeros, next) = file.split_at_checked(KIND_AT)?;
         let (&kind, next) = next.split_first()?;
@@ -353,7 +353,7 @@ pub(crate) enum Form {
     Plain,
     /// The log number follows.
     Recyclable,
-    /// The log number follows, and then the offset up to which the file had been synced.
+    /// The log number follows, then the offset up to which the file had been synced.
     Synced,
     /// Only the payload follows, holding a container of records.
     Packed,
@@ -409,7 +409,7 @@ impl Metadata {
         match self {
             Metadata::SetCompression => len == 4,
             Metadata::LateSetCompression => false,
-            // The payload is a list of pairs, each of a column family and a length.
+            // The payload is a list of pairs, each consisting of a column family and a length.
             Metadata::TimestampSizes => len > 0 && len.is_multiple_of(6),
             Metadata::Predecessor => len == 24,
             // A later version may add bytes to the mark.

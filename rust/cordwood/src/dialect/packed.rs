@@ -4,7 +4,7 @@ use super::leveldb::LEVELDB;
 use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 
 /// The type of the mark at the start of a packed log. See
-/// [`container::Mark`](crate::container::Mark). The mark is metadata and contains no record.
+/// [`container::Mark`](crate::container::Mark). The mark is metadata and doesn't contain a record.
 ///
 /// No engine uses types 0x40 to 0x48. Bits 0, 5 and 7 are clear in cordwood's types, so RocksDB
 /// does not mistake any of them for a type that carries a log number or may be ignored.
@@ -34,7 +34,7 @@ static PACKED: Spec = Spec {
 };
 
 impl Dialect {
-    /// A packed log: types 1 to 4, and containers of many records each. Containers may be
+    /// A packed log: types 1 to 4, and containers that hold many records each. Containers may be
     /// compressed. Only cordwood reads and writes this dialect.
     pub const PACKED: Dialect = Dialect(&PACKED);
 

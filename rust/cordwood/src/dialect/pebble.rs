@@ -27,7 +27,7 @@ impl Dialect {
     /// Types 9 to 12 state the offset up to which the file had been synced.
     pub const PEBBLE: Dialect = Dialect(&PEBBLE);
 
-    /// The part common to RocksDB and Pebble, for a log that either engine could have written:
+    /// What RocksDB and Pebble have in common, for a log that either engine could have written:
     /// types 1 to 8, and Pebble's trailer.
     pub const RECYCLABLE: Dialect = Dialect(&RECYCLABLE);
 }

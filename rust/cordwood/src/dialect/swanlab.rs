@@ -54,7 +54,7 @@ impl Dialect {
     /// Returns the version in the file header, if the dialect has several. For
     /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. A decoder's
     /// [`format`](crate::codec::Decoder::format) has the version of a new file until the decoder
-    /// has read the file header, and the log's version from then on.
+    /// has read the file header, and the log's actual version after that.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -73,8 +73,8 @@ impl Dialect {
         self.version().is_none_or(is_known)
     }
 
-    /// Returns this dialect in the version of the log that starts with `first_block`. The version
-    /// comes from the file header, unless the first record cannot have that version.
+    /// Returns this dialect in the version used by the log that starts with `first_block`. The
+    /// version comes from the file header, unless the first record cannot have that version.
     pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
         let Some((file_header, block)) = first_block.split_at_checked(self.prefix().len()) else {
             return self;

@@ -6,7 +6,7 @@ use crate::copy::append;
 use crate::dialect::{Dialect, Form, Grid, LogFormat, MARK, SET_ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// The fragments of a file. An open container is not a fragment yet.
+/// The fragments in a file. An open container is not a fragment yet.
 #[derive(Debug, Clone)]
 pub(super) struct Fragments {
     /// The length of the file.
@@ -24,7 +24,7 @@ pub(super) struct Fragments {
 /// those at the start of a file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
     // Each block that the record may touch gets a header. If compression makes the record longer,
-    // it adds fewer bytes than these headers.
+    // it adds fewer bytes than these headers take up.
     let block_count = record_len / (BLOCK_LEN - form.header_len()) + 3;
     record_len.saturating_add(block_count * 2 * form.header_len())
 }
@@ -57,8 +57,8 @@ impl Fragments {
         Grid::new(self.format.dialect, 0).block_left(self.offset)
     }
 
-    /// Sets the log number of the following records. Without one, their fragments have types 1 to
-    /// 4.
+    /// Sets the log number for the records that follow. Without one, their fragments have types 1
+    /// to 4.
     pub(super) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
         self.form = form_of(number.and(self.format.log_number));
@@ -119,7 +119,7 @@ impl Fragments {
     }
 
     /// Fills the current block with a trailer if it has no room for a header. As in LevelDB, the
-    /// trailer is written together with the next record.
+    /// trailer is written along with the next record.
     pub(super) fn fill_block(&mut self, out: &mut Vec<u8>) {
         let left = self.block_left();
         if left < self.form.header_len() {
@@ -160,8 +160,8 @@ impl Fragments {
     }
 }
 
-/// The checksum state after each possible kind byte. A checksum covers the kind byte first, and
-/// then the payload.
+/// The checksum state after each possible kind byte. A checksum covers the kind byte first,
+/// followed by the payload.
 const STATES: [u32; 0x80] = {
     let mut states = [0; 0x80];
     let mut kind = 0;
@@ -195,7 +195,7 @@ impl Job for Plain<'_> {
 pub(super) fn append_plain<K: Kernel>(kernel: K, fragment: Plain<'_>) {
     let Plain { kind, payload, out } = fragment;
     out.reserve(HEADER_LEN + payload.len());
-    // The checksum is known only after the payload has been copied.
+    // The checksum isn't known until the payload has been copied.
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
     let state = kernel.append(STATES[usize::from(kind)], payload, out);

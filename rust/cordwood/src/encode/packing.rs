@@ -12,9 +12,9 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// The position in `bytes` where a container's data starts. The space before it has room for any
-/// lengths: a container has at most one record for each byte of a block, and only a few records can
-/// have a two-byte length.
+/// The position in `bytes` where a container's data starts. The space before it is large enough for
+/// any lengths: a container has at most one record for each byte of a block, and only a few records
+/// can have a two-byte length.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
 /// The greatest length that fits in a one-byte varint.
@@ -25,8 +25,8 @@ const SHORT_LEN_MAX: usize = 0x7f;
 pub(super) struct Packing {
     codec: Codec,
     /// The bytes of the container: the records' lengths at the start, the data from [`DATA_START`]
-    /// on, and room for more data. When the container is closed, the head and the lengths are moved
-    /// to just before the data.
+    /// onward, and room for more data. When the container is closed, the head and the lengths are
+    /// moved to just before the data.
     bytes: Vec<u8>,
     filled: Filled,
     /// The number of bytes from the start of the container to the end of the block it starts in.
@@ -44,7 +44,7 @@ pub(super) struct Packing {
 #[derive(Debug, Clone)]
 struct Frames {
     compressor: Compressor,
-    /// The codec, the count and the frame of the container compressed last.
+    /// The codec, the count and the frame of the most recently compressed container.
     compressed: Vec<u8>,
     /// The file offset after the last frame.
     end: u64,
@@ -131,7 +131,7 @@ impl Packing {
             return 0;
         }
         let len = HEAD_LEN_MAX + self.filled.lens_len + self.filled.data_len;
-        // A container that compression does not shorten may be cut at the end of the block it
+        // A container that isn't shortened by compression may be cut at the end of the block it
         // starts in, and at the end of each block it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
         header_count * HEADER_LEN + len
@@ -192,7 +192,7 @@ impl Packing {
     /// Adds and counts records from `records` while they are within the limit. Returns the first
     /// record that is not. Adds no records if one within the limit could be longer than
     /// `record_len_max`.
-    // Inlining this function would leave too few registers for its loop.
+    // Inlining this function would leave too few registers for the loop.
     #[inline(never)]
     fn add_all<R: AsRef<[u8]>>(
         &mut self,
@@ -214,7 +214,7 @@ impl Packing {
             let Some(record) = records.next() else {
                 break None;
             };
-            // Call `as_ref` only once: a second call could return other bytes.
+            // Call `as_ref` only once: a second call could return different bytes.
             let bytes = record.as_ref();
             if filling.filled.len_with(bytes) >= limit {
                 break Some(record);
@@ -245,14 +245,14 @@ impl Packing {
         head_len + body_len <= self.room
     }
 
-    /// Returns whether the container must be closed before another record is added. With the codec
-    /// `Stored`, a container never crosses the end of its block.
+    /// Returns whether the container must be closed before another record is added. With the
+    /// `Stored` codec, a container never crosses the end of its block.
     fn is_full(&self) -> bool {
         self.filled.data_len >= self.data_len_max() || (self.codec == Codec::Zstd && self.filled.count >= self.room)
     }
 
     /// Appends a record. See [`Encoder::encode_in_pieces`](super::Encoder::encode_in_pieces). A
-    /// short record is added to the open container, without a call to `take`.
+    /// short record is added to the open container without calling `take`.
     pub(super) fn pack<E>(
         &mut self,
         file: &mut Fragments,
@@ -330,13 +330,13 @@ impl Packing {
         offset
     }
 
-    /// Prepares a new container, and returns where it starts.
+    /// Prepares a new container and returns the offset where it starts.
     fn start(&mut self, file: &mut Fragments, out: &mut Vec<u8>) -> u64 {
         file.start(out);
         file.fill_block(out);
         self.room = file.block_left();
         // The last record may be added when the data is just below its limit, so there must be room
-        // for that record too.
+        // for that record as well.
         self.bytes.resize(DATA_START + self.data_len_max() + STORED_LEN_MAX, 0);
         file.offset
     }
@@ -382,7 +382,7 @@ impl Packing {
 impl Encoder {
     /// Adds a record to the open container if there is one that is certain to stay open. Returns
     /// the record's offset if the record was added.
-    // Inlined, because it does little work for most records of a packed log.
+    // Inlined, because it does little work for most records in a packed log.
     #[inline(always)]
     pub(crate) fn add_to_container(&mut self, record: &[u8]) -> Option<u64> {
         let packing = self.packing.as_mut()?;
@@ -460,7 +460,7 @@ mod tests {
             let packing = encoder.packing.expect("a packed log");
             (packing.long_body.capacity(), packing.frames.compressed.capacity())
         };
-        // The longest record and its four-byte length use the whole budget.
+        // The longest record and its four-byte length use up the whole budget.
         let longest = (256 << 20) - 4;
         for record_len in [STORED_LEN_MAX, 100_000, longest] {
             let (body_len, frame_len) = reserved(zstd, record_len);

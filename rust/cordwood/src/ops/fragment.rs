@@ -1,4 +1,4 @@
-//! A fragment, or other bytes of a file listed like a fragment.
+//! A fragment, or other bytes in a file that are listed like a fragment.
 
 use crate::damage::Reason;
 use crate::format::FragmentKind;
@@ -9,8 +9,8 @@ use crate::format::FragmentKind;
 pub struct Fragment {
     /// The file offset of the first byte.
     pub offset: u64,
-    /// The file offset after the last byte. After damage, this is the start of the next fragment
-    /// found, not the end given in the header.
+    /// The file offset just past the last byte. After damage, this is the start of the next
+    /// fragment found, not the end given in the header.
     pub end_offset: u64,
     /// The index of the block, counted from 0.
     pub block: u64,

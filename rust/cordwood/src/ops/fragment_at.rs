@@ -1,4 +1,4 @@
-//! Finds the fragment or gap at one position of a log.
+//! Finds the fragment or gap at a given position in a log.
 
 use super::fragment::Fragment;
 use crate::damage::Reason;
@@ -68,7 +68,7 @@ impl Place<'_> {
             return self.bare(FragmentKind::Zeros, usize::MAX);
         }
         let len = self.damaged_len(scanned);
-        // In a damaged region, the reader has looked for a header only at the start. Elsewhere, the
+        // In a damaged region, the reader has only looked for a header at the start. Elsewhere, the
         // bytes are ordinary data.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))

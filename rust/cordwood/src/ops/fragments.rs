@@ -3,7 +3,7 @@
 //! The file is read twice at the same time. A [`Reader`] reads ahead and classifies each region as
 //! a record, a skipped region with a reason, or a trailer, while a second read of the same bytes
 //! finds the fragments in each region. The result therefore agrees with the reader's reports, and
-//! no region is held in memory, however long it is.
+//! no region is held in memory, no matter how long it is.
 
 use std::io;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub struct Fragments<S> {
 ///   fragments are shown. Entries in a skipped region carry its reason.
 /// * Fragments with valid checksums are shown individually, even in a skipped region. They may
 ///   belong to a record without an end, or to an older log.
-/// * The length in a damaged header is not trusted. The entry extends to where the policy `salvage`
+/// * The length in a damaged header is not trusted. The entry extends to where the `salvage` policy
 ///   would resume reading (`docs/format/reading.md`), or to the end of the block.
 ///
 /// ```
@@ -135,7 +135,7 @@ fn salvaging(options: &ReadOptions) -> ReadOptions {
 /// * The file is in another format ([`ErrorKind::Foreign`](crate::ErrorKind::Foreign)).
 /// * The dialect of the file does not support the given number or compression
 ///   ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)).
-/// * A record of a compressed log decompresses to too many bytes
+/// * A record in a compressed log decompresses to too many bytes
 ///   ([`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget)).
 ///
 /// After an error other than a failed read, every later call returns the same error.
@@ -157,8 +157,8 @@ impl<S: Source> Fragments<S> {
         self.ahead.format()
     }
 
-    /// Returns what is known about the log from the fragments returned so far, and from some after
-    /// them.
+    /// Returns what is known about the log, based on the fragments returned so far and some of
+    /// those after them.
     pub fn info(&self) -> &LogInfo {
         self.ahead.info()
     }

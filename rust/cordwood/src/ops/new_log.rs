@@ -1,4 +1,4 @@
-//! A new log written by an operation. It gets its final name when it is complete.
+//! A new log written by an operation. It is given its final name once it is complete.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -109,8 +109,8 @@ struct Temporary {
 impl Temporary {
     /// Creates a file in the directory of `destination`, with the permissions of `source` and a
     /// random name. The name is not derived from the process id, which may be the same on every run
-    /// inside a system container. Nor does it contain the destination's name, which may already
-    /// have the maximum length.
+    /// inside a system container. It doesn't contain the destination's name either, since that may
+    /// already have the maximum length.
     fn beside(destination: &Path, source: Option<&Path>) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -161,7 +161,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // An error cannot be reported here. After a rename, the removal fails because the file no
+        // An error can't be reported here. After a rename, the removal fails because the file no
         // longer has this name.
         let _ = fs::remove_file(&self.path);
     }
@@ -184,7 +184,7 @@ fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {
 #[cfg(not(unix))]
 fn permit_as(_options: &mut fs::OpenOptions, _source: Option<&Path>) {}
 
-/// Syncs the directory containing the name of `path`.
+/// Syncs the directory that contains `path`.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());

@@ -37,7 +37,7 @@ impl<'a, W: Write> Output<'a, W> {
             .try_reserve_frame(data.len())
             .map_err(|_| reader.out_of_memory())?;
         encoder.encode_in_pieces(data, out, |out| write(to, out, WRITE_LEN, *path))?;
-        // Adding a record to a container produces no piece, so `out` is checked here.
+        // Adding a record to a container doesn't produce a piece, so `out` is checked here.
         self.write()
     }
 

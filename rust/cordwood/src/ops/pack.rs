@@ -47,7 +47,7 @@ impl PackOptions {
     }
 }
 
-/// Copies all records of the log `source` to a new log, `destination`. The new log is
+/// Copies all records in the log `source` to a new log, `destination`. The new log is
 /// [packed](Dialect::PACKED) unless the options name another format. The report describes `source`.
 ///
 /// The copy is strict: either it contains all records, or no log is written. Damage, an incomplete
@@ -55,15 +55,15 @@ impl PackOptions {
 /// exception is padding: in a file of whole blocks, zeros that fill up the last record's block are
 /// left out.
 ///
-/// As a check, the whole new log is read once, in ranges, before it gets its name.
+/// As a check, the whole new log is read once, in ranges, before it is given its name.
 ///
-/// This function can also convert a packed log back. A copy in the dialect of the original log has
-/// the same records, and is identical to the original, byte for byte, if the original contained
-/// only complete records.
+/// This function can also convert a packed log back. A copy in the original log's dialect has the
+/// same records, and is identical to the original, byte for byte, if the original contained only
+/// complete records.
 ///
-/// A log is refused if it could not be restored from the copy: if it has a log number, compresses
-/// each record, contains engine metadata, or is in [`WANDB_OLD`](Dialect::WANDB_OLD) or a version
-/// of [`SWANLAB`](Dialect::SWANLAB) other than 2.
+/// A log is refused if it couldn't be restored from the copy. This is the case if it has a log
+/// number, compresses each record, contains engine metadata, or is in
+/// [`WANDB_OLD`](Dialect::WANDB_OLD) or a version of [`SWANLAB`](Dialect::SWANLAB) other than 2.
 ///
 /// `source` should be a closed log, because records appended during the call may be missing from
 /// the copy. `source` is not changed, and `destination` must not exist. As with
@@ -90,11 +90,11 @@ impl PackOptions {
 ///
 /// No log is written in these cases:
 ///
-/// * [`ErrorKind::Corruption`] if the log is damaged, ends in an incomplete record, or contains
+/// * [`ErrorKind::Corruption`] if the log is damaged, ends with an incomplete record, or contains
 ///   zeros other than padding.
 /// * [`ErrorKind::NeverPacked`] if the log could not be restored from the new one.
 /// * [`ErrorKind::Unsupported`] if the options name a format that cannot be written, or if the
-///   feature `zstd` is needed to read or write a log and this build lacks it.
+///   `zstd` feature is needed to read or write a log and this build lacks it.
 /// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
 ///   and [`ErrorKind::OverBudget`].
 /// * [`ErrorKind::Io`], with the affected path, if `source` cannot be read or `destination` cannot
@@ -103,7 +103,7 @@ impl PackOptions {
 /// * [`ErrorKind::Io`] if `destination` exists
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)).
 /// * [`ErrorKind::Io`] if `destination` has the name of a [segment](crate::segments), because a
-///   copy does not start at the offset of a segment.
+///   copy doesn't start at a segment's offset.
 pub fn pack_file(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,

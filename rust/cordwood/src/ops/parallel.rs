@@ -1,5 +1,5 @@
-//! Reads one file in several threads, each reading a range of it, and joins the results in the
-//! order of the ranges.
+//! Reads one file in several threads, each of which reads a range of it, and joins the results in
+//! the order of the ranges.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -100,8 +100,8 @@ impl Parts {
         self.count
     }
 
-    /// Returns whether this many threads are faster than one. They are not on a single processor or
-    /// with few parts.
+    /// Returns whether this many threads are faster than one. On a single processor, or if there
+    /// are few parts, they aren't.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()

@@ -1,4 +1,4 @@
-//! Writes the readable records of a damaged log to a new log.
+//! Writes the readable records from a damaged log to a new log.
 
 use std::io::Write;
 #[cfg(feature = "fs")]
@@ -61,7 +61,7 @@ impl SalvageOptions {
 }
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
-/// a new log, `destination`. The report describes `source`. Records are repaired only if
+/// a new log, `destination`. The report describes `source`. Records are only repaired if
 /// [`SalvageOptions::repair_bit_flips`] is set.
 ///
 /// The new log has the format of `source`: its dialect and log number, the form of its fragments,
@@ -69,8 +69,8 @@ impl SalvageOptions {
 /// lists the properties that could not be kept.
 ///
 /// RocksDB and Pebble take a log's number from its file name, and would read the log as empty if
-/// that number differed from the one in the records. A `destination` whose name contains another
-/// number is therefore refused.
+/// that number differed from the one in the records. For this reason, a `destination` whose name
+/// contains another number is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written under a
 /// temporary name in the directory of `destination`, synced, and renamed last, so a file with the
@@ -106,9 +106,9 @@ impl SalvageOptions {
 /// * [`ErrorKind::Io`] if `destination` exists
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). The existing file is left as it is.
 /// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
-///   [segment](crate::segments), because a copy does not start at the offset of a segment.
+///   [segment](crate::segments), because a copy doesn't start at a segment's offset.
 /// * [`ErrorKind::Unsupported`] if the log declares at its start that it is compressed but this
-///   build lacks the feature `zstd`, so it cannot read any record of the log. No log is written.
+///   build lacks the `zstd` feature, so it can't read any record in the log. No log is written.
 /// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one its name or the
 ///   options state. No log is written.
 /// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
@@ -146,7 +146,7 @@ pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &Sa
     write_records(&mut reader, destination.as_ref())
 }
 
-/// Like [`salvage`], but for any destination, such as a buffer or a socket. No name is checked.
+/// Like [`salvage`], but for any destination, such as a buffer or a socket. Names are not checked.
 ///
 /// ```
 /// use cordwood_log::ops;
@@ -185,7 +185,7 @@ fn format_to_write<S: Source>(reader: &mut Reader<S>) -> Result<LogFormat, Error
     Ok(format)
 }
 
-/// Copies all records of `reader` to `output`. `destination_number` is the log number in the name
+/// Copies all records from `reader` to `output`. `destination_number` is the log number in the name
 /// of the output.
 fn copy<S: Source, W: Write>(
     reader: &mut Reader<S>,
@@ -233,7 +233,7 @@ fn copy<S: Source, W: Write>(
 struct Copy<'a, 'b, W> {
     output: &'a mut Output<'b, W>,
     format: LogFormat,
-    /// The form of the log's own fragments, if known. A salvaged record may have another form.
+    /// The form of the log's own fragments, if known. A salvaged record may have a different form.
     form: Option<Form>,
     /// The log number, if any fragment carries it.
     number: Option<u32>,
@@ -251,7 +251,8 @@ impl<W: Write> Copy<'_, '_, W> {
             self.form = Some(form);
         }
         // Without a log number, stale fragments could not be distinguished from the log's own. If a
-        // log had fragments of two forms, readers would mistake those of one form for an older log.
+        // log had fragments of two forms, readers would mistake the fragments of one form for an
+        // older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
         self.output.encoder.set_number(number);

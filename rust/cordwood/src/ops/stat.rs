@@ -16,8 +16,8 @@ use crate::reader::{Reader, SeekSource, Source};
 /// Statistics about a log.
 ///
 /// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it
-/// was read from start to end and no record in a container was too long. The sum counts the bytes
-/// of such a record twice.
+/// was read from start to end and no record in a container was too long. If one was, the sum counts
+/// its bytes twice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stat {
@@ -30,10 +30,10 @@ pub struct Stat {
     pub salvaged_count: u64,
     /// The number of data bytes in the records.
     pub payload_len: u64,
-    /// The number of payload bytes in all fragments of the records, which differs from
+    /// The number of payload bytes in all of the records' fragments, which differs from
     /// `payload_len` only in a compressed or packed log.
     pub stored_len: u64,
-    /// The number of header bytes in all fragments of the records.
+    /// The number of header bytes in all of the records' fragments.
     pub header_len: u64,
     /// The length of the shortest record in bytes, or `None` if there are no records.
     pub record_len_min: Option<u64>,
@@ -177,7 +177,7 @@ impl Stat {
 
 /// Reads to the end of the log, and counts records, fragments and bytes. Damage is not an error
 /// here: the damaged bytes are counted as [`verify`](super::verify) reports them. Like `verify`,
-/// this function holds no record in memory.
+/// this function does not hold records in memory.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, ops};
@@ -238,7 +238,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             Step::End(end) => {
                 stat.format = reader.format()?;
                 stat.trailer_len += match (end, position) {
-                    // A range can end inside a container, but the last record of a container
+                    // A range can end inside a container, but the last record in a container
                     // extends to the end of the container.
                     (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
                     // Here, the first fragment of a torn record is empty and is the last fragment
@@ -273,7 +273,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 }
 
 /// Opens a file and runs [`stat`] on it. If the file is long enough, `threads` threads each read
-/// parts of it. The result is the same however many threads read.
+/// parts of it. The result is the same no matter how many threads there are.
 ///
 /// ```
 /// use std::num::NonZeroUsize;

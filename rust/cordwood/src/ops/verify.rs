@@ -27,7 +27,7 @@ pub struct Report {
     /// The number of returned records that start after damage in the same block. LevelDB's reader
     /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop them and return all others.
     pub salvaged_count: u64,
-    /// The number of records in the new log that were repaired by flipping back one bit of a
+    /// The number of records in the new log that were repaired by flipping back one bit in a
     /// fragment. Nonzero only after [`salvage`](super::salvage) with
     /// [`SalvageOptions::repair_bit_flips`](super::SalvageOptions::repair_bit_flips).
     pub repaired_count: u64,
@@ -54,14 +54,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns whether no damage was found: no region of [`Severity::Corruption`], and no repair. A
-    /// torn tail is not damage.
+    /// Returns whether no damage was found: no regions of [`Severity::Corruption`] and no repairs.
+    /// A torn tail is not damage.
     pub fn is_ok(&self) -> bool {
         !self.findings.has(Severity::Corruption) && self.repaired.is_empty()
     }
 
     /// Returns the file offset where the zeros at the end of the file start, or `None` if the file
-    /// does not end in zeros or was not read to the end. These zeros are not treated as damage.
+    /// doesn't end with zeros or wasn't read to the end. These zeros are not treated as damage.
     /// They are space that was never written, or data that was lost.
     pub fn zeros_offset(&self) -> Option<u64> {
         self.findings.zeros_before(self.file_len?)
@@ -104,7 +104,7 @@ named! {
         /// keys that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
         /// A RocksDB record that identifies the previous log, lost for the same reasons as a record
-        /// with the lengths of timestamps.
+        /// with timestamp lengths.
         Predecessor = "predecessor",
     }
 }
@@ -113,8 +113,8 @@ shows_name!(NotKept);
 
 /// Reads a log to the end and reports the findings.
 ///
-/// Records are not held in memory, however long they are, except those of a compressed log, which
-/// are held one at a time.
+/// Records are not held in memory, no matter how long they are, except those in a compressed log,
+/// which are held one at a time.
 ///
 /// Damage is not an error here. [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
 /// acts like [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report covers
@@ -161,7 +161,7 @@ pub(super) fn report<S: Source>(
 ) -> Result<Report, Error> {
     let mut report = Report::default();
     loop {
-        // Runs are handled here for the same reason as in `stat`. They contain no repairs.
+        // Runs are handled here for the same reason as in `stat`. They don't contain any repairs.
         while let Some(span) = reader.decoder.next_of_run() {
             report.record(span, reader.decoder.data_len(span));
             on_step(reader, Step::Record(span))?;
@@ -206,13 +206,13 @@ pub(super) fn report<S: Source>(
 
 /// Runs [`verify`] on a file in `threads` threads, each reading a part of it.
 ///
-/// The report is the same however many threads read. Pipes and devices are read by one thread, and
-/// so is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), because the result then
-/// depends on all earlier bytes.
+/// The report is the same no matter how many threads there are. Pipes and devices are read by one
+/// thread, and so is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), because the
+/// result then depends on all earlier bytes.
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
-/// second reading. An engine may be writing the log over an older one, and a reader may see the
-/// older log's bytes where the engine is about to write a record.
+/// second pass. An engine may be writing the log over an older one, and a reader may see the older
+/// log's bytes where the engine is about to write a record.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -254,11 +254,11 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
 /// options of `reader`. If a log with a number seems damaged, it is read again: another program may
-/// be writing it over an older log, and the first reading may have run past the end of the new log
+/// be writing it over an older log, and the first pass may have run past the end of the new log
 /// into bytes of the older one, just before more of the new log was written. A source that cannot
 /// seek is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // The format at the start of the log. A format found later would apply only to the bytes after
+    // The format at the start of the log. A format found later would only apply to the bytes after
     // it.
     let format = reader.format()?;
     let report = verify_from(reader)?;

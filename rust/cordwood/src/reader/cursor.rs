@@ -1,5 +1,5 @@
 //! Access to findings that a reader has not returned yet. The caller decides when to take a record,
-//! so a record it cannot use yet, for example because memory ran out, is not lost.
+//! so a record that the caller can't use yet, for example because memory ran out, is not lost.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub enum Found<'a> {
 pub struct FoundRecord<'a> {
     /// File offset of the first fragment's header.
     pub offset: u64,
-    /// File offset after the last fragment's payload.
+    /// File offset just past the last fragment's payload.
     pub end_offset: u64,
     /// Whether the record starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
@@ -81,7 +81,7 @@ impl<'a> FoundRecord<'a> {
 
     /// Returns the bytes of the record as slices, in order. Most records are a single slice. If a
     /// record has several fragments, all in memory, there is one slice per fragment, so a caller
-    /// that copies the bytes need not join the fragments first.
+    /// that copies the bytes doesn't have to join the fragments first.
     #[inline]
     pub fn pieces(&self) -> Pieces<'a> {
         self.decoder.pieces(self.window, self.span())
@@ -93,10 +93,10 @@ impl<S: Source> Reader<S> {
     /// [`read_more`](Self::read_more) look for a finding, and [`advance`](Self::advance) takes it.
     /// Until `advance` is called, this function returns the same finding.
     ///
-    /// Use this function if your program waits for the source in its own way, or if using a record
-    /// may fail. For other programs, [`next_event`](Self::next_event) is simpler. You can mix calls
-    /// to both. A record is found as soon as the source has returned its last byte. No further
-    /// bytes are read.
+    /// Use this function if your program waits for the source in its own way, or if processing a
+    /// record may fail. For other programs, [`next_event`](Self::next_event) is simpler. You can
+    /// mix calls to both. A record is found as soon as the source has returned the record's last
+    /// byte. No further bytes are read.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -156,8 +156,8 @@ impl<S: Source> Reader<S> {
     }
 
     /// If the next record [has been found](Self::found), passes it to `make` and returns the value
-    /// that `make` returns. If this is `None`, the record is not taken and remains the next one.
-    /// Use this function if you look at each record only once.
+    /// that `make` returns. If `make` returns `None`, the record is not taken and remains the next
+    /// one. Use this function if you look at each record only once.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -267,7 +267,7 @@ impl<S: Source> Reader<S> {
         let run_len = if keeps_data { BLOCK_LEN } else { 0 };
         loop {
             if let Some(span) = self.decoder.peek_of_run() {
-                // Reserves room for all records of a run together, because they are in one block.
+                // Reserves room for all records in a run at once, because they are in one block.
                 if batch.reserve(RUN_MAX, run_len).is_err() {
                     return Err(self.out_of_memory());
                 }

@@ -11,7 +11,7 @@ use crate::decode::RecordSpan;
 pub struct Record<'a> {
     /// File offset of the first fragment's header.
     pub offset: u64,
-    /// File offset after the last fragment's payload.
+    /// File offset just past the last fragment's payload.
     pub end_offset: u64,
     /// The record's bytes, as they were written.
     pub data: &'a [u8],

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::file;
 
-/// An open file with its own read position, which other users of the same open file, such as
-/// another thread or a forked process, cannot move.
+/// An open file with its own read position, which can't be moved by other users of the same open
+/// file, such as another thread or a forked process.
 ///
 /// A clone reads the same open file from the same position, even if the path now refers to another
 /// file. A pipe or a device has no position, so all clones consume the same stream.

@@ -8,7 +8,7 @@ use crate::damage::{Reason, SkippedRegion};
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Joint {
     /// Where an incomplete record or zeros at the end of the file start. Only the newest file may
-    /// end that way. In any other file, they are part of the break before the next file.
+    /// end this way. In any other file, they are part of the break before the next file.
     torn_since: Option<u64>,
     /// Whether the break has been reported.
     is_reported: bool,

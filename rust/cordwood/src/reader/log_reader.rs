@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Hint, refusal, unsupported};
 use crate::format::KIND_AT;
 use crate::wal_metadata::LogInfo;
 
-/// Reads the records of a log.
+/// Reads the records in a log.
 ///
 /// * [`from_slice`](Reader::from_slice) reads bytes in memory, such as a memory map, and returns
 ///   single-fragment records without copying them.
@@ -64,15 +64,15 @@ pub struct Reader<S = StreamSource<FileReader>> {
     /// How many salvaged records were left out, or `None` if salvaged records are returned.
     left_out_count: Option<u64>,
     end: Option<End>,
-    /// The finding after the records of the decoder's current run, if not taken yet: a single
-    /// record, a region, an error or the end.
+    /// The finding after the records of the decoder's current run, if it hasn't been taken yet: a
+    /// single record, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
 
 impl<'a> Reader<SliceSource<'a>> {
-    /// Creates a reader of bytes in memory. `file[0]` is always at file offset 0, regardless of the
-    /// range in `options`.
+    /// Creates a reader for bytes in memory. `file[0]` is always at file offset 0, regardless of
+    /// the range in `options`.
     pub fn from_slice(file: &'a [u8], options: ReadOptions) -> Self {
         Reader::with_source(SliceSource::new(file), options)
     }
@@ -103,11 +103,11 @@ impl Reader<StreamSource<FileReader>> {
     /// Opens a file, or a log in [`segments`](crate::segments), for reading with `options`.
     ///
     /// A segmented log is a directory. The reader reads all files that exist when the log is
-    /// opened. To make it find newer files too, [`seek`](Self::seek) to the end of the log or
+    /// opened. To make it find newer files as well, [`seek`](Self::seek) to the end of the log or
     /// beyond. All offsets are log offsets. Bytes missing between the end of one file and the start
     /// of the next are reported as a skipped region with the reason [`Reason::MissingSegment`]. If
     /// the range starts at 0, reading starts at the first offset of the log, even if older files
-    /// were pruned.
+    /// have been pruned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader, segments};
@@ -133,7 +133,7 @@ impl Reader<StreamSource<FileReader>> {
     ///   or compression.
     ///
     /// If the dialect must be detected and the range does not start at the start of the file, this
-    /// also returns the errors of [`format`](Reader::format), such as [`ErrorKind::Foreign`].
+    /// also returns the errors from [`format`](Reader::format), such as [`ErrorKind::Foreign`].
     /// Otherwise, the first read returns these errors.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
@@ -146,11 +146,11 @@ impl Reader<StreamSource<FileReader>> {
         Ok(reader)
     }
 
-    /// Seeks to the block where the range starts. Earlier bytes are read only if needed to detect
-    /// the log's format.
+    /// Seeks to the block where the range starts. Earlier bytes are only read if they are needed to
+    /// detect the log's format.
     fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
-        // A pipe cannot seek, so it must be read from its first byte. No byte is read here, because
+        // A pipe cannot seek, so it must be read from its first byte. Nothing is read here, because
         // opening a pipe must not wait for data.
         if start == 0 || self.source.file_len().is_none() {
             return Ok(());
@@ -274,9 +274,9 @@ impl<S: SeekSource> Reader<S> {
     }
 
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
-    /// end of the range. The decoder itself does not stop there, because it looks for runs of
-    /// records only if it may read the whole block. The caller must therefore stop at the end of
-    /// the range. If `stays` is true and the open container includes `range.start`, the reader only
+    /// end of the range. The decoder itself does not stop there, because it only looks for runs of
+    /// records if it may read the whole block. The caller must therefore stop at the end of the
+    /// range. If `stays` is true and the open container includes `range.start`, the reader only
     /// seeks if it is already past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
@@ -346,7 +346,7 @@ impl<S: Source> Reader<S> {
         Reader {
             path: source.path().map(Path::to_owned),
             source,
-            // Errors in the options are reported only once the format of the log is known.
+            // Errors in the options aren't reported until the format of the log is known.
             decoder: Decoder::unchecked(&options).leaving_in_window(),
             end: None,
             last: None,
@@ -467,7 +467,7 @@ impl<S: Source> Reader<S> {
     /// * [`ErrorKind::Io`] if the source cannot be read, or with the kind
     ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for a
     ///   record. A later call tries again.
-    /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
+    /// * [`ErrorKind::OverBudget`] if the next record in a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
     /// * [`ErrorKind::Corruption`] at damage under [`OnCorruption::Fail`], instead of an event. A
     ///   later call resumes after the damage.
@@ -499,7 +499,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Does the work of [`next_record`](Self::next_record) once all records of a run have been
+    /// Does the work of [`next_record`](Self::next_record) once all records in a run have been
     /// returned.
     // Not inlined, for the same reason as `look`. The loop has its own function because it needs
     // more registers.
@@ -556,8 +556,8 @@ impl<S: Source> Reader<S> {
         self.last.take().unwrap_or(Ok(Step::NeedMore))
     }
 
-    /// Returns the decoder's next step for the bytes read so far. Does not take records of a run or
-    /// container.
+    /// Returns the decoder's next step for the bytes read so far. Does not take records from a run
+    /// or container.
     pub(super) fn look_in_window(&mut self) -> Result<Step, Error> {
         if self.is_undetected && !self.is_detected()? {
             return Ok(Step::NeedMore);
@@ -633,7 +633,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// At the end of the log, checks that the file does not end before the offset where reading was
-    /// to start.
+    /// supposed to start.
     fn check_start(&self) -> Result<(), Error> {
         let (window, offset) = (self.source.window(), self.decoder.start());
         if !window.is_last || window.end_offset() >= offset {
@@ -665,8 +665,8 @@ impl<S: Source> Reader<S> {
         self.decoder.data(self.source.window(), span)
     }
 
-    /// Runs `work` without keeping the bytes of records, which `work` must not access. A fragmented
-    /// record then takes no memory, however long it is.
+    /// Runs `work` without keeping the bytes of records, which `work` must not access. This way, a
+    /// fragmented record takes no memory, no matter how long it is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.set_keeps_data(false);
         let done = work(self);
@@ -677,15 +677,15 @@ impl<S: Source> Reader<S> {
     /// Sets whether to keep the bytes of fragmented records. Without them, only the length of a
     /// [found](Self::found) record is available, and [`move_found`](Self::move_found) moves only
     /// the offsets and lengths of records.
-    // Hidden because, outside this crate, only the Python binding uses it, to create tables without
+    // Hidden because only the Python binding uses it outside this crate, to create tables without
     // the record column.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
     }
 
-    /// Returns the form of the log's fragments, determined from the first block in memory that
-    /// starts with a valid fragment.
+    /// Returns the form of the log's fragments, which is determined by the first block in memory
+    /// that starts with a valid fragment.
     pub(crate) fn form_in_memory(&self) -> Option<Form> {
         let (format, grid, window) = (self.decoder.format(), self.decoder.grid(), self.source.window());
         let mut start = grid.block_start(window.offset);
@@ -726,7 +726,7 @@ impl<S: Source> Reader<S> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
         match self.source.file_len() {
-            // After a seek past the end of the file, no bytes have been read there.
+            // After a seek past the end of the file, no bytes have been read at that offset.
             Some(file_len) if window.bytes.is_empty() && self.decoder.start() > file_len => Some(file_len),
             Some(file_len) => Some(file_len.max(window.end_offset())),
             None => seen,

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-/// The source type for [`Reader::open`](super::Reader), which needs the feature `fs`. This type has
-/// no values.
+/// The source type for [`Reader::open`](super::Reader), which requires the `fs` feature. This type
+/// has no values.
 #[derive(Debug, Clone)]
 pub enum FileReader {}
 

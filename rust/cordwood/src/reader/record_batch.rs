@@ -67,7 +67,7 @@ impl RecordBatch {
         &self.record_offsets
     }
 
-    /// Returns the file offset after the record with the given index, counted from 0. The next
+    /// Returns the file offset just past the record with the given index, counted from 0. The next
     /// record starts here, unless a block trailer or a skipped region comes first.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
@@ -104,8 +104,8 @@ impl RecordBatch {
         self.salvaged.binary_search(&index).is_ok()
     }
 
-    /// Returns the file offset after the last record, or 0 if the batch is empty. To resume after
-    /// the batch, pass it to `Reader::seek`.
+    /// Returns the file offset just past the last record, or 0 if the batch is empty. To resume
+    /// after the batch, pass it to `Reader::seek`.
     pub fn end_offset(&self) -> u64 {
         self.end_offset
     }
@@ -207,7 +207,7 @@ impl RecordBatch {
     ///
     /// # Errors
     ///
-    /// Returns an error, and does not add the record, if there is not enough memory.
+    /// If there is not enough memory, returns an error and does not add the record.
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
         self.reserve(1, record.len())?;
         self.keep_end(offset);
@@ -248,7 +248,7 @@ impl RecordBatch {
     }
 
     /// Stores where the last record ends, unless the next one starts right there. `offset` is the
-    /// start of the next record. The caller must have reserved room for this entry.
+    /// start of the next record. The caller must already have reserved room for this entry.
     #[inline]
     pub(super) fn keep_end(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1)
@@ -274,7 +274,7 @@ impl RecordBatch {
     }
 
     /// Completes a record whose bytes have been appended. `data_len` is the length of the batch's
-    /// data, these bytes included.
+    /// data, including these bytes.
     #[inline]
     fn end_record(&mut self, data_len: usize, offset: u64, end_offset: u64, is_salvaged: bool) {
         if is_salvaged {
@@ -308,8 +308,8 @@ impl RecordBatch {
     }
 }
 
-/// The limit on a batch's record count is never lower than this, however small `target_len` is.
-/// Each record takes 16 bytes of memory in addition to its data.
+/// The limit on a batch's record count is never lower than this, no matter how small `target_len`
+/// is. Each record takes 16 bytes of memory in addition to its data.
 const COUNT_MAX: usize = 1 << 16;
 
 /// An empty batch reserves memory for at most this many bytes of data, plus one block. The part to

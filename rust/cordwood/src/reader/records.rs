@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 pub struct OwnedRecord {
     /// File offset of the first fragment header.
     pub offset: u64,
-    /// File offset after the last fragment's payload.
+    /// File offset just past the last fragment's payload.
     pub end_offset: u64,
     /// The record's bytes, as they were written.
     pub data: Vec<u8>,

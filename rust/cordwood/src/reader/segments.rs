@@ -21,7 +21,7 @@ pub(super) struct Segments<R> {
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
     /// The list of files and the index before the last [`open_at`](Self::open_at), so that it can
-    /// be undone. The list is stored only if the directory was listed again.
+    /// be undone. The list is only stored if the directory was listed again.
     before: Option<(Option<Vec<Segment>>, usize)>,
 }
 
@@ -77,7 +77,7 @@ impl<R> Segments<R> {
         }
     }
 
-    /// Returns the log offset after the last file's last byte.
+    /// Returns the log offset just past the last byte of the last file.
     pub(super) fn log_end(&self) -> u64 {
         self.segments.last().map_or(0, |last| last.end_offset())
     }

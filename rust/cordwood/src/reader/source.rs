@@ -28,7 +28,7 @@ pub trait Source {
     /// Returns the bytes now in memory.
     fn window(&self) -> Window<'_>;
 
-    /// Reads more bytes. The new window contains the bytes from the file offset `from` on, and
+    /// Reads more bytes. The new window contains the bytes from the file offset `from` onward, and
     /// either extends further than the old one or is the last window of the file.
     ///
     /// The reader's range ends at the file offset `range_end`, or is unlimited if this is
@@ -37,8 +37,8 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// Returns an error if the read fails. The window then still contains its old bytes from `from`
-    /// on, and a later call tries again.
+    /// Returns an error if the read fails. In that case, the window still contains its old bytes
+    /// from `from` onward, and a later call tries again.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
     /// Returns the length of the file in bytes, if known.
@@ -51,7 +51,7 @@ pub trait Source {
     }
 
     /// Reads bytes into `buffer`, starting at the file offset `offset`, and returns how many were
-    /// read. This is less than `buffer` can hold only at the end of the file, and zero if the
+    /// read. This is less than `buffer` can hold only at the end of the file, and is zero if the
     /// source supports only sequential reads. The window does not change. A reader uses this to
     /// inspect the rest of a long file that does not start like a log.
     ///
@@ -95,7 +95,7 @@ pub struct Place {
     pub(super) origin: u64,
     /// The offset where the next file starts, or `None` for the last file.
     pub(super) next: Option<u64>,
-    /// The offset after the file's last byte that belongs to the log.
+    /// The offset just past the file's last byte that belongs to the log.
     pub(super) end: u64,
     /// Whether the file has bytes after the start of the next file, which do not belong to the log.
     pub(super) has_grown: bool,
@@ -107,7 +107,7 @@ pub trait SeekSource: Source {
     ///
     /// # Errors
     ///
-    /// Returns the error from the seek. The source then remains at its old offset.
+    /// Returns the error from the seek, which leaves the source at its old offset.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
 }
 
@@ -166,7 +166,7 @@ pub struct StreamSource<R> {
     /// The file offset at which the reader's range ends.
     range_end: u64,
     path: Option<PathBuf>,
-    /// The files of the log, if it is segmented. All offsets are then log offsets.
+    /// The files of the log, if it is segmented. In that case, all offsets are log offsets.
     segments: Option<Segments<R>>,
     /// The file open before the last [`Files::open_at`], until [`Files::settle`] is called.
     before: Option<Box<Opened<R>>>,
@@ -189,7 +189,7 @@ struct Buffer {
     buffer: Vec<u8>,
     /// The index in `buffer` of the first byte read from the file.
     start: usize,
-    /// The number of bytes in `buffer` read from the file.
+    /// The number of bytes in `buffer` that were read from the file.
     filled: usize,
     /// The file offset of the byte at `start`.
     offset: u64,
@@ -205,7 +205,7 @@ impl Buffer {
         }
     }
 
-    /// Returns the file offset after the last byte in the buffer.
+    /// Returns the file offset just past the last byte in the buffer.
     fn end(&self) -> u64 {
         self.offset + self.filled as u64
     }
@@ -254,8 +254,8 @@ impl StreamSource<FileReader> {
         Ok(source.with_path(Some(path.to_owned())))
     }
 
-    /// Creates a source that reads an open file from `offset` on. If the file ends before `offset`,
-    /// the source starts at the end of the file.
+    /// Creates a source that reads an open file, starting at `offset`. If the file ends before
+    /// `offset`, the source starts at the end of the file.
     ///
     /// # Errors
     ///
@@ -315,8 +315,8 @@ impl<R: Read> StreamSource<R> {
         &mut self.open.read
     }
 
-    /// Returns the underlying reader, positioned after all buffered bytes, even those not returned
-    /// as records yet.
+    /// Returns the underlying reader, positioned after all buffered bytes, even those that haven't
+    /// been returned as records yet.
     pub fn into_inner(self) -> R {
         self.open.read
     }
@@ -379,8 +379,8 @@ impl<R: Read> StreamSource<R> {
         usize::try_from(len).unwrap_or(usize::MAX)
     }
 
-    /// Fails if the file has become shorter since it was opened. Otherwise, the records cut off
-    /// would be silently lost.
+    /// Fails if the file has become shorter since it was opened. Otherwise, the records that were
+    /// cut off would be silently lost.
     fn check_end(&self) -> io::Result<()> {
         let end = self.open.bytes.end();
         match self.place().map_or(self.file_len, |place| Some(place.end)) {
@@ -571,9 +571,9 @@ mod tests {
         }
     }
 
-    /// A finding stays available until taken, and no more bytes are read in the meantime. Every
-    /// kind of finding is tested: a record of a run, a single record, a record in pieces, and the
-    /// end.
+    /// A finding stays available until it is taken, and no more bytes are read in the meantime.
+    /// Every kind of finding is tested: a record in a run, a single record, a record in pieces, and
+    /// the end.
     #[test]
     fn a_finding_remains_available_until_the_caller_takes_it() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
@@ -690,7 +690,7 @@ mod tests {
                 let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
                 assert_eq!(operation(&mut reader).unwrap_err().to_string(), "once");
                 // The bytes of the record read so far are lost, because a reader never seeks back
-                // by itself.
+                // on its own.
                 for _ in 0..2 {
                     let error = reader.next_record().unwrap_err();
                     assert!(
@@ -704,7 +704,7 @@ mod tests {
         }
     }
 
-    /// Page boundaries in memory match those in the file, no matter where reads end and how many
+    /// Page boundaries in memory match those in the file, no matter where reads end or how many
     /// bytes are kept.
     #[test]
     fn the_window_is_aligned_to_the_pages_of_the_file() -> io::Result<()> {

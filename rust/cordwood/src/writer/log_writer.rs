@@ -20,13 +20,13 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 /// Records are buffered and written about 256 KiB at a time. [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
 /// `finish` or `into_inner` to learn whether everything was written.** Dropping the writer also
-/// tries to write the buffer, but cannot report a failure. It does not write after a failure, nor
-/// in a forked child, because the parent writes the same buffer. Dropping never writes a trailer.
+/// tries to write the buffer, but cannot report a failure. It does not write after a failure, or in
+/// a forked child, because the parent writes the same buffer. Dropping never writes a trailer.
 ///
-/// After a failed write, it is unknown how much of the buffer was written, so every later call
-/// fails too.
+/// After a failed write, it is unknown how much of the buffer was written, so every later call also
+/// fails.
 ///
-/// In the dialect [`PACKED`](crate::Dialect::PACKED), short records are gathered in containers.
+/// In the [`PACKED`](crate::Dialect::PACKED) dialect, short records are gathered in containers.
 /// `flush`, and the methods that call it, close the open container.
 ///
 /// ```
@@ -40,7 +40,7 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Sink> {
-    /// `None` once the sink has been returned, so `drop` has no bytes to write.
+    /// `None` once the sink has been returned, so that `drop` has nothing to write.
     sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
@@ -102,9 +102,9 @@ impl<W: Sink> Writer<W> {
         self.encoder.format()
     }
 
-    /// Returns the length of the file in bytes, including records not written yet. The length of an
-    /// open container is not known yet, so while a container is open, this is the lowest offset
-    /// that the next record can have.
+    /// Returns the length of the file in bytes, including records that haven't been written yet.
+    /// The length of an open container is not known yet, so while a container is open, this is the
+    /// lowest offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
@@ -128,7 +128,7 @@ impl<W: Sink> Writer<W> {
     /// * [`ErrorKind::RecordTooLarge`] if the record has more than
     ///   [`record_len_max`](WriterOptions::record_len_max) bytes. The record is not appended.
     /// * [`ErrorKind::Write`] if the buffer is full and the sink fails to write it. If
-    ///   [`is_undone`](WriteFailure::is_undone) is set, there was no memory for the buffer
+    ///   [`is_undone`](WriteFailure::is_undone) is set, there wasn't enough memory for the buffer
     ///   ([`io::ErrorKind::OutOfMemory`]), and the record was not appended.
     #[inline]
     pub fn append(&mut self, record: &[u8]) -> Result<u64, Error> {
@@ -153,7 +153,7 @@ impl<W: Sink> Writer<W> {
         self.append_any(record)
     }
 
-    /// Does the work of [`append`](Self::append) for any record.
+    /// Does what [`append`](Self::append) does, for any record.
     #[inline(never)]
     fn append_any(&mut self, record: &[u8]) -> Result<u64, Error> {
         self.check()?;
@@ -210,8 +210,8 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`append`](Self::append). If a record is too long, or there is no
-    /// memory for it, the records before it are still appended.
+    /// Returns the same errors as [`append`](Self::append). If a record is too long, or if there
+    /// isn't enough memory for it, the records before it are still appended.
     pub fn extend<R: AsRef<[u8]>>(&mut self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         self.check()?;
         let mut records = records.into_iter();
@@ -258,8 +258,8 @@ impl<W: Sink> Writer<W> {
         self.unless_it_fails("write", |writer| writer.get_mut().flush())
     }
 
-    /// Returns the number of bytes appended but not yet written to the sink. The bytes of an open
-    /// container are counted before compression.
+    /// Returns the number of bytes that have been appended but not yet written to the sink. The
+    /// bytes in an open container are counted before compression.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -307,14 +307,14 @@ impl<W: Sink> Writer<W> {
         self.sink.as_mut().expect(HAS_SINK)
     }
 
-    /// Returns whether a write or a sync has failed, in which case every further call fails too.
+    /// Returns whether a write or a sync has failed, in which case every further call also fails.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
     /// Writes the trailer, if the dialect has one, flushes the sink, and returns it. The writer is
     /// consumed, because no record may be appended after the trailer. To append to the file later,
-    /// use [`into_inner`](Self::into_inner), which writes no trailer.
+    /// use [`into_inner`](Self::into_inner), which doesn't write a trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};
@@ -326,14 +326,14 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the sink's error. The sink is then lost.
+    /// Returns [`ErrorKind::Write`] with the sink's error, in which case the sink is lost.
     pub fn finish(mut self) -> Result<W, Error> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
         self.into_inner()
     }
 
-    /// Flushes and returns the sink but, unlike [`finish`](Self::finish), writes no trailer.
+    /// Flushes and returns the sink but, unlike [`finish`](Self::finish), doesn't write a trailer.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -346,7 +346,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the sink's error. The sink is then lost.
+    /// Returns [`ErrorKind::Write`] with the sink's error, in which case the sink is lost.
     pub fn into_inner(mut self) -> Result<W, Error> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))

@@ -25,5 +25,5 @@ pub use sink::Sink;
 pub use storage::Storage;
 
 /// The number of bytes to buffer before a write, small enough for the buffer to stay in the
-/// processor's cache together with the records.
+/// processor's cache along with the records.
 const BUFFER_LEN: usize = 1 << 18;

@@ -24,13 +24,13 @@ options! {
         /// The number of the log, which is written into each fragment. See
         /// [`LogFormat::log_number`]. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// The compression of each record or, in the dialect [`PACKED`](Dialect::PACKED), of each
-        /// container. Default: `None`, no compression.
+        /// The compression of each record or, in the [`PACKED`](Dialect::PACKED) dialect, of each
+        /// container. Default: `None`, which means no compression.
         pub compression: Option<Compression> = None, into with_compression;
         /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
-        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. A record of more than 1 GiB can be
-        /// read only if the reader's option of the same name allows it.
+        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. A record of more than 1 GiB can only
+        /// be read if the reader's option of the same name allows it.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }

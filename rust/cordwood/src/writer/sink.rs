@@ -5,8 +5,8 @@ use std::io::{self, Write};
 /// The destination of a [`Writer`](super::Writer). A sink is any [`Write`], or a type that keeps
 /// the buffers it is given and supplies others in exchange.
 pub trait Sink {
-    /// Writes all of `buffer`, and leaves a vector in its place whose memory the writer can reuse.
-    /// This may be the same vector or another one, with any contents.
+    /// Writes all of `buffer`, and leaves in its place a vector whose memory the writer can reuse.
+    /// This may be the same vector or a different one, with any contents.
     ///
     /// # Errors
     ///

@@ -57,13 +57,13 @@ pub(super) struct DiskFile {
     identity: Option<FileId>,
     /// The process that holds the lock.
     owner: u64,
-    /// The directory of the file. It is opened together with the file, because the path may be
+    /// The directory of the file. It is opened along with the file, because the path may be
     /// relative and the working directory may change.
     pub(in crate::writer) directory: io::Result<File>,
 }
 
 /// The maximum number of times to reopen a file. Without this limit, opening a log could loop
-/// forever on a file system that gives files no lasting identity.
+/// forever on a file system that doesn't give files a lasting identity.
 const REOPENED_MAX: usize = 10;
 
 impl DiskFile {
@@ -92,7 +92,7 @@ impl DiskFile {
             check_lock(file.try_lock()).map_err(|kind| Error::new(kind, Some(path)))?;
         }
         Ok(DiskFile {
-            // Without an identity, a failed sync is not remembered, and `has_path` cannot notice
+            // Without an identity, a failed sync is not remembered, and `has_path` can't detect
             // that the path names another file.
             identity: metadata.is_file().then(|| FileId::of(&file).ok()).flatten(),
             file,
@@ -103,8 +103,8 @@ impl DiskFile {
     }
 
     /// Checks whether the path still names this file. Another writer may have renamed it before it
-    /// was locked, and created a new file. Records appended here would then be in the older of the
-    /// two files, although they are newer than those in the other one.
+    /// was locked, and created a new file. In that case, records appended here would be in the
+    /// older of the two files, even though they are newer than those in the other one.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -245,7 +245,7 @@ impl Read for StorageReader<'_> {
     }
 }
 
-/// Reads `len` bytes from `offset` on, or fewer at the end of the file.
+/// Reads `len` bytes starting at `offset`, or fewer at the end of the file.
 pub(super) fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let reader = StorageReader {
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// The directories this thread has synced. A file system gives no way to see this.
+        /// The directories this thread has synced. A file system provides no way to find this out.
         static SYNCED: RefCell<Vec<FileId>> = const { RefCell::new(Vec::new()) };
     }
 

@@ -1,12 +1,12 @@
 //! Kernels that need instructions some machines lack. `unsafe` is allowed here and in the other
 //! places listed in `docs/design.md`.
 //!
-//! Each kernel is made of safe `#[target_feature]` functions, except that the AVX-512 kernel is
-//! entered through `unsafe` functions without `#[target_feature]`, because that attribute can't be
-//! combined with `#[inline(always)]`. Two operations are unsafe. The first is calling a kernel on a
-//! machine that lacks the features, so each kernel is a type whose values can be created only on a
-//! machine that has them. The second is loading and storing bytes through pointers, as the AVX-512
-//! kernel does.
+//! Each kernel consists of safe `#[target_feature]` functions. The one exception is the AVX-512
+//! kernel: it is entered through `unsafe` functions without `#[target_feature]`, because that
+//! attribute can't be combined with `#[inline(always)]`. Two operations are unsafe. The first is
+//! calling a kernel on a machine that lacks the features, so each kernel is a type whose values can
+//! be created only on a machine that has them. The second is loading and storing bytes through
+//! pointers, as the AVX-512 kernel does.
 
 /// Declares the kernels of an architecture, best first. For each kernel, declares a type whose
 /// values prove that the machine has the kernel's instructions. Also declares `Kernels`, an enum of

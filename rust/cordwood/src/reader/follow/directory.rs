@@ -1,7 +1,7 @@
 //! Keeps track of which file of a segmented log is being followed, and which file comes next.
 //!
-//! The writer starts a file only once the previous one is complete, so a file with a successor no
-//! longer changes. The rules are in `docs/format/following.md`, "A segmented log".
+//! The writer doesn't start a file until the previous one is complete, so a file with a successor
+//! no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
 
 use std::io;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl Directory {
     }
 }
 
-/// While a file is missing, the directory is listed on only one in this many attempts to find the
+/// While a file is missing, the directory is listed in only one of this many attempts to find the
 /// file, because listing is expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
@@ -48,7 +48,7 @@ pub(super) struct Next {
     /// The log offset of the file's first byte.
     pub(super) origin: u64,
     /// Whether the followed file has been removed, in which case other files before the next one
-    /// may be gone too.
+    /// may also be gone.
     pub(super) is_after_pruning: bool,
 }
 
@@ -69,9 +69,9 @@ impl LiveFile {
         }
     }
 
-    /// Looks for the next file. `end` is where the followed file ended when last checked, and
-    /// `is_there` is true if it still exists under its name. Returns whether there is a next file
-    /// now, in which case the caller must read the followed file's end again.
+    /// Looks for the next file. `end` is where the followed file ended when it was last checked,
+    /// and `is_there` is true if it still exists under its name. Returns whether there is a next
+    /// file now, in which case the caller must read the followed file's end again.
     pub(super) fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {

@@ -145,7 +145,7 @@ impl Follower {
     /// Opens a file to follow, with `options`. The file must exist but may be empty.
     ///
     /// To follow a log in [`segments`](crate::segments), pass its directory, which must contain at
-    /// least one segment. The follower then reads every file of the log, and all offsets are log
+    /// least one segment. The follower then reads every file in the log, and all offsets are log
     /// offsets. [`Poll::Rotated`] is never returned for a segmented log.
     ///
     /// ```
@@ -277,7 +277,7 @@ impl Follower {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the file cannot be read. A later call tries again.
-    /// * [`ErrorKind::OverBudget`] if the next record of a compressed log decompresses to too many
+    /// * [`ErrorKind::OverBudget`] if the next record in a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
     /// * [`ErrorKind::Corruption`] under [`OnCorruption::Fail`], instead of a [`Poll::Skipped`] for
     ///   damage. A later call resumes after the damage. If the rest of the damaged block is written
@@ -301,8 +301,8 @@ impl Follower {
     }
 
     /// Like [`poll`](Self::poll), but does not take a record: further calls return the same record
-    /// until [`advance`](Self::advance) takes it. Useful if processing the record can fail, for
-    /// example because memory runs out.
+    /// until [`advance`](Self::advance) takes it. This is useful if processing the record can fail,
+    /// for example because memory runs out.
     ///
     /// ```
     /// use cordwood_log::{Follower, follow::Poll};
@@ -362,9 +362,9 @@ impl Follower {
         matches!(self.state, State::Reading)
     }
 
-    /// Waits for the next event and returns it. Waits as long as [`poll`](Self::poll) returns
-    /// [`Poll::NotYet`], which is also the result once `timeout` has elapsed. If `timeout` is
-    /// `None`, waits indefinitely.
+    /// Waits for the next event and returns it. Keeps waiting as long as [`poll`](Self::poll)
+    /// returns [`Poll::NotYet`], which is also the result once `timeout` has elapsed. If `timeout`
+    /// is `None`, waits indefinitely.
     ///
     /// # Errors
     ///
@@ -448,8 +448,8 @@ impl Follower {
                 let offset = self.decoder.offset();
                 let Some(seen) = seen.as_mut().filter(|seen| seen.at == offset) else {
                     // Fragments from an earlier call may not belong to the same record as the bytes
-                    // read now: a writer that failed in the middle of a record may have truncated
-                    // the file and written a different record.
+                    // being read now: a writer that failed in the middle of a record may have
+                    // truncated the file and written a different record.
                     is_mixed |= seen.is_none() && self.decoder.has_parts();
                     let status = self.file.status()?;
                     if status.is_replaced {
@@ -482,7 +482,7 @@ impl Follower {
                     });
                     continue;
                 };
-                // Everything from this offset on has been read since this call started.
+                // Everything from this offset onward has been read since this call started.
                 match self.judge(*seen)? {
                     Answer::Wait(_) if let Some(next) = self.file.next => return self.leave_file(next),
                     Answer::Wait(reason) => return self.waits(reason, seen.status),
@@ -551,10 +551,10 @@ impl Follower {
         }
     }
 
-    /// Reads the file from `offset`. If the format of the log is not known, then tries to determine
-    /// it. This must follow the read: if the start of the file were read first, a writer could write
-    /// it in the meantime, and the bytes read here would be decoded in the wrong format. Returns
-    /// whether the log must be reread in another format.
+    /// Reads the file from `offset`. Then, if the format of the log is not known, tries to
+    /// determine it. This must happen after the read: if the start of the file were read first, a
+    /// writer could write it in the meantime, and the bytes read here would be decoded in the wrong
+    /// format. Returns whether the log must be reread in another format.
     fn read(&mut self, offset: u64, status: FileStatus) -> Result<bool, Error> {
         self.file.read(offset, status.file_len)?;
         if !matches!(self.state, State::Identifying) {
@@ -619,13 +619,13 @@ impl Follower {
         self.file.is_final && self.file.joint.takes(region, end)
     }
 
-    /// Makes the decoder skip the bytes at the start of the window, where it waits: the rest of the
-    /// block, or a fragment of unknown type. Also returns the part of the block that has not been
-    /// written yet.
+    /// Makes the decoder skip the bytes at the start of the window, where it is waiting: the rest
+    /// of the block, or a fragment of unknown type. Also returns the part of the block that has not
+    /// been written yet.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
-        // The block may be incomplete. Its rest is skipped regardless of its contents, as a reader
-        // of the whole file would do, but can only be reported once it has been written. Until
+        // The block may be incomplete. The rest of it is skipped regardless of its contents, as a
+        // reader of the whole file would do, but can't be reported until it has been written. Until
         // then, zeros take its place; they do not affect the preceding bytes.
         let grid = self.decoder.grid();
         // A file header before the first block is treated as part of that block.
@@ -640,8 +640,8 @@ impl Follower {
         self.decoder.set_growth(Growth::WaitAtFaults);
 
         // A skipped event before the follower's start is not reported. In the window, zeros replace
-        // the bytes not written yet. The next finding may extend into these zeros, so it is read
-        // again from the file.
+        // the bytes that haven't been written yet. The next finding may extend into these zeros, so
+        // it is read again from the file.
         let after = match step {
             Step::Record(span) => Some((self.decoder.start_of_record(span), span.offset)),
             Step::Skipped(region) => {
@@ -738,9 +738,9 @@ impl Follower {
         self.unreported.retrying = None;
     }
 
-    /// Returns the result of a poll with no event to report. If the path refers to another file,
-    /// first determines the format of the log from the existing bytes, as a reader of the whole
-    /// file would. Returns `None` if this call has determined the format.
+    /// Returns the result of a poll that has no event to report. If the path refers to another
+    /// file, first determines the format of the log from the existing bytes, as a reader of the
+    /// whole file would. Returns `None` if this call has determined the format.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Error> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true)?;
@@ -752,8 +752,8 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and directory that now have the followed file's and directory's names.
-    /// Returns an error unless they belong to the same log, for example because they are copies.
+    /// Continues in the file and directory that now have the names of the followed ones. Returns an
+    /// error unless they belong to the same log, for example because they are copies.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;
@@ -821,7 +821,7 @@ impl Follower {
         self.file.forget();
     }
 
-    /// Moves the decoder back and forgets everything known about the unreported bytes.
+    /// Moves the decoder back and forgets everything that is known about the unreported bytes.
     fn forget(&mut self) {
         self.restart();
         self.unreported = Unreported::default();

@@ -1,5 +1,5 @@
-//! Detects the dialect, number and compression of a log from the start of a file still being
-//! written.
+//! Detects the dialect, number and compression of a log from the start of a file that is still
+//! being written.
 
 use super::Follower;
 use super::follower::{Last, State};
@@ -65,7 +65,7 @@ impl Follower {
                 self.is_known_log = true;
                 is_new
             }
-            // Once the format of one segment is known, a later segment that does not look like a
+            // Once the format of one segment is known, any later segment that doesn't look like a
             // log is treated as damage.
             PartialDetection::Foreign(foreign) if foreign.has_signature() && !self.is_known_log => {
                 return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
@@ -88,8 +88,8 @@ impl Follower {
         })
     }
 
-    /// Switches to `format`, and returns whether this is another format. If so, the decoder rereads
-    /// everything after the last reported event.
+    /// Switches to `format`, and returns whether this changes the format. If so, the decoder
+    /// rereads everything after the last reported event.
     fn set_format(&mut self, format: LogFormat) -> Result<bool, Error> {
         unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
         // Dialects with equal names are equal, so `is_detected` is compared separately.
@@ -105,8 +105,8 @@ impl Follower {
 }
 
 /// Returns the dialect in which to follow a log, given the `detected` one. Where the blocks of a
-/// `wandb_old` log start only becomes apparent in the second block, so a log is followed as
-/// `wandb_old` only if the options name that dialect.
+/// `wandb_old` log start only becomes apparent in the second block, so a log is only followed as
+/// `wandb_old` if the options name that dialect.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {
         Dialect::WANDB

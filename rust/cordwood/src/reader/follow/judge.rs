@@ -18,12 +18,12 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
-/// Facts about the bytes where the decoder stopped.
+/// What is known about the bytes where the decoder stopped.
 #[derive(Debug, Default)]
 struct Place {
     /// Whether a later block starts with a valid fragment.
     is_passed: bool,
-    /// Whether the bytes are a fragment of another log.
+    /// Whether the bytes are a fragment from another log.
     is_stale: bool,
     /// Whether the bytes may be an incomplete first fragment: the dialect of the log is not known,
     /// and in some dialect the fragment would extend past the written bytes.
@@ -42,7 +42,7 @@ struct Place {
     /// fragment extending past the written bytes.
     is_part_of_fragment: bool,
     /// Whether the bytes may be left over from an older log, which only happens in a log with a
-    /// number. In such a log, only a later fragment of the same log shows that the bytes are
+    /// number. In such a log, only a later fragment from the same log shows that the bytes are
     /// damage.
     may_be_older: bool,
 }
@@ -159,11 +159,11 @@ impl Follower {
         })
     }
 
-    /// Checks whether any block from `block_end` on starts with a valid fragment.
+    /// Checks whether any block from `block_end` onward starts with a valid fragment.
     fn is_passed(&mut self, block_end: u64, status: FileStatus) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
         let format = self.decoder.format();
-        // All fragments of a log with a number have the same form, so a fragment of any other form
+        // All fragments in a log with a number have the same form, so a fragment of any other form
         // is left over from an older log.
         let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
         let is_own = |form| own_form.is_none_or(|own| own == form);
@@ -232,8 +232,8 @@ fn is_hole(header: Header) -> bool {
 }
 
 /// Checks whether a fragment extends past the `written_len` bytes written so far, in a block with
-/// `left` bytes left. In a dialect that may get new types, a fragment of unknown type may have a
-/// header of either form.
+/// `left` bytes remaining. In a dialect that may gain new types, a fragment of unknown type may
+/// have a header of either form.
 fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, left: usize) -> bool {
     let LogFormat { dialect, .. } = format;
     let is_to_come = || {

@@ -34,7 +34,7 @@ pub(super) struct FileStatus {
 #[derive(Debug)]
 pub(super) struct LiveFile {
     pub(super) path: PathBuf,
-    /// The absolute path, valid even if the working directory changes.
+    /// The absolute path, which stays valid even if the working directory changes.
     pub(super) absolute: PathBuf,
     file: File,
     pub(super) identity: FileId,
@@ -194,7 +194,7 @@ impl LiveFile {
     /// Discards the bytes of earlier reads, because any that were not a valid fragment may have
     /// changed since.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // A read is longer than the previous one only if all bytes of the previous read were used.
+        // A read is only longer than the previous one if all bytes of the previous read were used.
         // Otherwise, if a gigabyte of zeros followed the written part, the follower would read all
         // of it.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
@@ -218,10 +218,10 @@ impl LiveFile {
         read_full_at(&self.file, buffer, offset.saturating_sub(self.origin))
     }
 
-    /// Returns the last `left` bytes of the block, from `at` on, and how many of them have been
-    /// written. `at` must be the start of the last read. Zeros replace the bytes not written yet.
-    /// If these zeros would complete the fragment at `at` in this dialect, the first of them is
-    /// replaced by another byte to keep the fragment incomplete.
+    /// Returns the last `left` bytes of the block, from `at` onward, and how many of them have been
+    /// written. `at` must be the start of the last read. Zeros replace the bytes that haven't been
+    /// written yet. If these zeros would complete the fragment at `at` in this dialect, the first
+    /// of them is replaced by another byte to keep the fragment incomplete.
     pub(super) fn whole_block(&mut self, at: u64, left: usize, dialect: Dialect) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);

@@ -1,6 +1,6 @@
 //! Follows a file that is still being written, returning its records as they arrive.
 //!
-//! The rules and their reasons are in `docs/format/following.md`. The
+//! The rules and the reasons for them are in `docs/format/following.md`. The
 //! [`Decoder`](crate::codec::Decoder) distinguishes records from damage; this module only decides
 //! when the decoder's result is final.
 

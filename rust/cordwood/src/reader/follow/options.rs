@@ -94,8 +94,8 @@ impl FollowOptions {
 
     /// Creates a decoder for a file whose first byte is at the offset `origin`.
     pub(super) fn decoder(&self, format: LogFormat, origin: u64) -> Decoder {
-        // The follower decides when to report damage, so the decoder must not stop at damage
-        // itself.
+        // The follower decides when to report damage, so the decoder must not stop at damage on its
+        // own.
         let mut options = ReadOptions::default()
             .with_format(format)
             .with_on_corruption(OnCorruption::Skip)

@@ -18,11 +18,11 @@ named! {
         Zeros = "zeros",
         /// The next bytes may be left over from an older log that is being overwritten: either they
         /// belong to another log, or they look damaged and the log has a number. If the follower
-        /// never returns a record, check whether the file has been renamed, because the log number
-        /// is taken from the file name.
+        /// never returns a record, check whether the file has been renamed, since the log number is
+        /// taken from the file name.
         Stale = "stale",
-        /// The next bytes look damaged. A write may be only partly visible, so the follower rereads
-        /// such bytes before reporting damage.
+        /// The next bytes look damaged. Because a write may be only partly visible, the follower
+        /// rereads such bytes before reporting damage.
         Suspect = "suspect",
         /// The follower has reported damage and waits for the rest of the block. Reading continues
         /// at the next block or, if the file starts with damage, once the bytes after the damage

@@ -1,4 +1,4 @@
-//! The state of the bytes not reported yet.
+//! The state of the bytes that haven't been reported yet.
 
 use std::io;
 use std::time::Instant;
@@ -59,7 +59,7 @@ pub(super) struct Unreported {
 /// the writer may have continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Probes {
-    /// The next block to probe after the first block, or 0 to start over.
+    /// The next block to probe after the first one, or 0 to start over.
     next: u64,
     /// Whether all blocks have been probed since the file was replaced, or since the replacement
     /// was last reported. `None` if this round of probing has not started.
@@ -103,8 +103,8 @@ impl Probes {
     }
 }
 
-/// The offset of bytes that look damaged, when they were first seen, and how often they have been
-/// reread.
+/// The offset of bytes that look damaged, when they were first seen, and how many times they have
+/// been reread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retrying {
     pub(super) offset: u64,
@@ -118,7 +118,7 @@ mod tests {
 
     const BLOCK: u64 = BLOCK_LEN as u64;
 
-    /// Returns the numbers of the blocks a poll probes if the check succeeds only for the block
+    /// Returns the numbers of the blocks a poll probes if the check only succeeds for the block
     /// `found`.
     fn probed(probes: &mut Probes, first: u64, block_count: u64, is_rotated: bool, found: Option<u64>) -> Vec<u64> {
         let status = FileStatus {
@@ -147,8 +147,8 @@ mod tests {
             assert_eq!(probed(&mut probes, 0, 600, false, None), first_and(0, others));
             assert!(!probes.is_unfinished());
         }
-        // The first block moves forward, at first by a few blocks, then past the blocks probed
-        // last.
+        // The first block moves forward, by a few blocks at first and then past the most recently
+        // probed blocks.
         assert_eq!(probed(&mut probes, 3, 600, false, None), first_and(3, 256..511));
         assert_eq!(probed(&mut probes, 590, 600, false, None), first_and(590, 591..600));
         assert_eq!(probed(&mut probes, 600, 600, false, None), []);

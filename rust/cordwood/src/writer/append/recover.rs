@@ -53,7 +53,7 @@ pub(in crate::writer) fn recover(
         path,
         interrupted,
     };
-    // Data from this offset on may not be on the disk, even though it can be read.
+    // Data from this offset onward may not be on the disk, even though it can be read.
     let known = unsynced::known_offset(storage.identity());
     let checkpoint = options.checkpoint.map(|offset| offset.saturating_sub(origin));
     let unsynced = known.into_iter().chain(checkpoint).min();
@@ -87,8 +87,9 @@ pub(in crate::writer) fn recover(
 /// Returns the format in which to append to a log, using the given dialect or else the log's own.
 /// If a dialect is given, also returns the detected foreign format.
 ///
-/// A packed log keeps the compression its mark names or, if the mark is lost, that of its first
-/// container. The given compression is used only if the file has neither a mark nor a container.
+/// A packed log keeps the compression its mark names or, if the mark is lost, the compression of
+/// its first container. The given compression is only used if the file has neither a mark nor a
+/// container.
 ///
 /// # Errors
 ///
@@ -156,8 +157,8 @@ fn format_of(
 
 /// Checks whether a log detected as `found` can be read as `named`: each of its fragments must have
 /// the same meaning in both dialects. For example, a RocksDB log that is not recycled is detected
-/// as a LevelDB log, and a long Pebble log as a recyclable log. A log without containers cannot be
-/// read as packed, because other programs read such logs.
+/// as a LevelDB log, and a long Pebble log is detected as a recyclable log. A log without
+/// containers cannot be read as packed, because other programs read such logs.
 ///
 /// If `head`, the start of the file, is damaged or was padded, the mark or the file header is
 /// missing, which does not contradict `named`.
@@ -182,7 +183,7 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
-/// Sets the length of a file that was longer or ended in a torn record. The new length is synced
+/// Sets the length of a file that was longer or ended with a torn record. The new length is synced
 /// before any byte is written after the new end; otherwise, a crash could bring back old bytes
 /// after the new ones. Everything before `known_offset` was on the disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
@@ -286,7 +287,7 @@ impl LogBefore<'_> {
     /// Returns the first byte of the padding. The others are zeros.
     ///
     /// Zeros alone could complete a torn record whose missing part is all zeros. The record would
-    /// then reappear after being reported as lost. The byte 0xff followed by zeros could also
+    /// then reappear after it had been reported as lost. The byte 0xff followed by zeros could also
     /// complete it. But no checksum is valid for two payloads that differ in one byte, so 0xfe is
     /// used if 0xff would complete the record.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
@@ -308,11 +309,11 @@ impl LogBefore<'_> {
         Ok(if is_completed { 0xfe } else { 0xff })
     }
 
-    /// Checks whether everything from `start` on can be the start of a single record: a truncated
-    /// header, or a header whose record extends to or past the end of the file.
+    /// Checks whether everything from `start` onward can be the start of a single record: a
+    /// truncated header, or a header whose record extends to or past the end of the file.
     fn is_torn_first(&self, start: u64) -> Result<bool, Error> {
-        /// Longer text is hardly ever the start of a header by chance. It is more likely the whole
-        /// content of a small file that is not a log.
+        /// Longer text rarely happens to be the start of a header. It is more likely to be the
+        /// entire contents of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
         let left = self.end - start;
         let bytes = self.read(start, HEADER_LEN as u64)?;
@@ -342,8 +343,8 @@ impl LogBefore<'_> {
         checkpoint == self.grid.origin || first == checkpoint || is_trailer
     }
 
-    /// Reads the records from the checkpoint on. Returns `None` if the file ends with a complete
-    /// record.
+    /// Reads the records from the checkpoint onward. Returns `None` if the file ends with a
+    /// complete record.
     ///
     /// # Errors
     ///
@@ -369,7 +370,7 @@ impl LogBefore<'_> {
             .with_range(offset..)
             .with_dialect(grid.dialect)
             .with_record_len_max(options.record_len_max);
-        // Records can be appended even to a log with records above the maximum length.
+        // Records can be appended even to a log with records that are longer than the maximum.
         read_options.takes_any_len = true;
         read_options.origin = grid.origin;
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))

@@ -1,4 +1,4 @@
-//! The bytes after the last complete record of a log, and whether a crash could have left them.
+//! The bytes after the last complete record in a log, and whether a crash could have left them.
 
 use crate::damage::Scanner;
 use crate::damage::locate_bit_flip;
@@ -22,7 +22,7 @@ pub(super) struct Tail {
     /// The first region that is damage.
     pub(super) damage: Option<SkippedRegion>,
     /// Whether a sector, or the damaged part of one, is all zeros. Such a sector was never written,
-    /// although the file already had its new length.
+    /// even though the file already had its new length.
     has_zero_sector: bool,
     /// Whether part of the tail cannot be the remainder of an interrupted write, because it is a
     /// complete record, or one that is complete except for one flipped bit.
@@ -47,7 +47,7 @@ impl Tail {
         }
     }
 
-    /// Whether a crash could have left the tail, although it is reported as damage.
+    /// Whether a crash could have left the tail, even though it is reported as damage.
     pub(super) fn is_torn(&self) -> bool {
         self.has_zero_sector && !self.has_whole_record
     }
@@ -105,7 +105,7 @@ impl Tail {
                 let bytes = read(region.start, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.start, dialect).is_some() {
-                    // Flipping one bit of the length back completes the record.
+                    // Flipping one bit in the length back completes the record.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
                 }

@@ -1,10 +1,10 @@
 //! Files whose sync has failed in this process.
 //!
 //! After a failed `fsync`, Linux marks the pages it could not write as clean. They can still be
-//! read and the next sync succeeds, but they are not on the disk. So a writer that reopens such a
-//! file must rewrite the bytes to make the pages dirty. Only then does a successful sync mean that
-//! the bytes are on the disk. Only the process whose sync failed knows about the failure. Another
-//! process can pass a checkpoint to say which bytes are known to be on the disk.
+//! read and the next sync succeeds, but they are not on the disk. A writer that reopens such a file
+//! must therefore rewrite the bytes to make the pages dirty. Only then does a successful sync mean
+//! that the bytes are on the disk. Only the process whose sync failed knows about the failure.
+//! Another process can pass a checkpoint to say which bytes are known to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -19,8 +19,8 @@ use crate::file::FileId;
 /// sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
-/// The number of files with a failed sync. While it is 0, which is nearly always, the lock is not
-/// taken. In a forked child, a thread that does not exist there may hold the lock.
+/// The number of files with a failed sync. While it is 0, as it nearly always is, the lock is not
+/// taken. In a forked child, the lock may be held by a thread that does not exist there.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {

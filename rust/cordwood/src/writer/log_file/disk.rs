@@ -21,7 +21,7 @@ impl LogFile {
     }
 
     /// Writes the buffer to the file. It contains all records that are not in the file yet, except
-    /// those of an open container.
+    /// those in an open container.
     pub(super) fn write_buffer(&self, state: &mut State) -> Result<(), Error> {
         let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
@@ -87,7 +87,7 @@ impl LogFile {
             .storage
             .as_ref()
             .map(|storage| cut(&**storage, state.written, state.durable));
-        // If the undo failed, it is unknown where the file ends, and any write may follow a partial
+        // If the undo failed, it is unknown where the file ends, so any write may follow a partial
         // record.
         if let Some(Err(undo_error)) = undone {
             state.failure = Some(Failure {
@@ -151,8 +151,8 @@ impl LogFile {
         let mut state = self.lock();
         state.is_syncing = false;
         match result {
-            // The system reports a failed write only once, and the truncation after another
-            // thread's failed write may have received that error.
+            // The system reports a failed write only once, and that error may have gone to the
+            // truncation after another thread's failed write.
             Ok(()) if state.failure.is_some() => {}
             Ok(()) => {
                 state.durable = end;
@@ -163,7 +163,7 @@ impl LogFile {
             }
             Err(source) => {
                 unsynced::remember(storage.identity(), state.durable);
-                // If another thread's write failed in the meantime and could not be undone, keep
+                // If another thread's write has failed in the meantime and couldn't be undone, keep
                 // and report that failure.
                 state.failure.get_or_insert(Failure {
                     what: "sync",

@@ -21,14 +21,14 @@ use crate::writer::storage::copy_of;
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
 ///   [`append_to`](LogFile::append_to) reads an existing log and appends to it, but never directly
-///   after an incomplete record. LevelDB does so when it reuses a log, and then loses the records
-///   that follow.
+///   after an incomplete record. LevelDB does exactly that when it reuses a log, and loses the
+///   records that follow.
 /// * Until the log is closed or dropped, the file is locked against a second writer, in this
 ///   process or another.
 /// * Threads can share a log by reference. If several call [`append_sync`](LogFile::append_sync) at
 ///   the same time, they share a sync.
 /// * A log belongs to the process that opened it. In a forked child, every call fails with
-///   [`ErrorKind::Forked`], and closing or dropping the copy changes neither the file nor its lock.
+///   [`ErrorKind::Forked`], and closing or dropping the copy doesn't change the file or its lock.
 ///
 /// # Crashes and failures
 ///
@@ -94,7 +94,7 @@ pub struct LogFile {
 
 impl LogFile {
     /// Returns the format the log is written in, as given by the options, with the detected dialect
-    /// if they name none.
+    /// if they don't name one.
     pub fn format(&self) -> LogFormat {
         self.format
     }
@@ -111,9 +111,9 @@ impl LogFile {
         self.path.as_deref()
     }
 
-    /// Returns the length of the file in bytes, including records not written yet. The length of an
-    /// open container is not known yet, so while a container is open, this is the lowest offset
-    /// that the next record can have.
+    /// Returns the length of the file in bytes, including records that haven't been written yet.
+    /// The length of an open container is not known yet, so while a container is open, this is the
+    /// lowest offset that the next record can have.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
@@ -124,8 +124,8 @@ impl LogFile {
         self.status().durable_offset
     }
 
-    /// Returns the state of the log. Waits while another thread writes, but not while a thread
-    /// syncs.
+    /// Returns the state of the log. Waits while another thread is writing, but not while a thread
+    /// is syncing.
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
@@ -147,7 +147,8 @@ impl LogFile {
         self.lock().status(self.options.origin)
     }
 
-    /// Returns the [`status`](Self::status) without waiting, or `None` while another thread writes.
+    /// Returns the [`status`](Self::status) without waiting, or `None` while another thread is
+    /// writing.
     pub fn try_status(&self) -> Option<LogStatus> {
         self.try_lock().map(|state| state.status(self.options.origin))
     }
@@ -159,8 +160,8 @@ impl LogFile {
     /// * [`ErrorKind::RecordTooLarge`] if the record has more than
     ///   [`record_len_max`](LogFileOptions::record_len_max) bytes. The record is not appended.
     /// * [`ErrorKind::Write`] if the write fails, if a sync that the [policy](LogFileOptions::sync)
-    ///   requires fails, or if there is no memory for the buffer ([`io::ErrorKind::OutOfMemory`]).
-    ///   See [Failures](LogFile#failures).
+    ///   requires fails, or if there isn't enough memory for the buffer
+    ///   ([`io::ErrorKind::OutOfMemory`]). See [Failures](LogFile#failures).
     /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
     #[inline]
     pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
@@ -233,7 +234,7 @@ impl LogFile {
     }
 
     /// Adds a record to the open container, if no other work is needed. The container stays open,
-    /// and no bytes are written or synced.
+    /// and nothing is written or synced.
     // Inlining this function would make appending to other logs slower.
     #[inline(never)]
     fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
@@ -265,22 +266,22 @@ impl LogFile {
     }
 
     /// Appends several records under one lock and returns the number of records. If the policy
-    /// requires a sync, the log syncs once, after the last record. Other threads wait until all
-    /// records are appended. The iterator must not use the log itself.
+    /// requires a sync, the log syncs once, after the last record. Other threads wait until all the
+    /// records have been appended. The iterator must not use the log itself.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`append`](Self::append). If a record is too long, the records
     /// before it have already been appended. After a failed write, the log contains only those
-    /// records of this call that had already reached the file, possibly none. It ends at the offset
-    /// that [`offset`](Self::offset) returns.
+    /// records from this call that had already reached the file, if any. It ends at the offset that
+    /// [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
         self.wait_for(unsynced)?;
         extended
     }
 
-    /// Appends several records. Returns the number of records, or the error of the refused record,
+    /// Appends several records. Returns the number of records, or the error for the refused record,
     /// along with the locked state if the appended records must be on the disk before the call
     /// returns.
     #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
@@ -333,8 +334,8 @@ impl LogFile {
         self.wait_until_durable(state, end)
     }
 
-    /// Appends a record if possible without waiting for the operating system or another thread.
-    /// Otherwise, or if the record is too long, appends no record and returns `None`. With
+    /// Appends a record if this is possible without waiting for the operating system or another
+    /// thread. Otherwise, or if the record is too long, returns `None` without appending it. With
     /// [`FlushPolicy::EveryAppend`], this always returns `None`.
     ///
     /// # Errors
@@ -418,17 +419,18 @@ impl LogFile {
         (state.encoder.offset(), state.encoder.end_max())
     }
 
-    /// Waits until every byte before the file offset `offset` is on the disk. This appends no
+    /// Waits until every byte before the file offset `offset` is on the disk. This doesn't append a
     /// record, so a thread can wait for records appended by other threads. If another thread is
-    /// syncing, this call waits for that sync. If no thread is, or that sync does not cover
-    /// `offset`, this call syncs the file.
+    /// syncing, this call waits for that sync. If no thread is syncing, or if that sync does not
+    /// cover `offset`, this call syncs the file.
     ///
     /// To wait for a record, pass the value that [`offset`](Self::offset) returns after appending
     /// it. [`append`](Self::append) returns where the record starts, not where it ends.
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if `offset` is after the end of the log ([`io::ErrorKind::InvalidInput`]).
+    /// * [`ErrorKind::Io`] if `offset` is past the end of the log
+    ///   ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Write`] after a permanent failure, even if the bytes were already known to be
     ///   on the disk. See [Failures](LogFile#failures).
     /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
@@ -470,15 +472,15 @@ impl LogFile {
     ///
     /// Writes all records appended so far and waits until they are on the disk, unless the
     /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. `close` also waits for threads that
-    /// are waiting for a sync. Then it releases the file, so that another writer can open it.
+    /// are waiting for a sync. It then releases the file, so that another writer can open it.
     ///
     /// Every later call fails with [`ErrorKind::Closed`], except another `close` and methods that
     /// only return information about the log. A second `close` waits until the first has released
     /// the file. Unlike [`Writer::finish`](crate::Writer::finish), `close` does not consume the
     /// log, because threads may share it.
     ///
-    /// In a forked child, `close` writes no bytes and keeps the lock. It only closes the child's
-    /// copy of the descriptor.
+    /// In a forked child, `close` doesn't write anything and keeps the lock. It only closes the
+    /// child's copy of the descriptor.
     ///
     /// # Errors
     ///
@@ -519,8 +521,8 @@ impl LogFile {
         }
         state.storage = None;
         self.sync_ended.notify_all();
-        // A closed writer may be kept for a long time, so release its memory. Any bytes not written
-        // are lost, and an error has already reported the loss.
+        // A closed writer may be kept for a long time, so release its memory. Any bytes that
+        // haven't been written are lost, and an error has already reported the loss.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished

@@ -1,4 +1,4 @@
-//! Opens a log file, by creating it or by reading it to append to it.
+//! Opens a log file, either by creating it or by reading it in order to append to it.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -81,7 +81,7 @@ impl LogFile {
     /// * [`ErrorKind::Io`] if the checkpoint is greater than 0 and the file does not exist
     ///   ([`io::ErrorKind::NotFound`]), or if no record starts or ends at the checkpoint
     ///   ([`io::ErrorKind::InvalidInput`]).
-    /// * [`ErrorKind::Locked`] if another writer has the file open.
+    /// * [`ErrorKind::Locked`] if the file is already open in another writer.
     /// * [`ErrorKind::WrongDialect`] if the fragments of the file are not in the dialect that the
     ///   options name.
     /// * [`ErrorKind::NeverAppended`] for a log with a log number or with compression. RocksDB and

@@ -12,12 +12,12 @@ use crate::options::{log_options, options};
 /// Under any policy, you can sync at any time with [`LogFile::sync`](crate::LogFile::sync) and
 /// [`LogFile::append_sync`](crate::LogFile::append_sync). A log has no background thread, so
 /// `EveryBytes` and `EveryInterval` only take effect during an append: without one, the log does
-/// not sync, however long ago the last sync was. If your program will not append for a while, call
-/// `sync` yourself.
+/// not sync, no matter how long ago the last sync was. If your program won't append for a while,
+/// call `sync` yourself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// The log syncs only on request. Written records survive the end of the process, but a machine
+    /// The log only syncs on request. Written records survive the end of the process, but a machine
     /// crash may lose them.
     #[default]
     Never,
@@ -97,8 +97,8 @@ options! {
         /// How [`LogFile::append_to`](crate::LogFile::append_to) treats a file that does not end
         /// with a complete record. Default: [`OnTornTail::Refuse`].
         pub on_torn_tail: OnTornTail = OnTornTail::default(), set with_on_torn_tail;
-        /// The maximum length in bytes of a segment of a [`SegmentedLog`](crate::SegmentedLog).
-        /// Only the first record of a segment can make it longer. A [`LogFile`](crate::LogFile)
+        /// The maximum length in bytes of a segment in a [`SegmentedLog`](crate::SegmentedLog). A
+        /// segment is only longer if its first record doesn't fit. A [`LogFile`](crate::LogFile)
         /// ignores this option. Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
         /// How many bytes a [`SegmentedLog`](crate::SegmentedLog) keeps in older segments. Each
@@ -117,8 +117,8 @@ options! {
         /// [`LogFile::append_to`](crate::LogFile::append_to) reads the file from here to find its
         /// end. It also rewrites the bytes after this offset, because a sync may have failed in the
         /// process that wrote them. If the checkpoint is greater than 0, the file must exist.
-        /// Default: `None`, which reads the file from its start, and rewrites no bytes unless a
-        /// sync has failed in this process.
+        /// Default: `None`, which reads the file from its start, and does not rewrite any bytes
+        /// unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
         /// The dialect to write. See [`Encoder::with_format`](crate::codec::Encoder::with_format).
         /// In Pebble's dialect, closing the log writes the end-of-log trailer. Default: `None`,
@@ -128,25 +128,25 @@ options! {
         /// The number of the log, which is written into each fragment. See
         /// [`LogFormat::log_number`]. A log with a number is never appended to. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// The compression of each record or, in the dialect [`PACKED`](Dialect::PACKED), of each
+        /// The compression of each record or, in the [`PACKED`](Dialect::PACKED) dialect, of each
         /// container. A log with compressed records is never appended to. A packed log keeps its
-        /// existing compression. Default: `None`, no compression.
+        /// existing compression. Default: `None`, which means no compression.
         pub compression: Option<Compression> = None, into with_compression;
         /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
-        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. A record of more than 1 GiB can be
-        /// read only if the reader's option of the same name allows it.
+        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. A record of more than 1 GiB can only
+        /// be read if the reader's option of the same name allows it.
         ///
         /// This option also limits how much data [`LogFile::append_to`](crate::LogFile::append_to)
-        /// decompresses, by the same rules as for readers. A longer container is treated as
+        /// decompresses, following the same rules as for readers. A longer container is treated as
         /// complete without decompressing it. A log whose containers exceed a reader's budget is
         /// refused, unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// The log offset of the file's first byte, which is 0 unless the file is a segment.
         pub(in crate::writer) origin: u64 = 0;
-        /// Whether the file is known to be a segment. It is if the previous segment ends where this
-        /// file starts, or if the directory had a lock. A segment is a log, even if its bytes do
-        /// not show it.
+        /// Whether the file is known to be a segment, either because the previous segment ends
+        /// where this file starts, or because the directory had a lock. A segment is a log, even if
+        /// its bytes do not show it.
         pub(in crate::writer) is_segment: bool = false;
     }
 }

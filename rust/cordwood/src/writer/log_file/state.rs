@@ -15,9 +15,9 @@ pub(in crate::writer) struct State {
     /// `None` once the log is closed. Threads waiting for a sync also have a handle to the storage.
     pub(super) storage: Option<Arc<dyn Storage>>,
     pub(super) encoder: Encoder,
-    /// Records not yet written to the file.
+    /// Records that haven't been written to the file yet.
     pub(super) buffer: Vec<u8>,
-    /// The length of the file. Every record before this offset is in the file completely.
+    /// The length of the file. Every record before this offset is entirely in the file.
     pub(super) written: u64,
     /// Everything before this offset is on the disk.
     pub(super) durable: u64,

@@ -34,8 +34,8 @@ pub trait Directory: Debug + Send + Sync {
     /// Removes the segment starting at `offset`.
     fn remove(&self, offset: u64) -> Result<(), Error>;
 
-    /// Returns how long ago the segment starting at `offset` was last changed, or `None` if that
-    /// time is in the future according to the clock.
+    /// Returns how long ago the segment starting at `offset` was last changed, or `None` if the
+    /// clock says that this time is in the future.
     fn age_of(&self, _offset: u64) -> Option<Duration> {
         None
     }
@@ -61,7 +61,7 @@ pub trait Directory: Debug + Send + Sync {
 pub(super) struct DiskDirectory {
     /// The path as the caller gave it, for errors.
     path: PathBuf,
-    /// The absolute path, so that changing the working directory does not matter.
+    /// The absolute path, so that it doesn't matter if the working directory changes.
     absolute: PathBuf,
     lock: DiskFile,
     had_lock: bool,
@@ -99,7 +99,8 @@ impl DiskDirectory {
         })?;
         if !had_lock {
             // The lock's name must be on the disk before the first segment is created. Otherwise, a
-            // crash could leave a segment that neither its bytes nor a lock identify as one.
+            // crash could leave a segment that can't be identified as one, either by its bytes or
+            // by a lock.
             lock.sync_directory().map_err(failed)?;
         }
         Ok(DiskDirectory {
@@ -216,7 +217,7 @@ mod tests {
         directory.sync().expect_err("a directory that is not open");
     }
 
-    /// A name is on the disk only once its directory is synced. The log's name is in its parent
+    /// A name isn't on the disk until its directory is synced. The log's name is in its parent
     /// directory, and the lock's name is in the log's directory.
     #[cfg(target_os = "linux")]
     #[test]

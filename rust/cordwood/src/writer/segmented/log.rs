@@ -29,11 +29,11 @@ const EXPIRED_MAX: usize = 64;
 /// options [`retention_bytes`](LogFileOptions::retention_bytes) and
 /// [`retention_time`](LogFileOptions::retention_time) remove old segments each time a segment
 /// starts. Offsets are log offsets: they increase across segments and never change. Each segment is
-/// also an ordinary log file, in the dialect [`LEVELDB`](Dialect::LEVELDB) or
-/// [`PACKED`](Dialect::PACKED).
+/// also an ordinary log file, in the [`LEVELDB`](Dialect::LEVELDB) or [`PACKED`](Dialect::PACKED)
+/// dialect.
 ///
 /// * [`open`](SegmentedLog::open) reads only the last segment. No other segment can have a torn
-///   tail, because all records of a segment are on the disk before the next one is created.
+///   tail, because all records in a segment are on the disk before the next one is created.
 /// * Until the log is closed or dropped, it is locked against a second writer, in this process or
 ///   another. Threads can share it by reference, and they share syncs as with a [`LogFile`]. A log
 ///   belongs to the process that opened it.
@@ -95,7 +95,7 @@ impl Segments {
         self.starts.back().copied().unwrap_or(0)
     }
 
-    /// Updates the state after the oldest segment has been removed. If the removal could not be
+    /// Updates the state after the oldest segment has been removed. If the removal couldn't be
     /// synced, marks the log as failed, because a crash could bring this segment back without the
     /// next one.
     fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
@@ -113,7 +113,7 @@ impl SegmentedLog {
     /// Opens the log in a directory to append to it. Creates the directory if it does not exist;
     /// its parent must exist.
     ///
-    /// The option [`checkpoint`](LogFileOptions::checkpoint) is a log offset. If no
+    /// The [`checkpoint`](LogFileOptions::checkpoint) option is a log offset. If no
     /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine it.
     /// [`on_torn_tail`](LogFileOptions::on_torn_tail) applies to the last segment.
     ///
@@ -215,7 +215,7 @@ impl SegmentedLog {
         self.options.named().or_leveldb()
     }
 
-    /// Returns the bytes that followed the last complete record on opening, like
+    /// Returns the bytes that followed the last complete record when the log was opened, like
     /// [`LogFile::discarded_tail`], but with log offsets.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
@@ -226,13 +226,13 @@ impl SegmentedLog {
         self.path.as_deref()
     }
 
-    /// Returns the log offset of the first byte that has not been pruned, where the oldest segment
-    /// starts.
+    /// Returns the log offset of the first byte that has not been pruned, which is where the oldest
+    /// segment starts.
     pub fn first_offset(&self) -> u64 {
         self.first_offset.load(Relaxed)
     }
 
-    /// Returns the log offset after the last record, like [`LogFile::offset`].
+    /// Returns the log offset just past the last record, like [`LogFile::offset`].
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
@@ -243,8 +243,8 @@ impl SegmentedLog {
         self.status().durable_offset
     }
 
-    /// Returns the state of the log, with log offsets. Waits while another thread writes or starts
-    /// a segment, but not while a thread waits for a sync.
+    /// Returns the state of the log, with log offsets. Waits while another thread is writing or
+    /// starting a segment, but not while a thread is waiting for a sync.
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
             // Another thread of the parent may have held the lock at the time of the fork.
@@ -253,7 +253,8 @@ impl SegmentedLog {
         locked(&self.segments).active.status()
     }
 
-    /// Returns the [`status`](Self::status) without waiting, or `None` while another thread writes.
+    /// Returns the [`status`](Self::status) without waiting, or `None` while another thread is
+    /// writing.
     pub fn try_status(&self) -> Option<LogStatus> {
         self.try_lock()?.active.try_status()
     }
@@ -292,10 +293,10 @@ impl SegmentedLog {
         Ok(offset)
     }
 
-    /// Appends several records under one lock and returns the number of records. They may go to
+    /// Appends several records under one lock and returns the number of records. They may go into
     /// several segments. If the policy requires a sync, the log syncs after the last record.
-    /// Starting a segment also syncs, under any policy. Other threads wait until all records are
-    /// appended. The iterator must not use the log itself.
+    /// Starting a segment also syncs, under any policy. Other threads wait until all the records
+    /// have been appended. The iterator must not use the log itself.
     ///
     /// # Errors
     ///
@@ -328,7 +329,7 @@ impl SegmentedLog {
             };
             count += added;
             match &kept {
-                // Packing may have left more room than expected.
+                // Packing may have left more room than was expected.
                 Some(record) => {
                     if !segments.room(&self.options).takes(record.as_ref().len()) {
                         self.switch(&mut segments)?;
@@ -345,7 +346,7 @@ impl SegmentedLog {
         }
     }
 
-    /// Appends a record if possible without waiting, like [`LogFile::try_append`].
+    /// Appends a record if this is possible without waiting, like [`LogFile::try_append`].
     ///
     /// # Errors
     ///
@@ -387,11 +388,12 @@ impl SegmentedLog {
     }
 
     /// Waits until everything before a log offset is on the disk, like [`LogFile::wait_durable`].
-    /// Appends no record.
+    /// Doesn't append a record.
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if `offset` is after the end of the log ([`io::ErrorKind::InvalidInput`]).
+    /// * [`ErrorKind::Io`] if `offset` is past the end of the log
+    ///   ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Write`] if a write or a sync has failed, [`ErrorKind::Closed`] if the log is
     ///   closed, and [`ErrorKind::Forked`] in a forked child.
     pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
@@ -430,7 +432,7 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if a segment cannot be removed. The segments before it have been
+    /// * [`ErrorKind::Io`] if a segment cannot be removed. The segments before it have already been
     ///   removed. The log stays usable, and another call tries again.
     /// * [`ErrorKind::Write`] if the directory cannot be synced. Every later call also fails.
     /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
@@ -514,9 +516,9 @@ impl SegmentedLog {
         self.remove_expired(segments, &*directory)
     }
 
-    /// Removes the oldest segments, according to `retention_bytes` and `retention_time`, but at
-    /// most [`EXPIRED_MAX`] because appends wait for this. A segment that cannot be removed, or
-    /// that another thread is removing, is left for next time.
+    /// Removes the oldest segments, according to `retention_bytes` and `retention_time`, but no
+    /// more than [`EXPIRED_MAX`], because appends wait for this. A segment that can't be removed,
+    /// or that another thread is removing, is left for next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
         let Some(_pruning) = try_locked(&self.pruning) else {
             return Ok(());

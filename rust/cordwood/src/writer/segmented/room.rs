@@ -36,7 +36,7 @@ impl Room {
     }
 
     /// Checks whether the record belongs in this segment, and if so, reduces the room by its
-    /// length. The first record always belongs in the segment, however long it is.
+    /// length. The first record always belongs in the segment, no matter how long it is.
     pub(super) fn takes(&mut self, record_len: usize) -> bool {
         let len = if self.is_packed {
             bound_of(record_len, Form::Plain) as u64
@@ -44,7 +44,7 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        // The file refuses records above the maximum length, so they do not start a new segment.
+        // The file refuses records longer than the maximum, so they do not start a new segment.
         if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;
         }

@@ -1,6 +1,6 @@
 //! Computes checksums by folding. Two carry-less multiplications advance 16 bytes over the bytes
-//! that follow, and the result is added to those. With 256-bit registers, two of these steps are
-//! done at once.
+//! that follow them, and the result is added to those bytes. With 256-bit registers, two of these
+//! steps are done at once.
 //!
 //! Long data keeps two of the processor's units busy at once: three chains of `crc32` process the
 //! front of the data while folding processes the back.
@@ -17,8 +17,8 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// From `FOLD_MIN` bytes on, folding is faster than one chain. From `FUSED_MIN` bytes on, chains
-/// and folding together are faster than folding alone.
+/// For `FOLD_MIN` bytes or more, folding is faster than one chain. For `FUSED_MIN` bytes or more,
+/// using chains and folding together is faster than folding alone.
 const FOLD_MIN: usize = 128;
 const FUSED_MIN: usize = 1024;
 
@@ -51,7 +51,7 @@ fn fold(state: u32, data: &[u8]) -> u32 {
     reduce(fold_on(first, rest))
 }
 
-/// Returns `sum` advanced over the whole registers of `data`.
+/// Returns `sum` advanced over the whole registers in `data`.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline]
 fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
@@ -80,7 +80,7 @@ fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
     sum
 }
 
-/// Each step folds `SUMS` registers of the back, and each of the three chains of the front
+/// Each step folds `SUMS` registers in the back, while each of the three chains in the front
 /// processes `WORDS` words.
 const SUMS: usize = 4;
 const WORDS: usize = 4;
@@ -142,7 +142,7 @@ fn fused_piece(state: u32, data: &[u8]) -> u32 {
     }
     let of_back = reduce(fold_on(sum, &rest[rounds * BACK..]));
 
-    // Each chain's state is advanced over all bytes that follow its part.
+    // Each chain's state is advanced over all the bytes that follow its part.
     let (stretch, back) = (stretch / LANES, back.len() / LANES);
     let ab = _mm_xor_si128(times(a, SHIFTS[2 * stretch + back]), times(b, SHIFTS[stretch + back]));
     of_back ^ finish(_mm_xor_si128(ab, times(c, SHIFTS[back])))

@@ -2,8 +2,8 @@
 //! 64 bytes are loaded into a separate register. For each possible length of this tail, a table
 //! holds the factors that advance the bytes before it.
 //!
-//! Folding is faster than the `crc32` instruction from about 20 bytes on. For long data, it is
-//! three to five times as fast, so using both at once, as in [`fold256`](super::fold256), is no
+//! Folding becomes faster than the `crc32` instruction at about 20 bytes. For long data, it is
+//! three to five times as fast, so using both at once, as [`fold256`](super::fold256) does, is no
 //! faster.
 
 use core::arch::x86_64::{
@@ -18,8 +18,8 @@ use crate::checksum::kernel::APPEND_ROOM;
 use crate::checksum::polynomial::{fold_by, folds};
 use crate::copy;
 
-/// From `ONE_MIN` bytes on, folding one register is faster than two `crc32` instructions. From
-/// `FOUR_MIN` bytes on, four sums are faster than one. Both lengths were measured with
+/// For `ONE_MIN` bytes or more, folding one register is faster than two `crc32` instructions. For
+/// `FOUR_MIN` bytes or more, four sums are faster than one. Both lengths were measured with
 /// `cordwood-compare kernels`.
 const ONE_MIN: usize = 17;
 const FOUR_MIN: usize = 9 * LANES;
@@ -30,7 +30,8 @@ const LANES: usize = 64;
 /// Returns `state` advanced over `data`.
 ///
 /// This function has no `#[target_feature]`, because that attribute can't be combined with
-/// `#[inline(always)]`. A call would take half as long as processing a short record.
+/// `#[inline(always)]`. A function call would take half as long as it takes to process a short
+/// record.
 ///
 /// # Safety
 ///
@@ -101,8 +102,8 @@ fn one<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u
 }
 
 /// Returns `state` advanced over `data`, which has more than 64 bytes.
-// `#[inline(never)]` on `long` takes effect only if the caller also has the features, so `long` is
-// called here and not in `any`.
+// `#[inline(never)]` on `long` only takes effect if the caller also has the features, so `long` is
+// called here rather than in `any`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn several<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -176,8 +177,8 @@ fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
         c = fold_over(c, over_four, copied.load(&four[2]));
         d = fold_over(d, over_four, copied.load(&four[3]));
     }
-    // Each sum is advanced over all data that follows it, not just over the next sum, so that the
-    // multiplications do not wait for each other.
+    // Each sum is advanced over all the data that follows it, not just over the next sum, so that
+    // the multiplications don't have to wait for each other.
     let mut sum = fold_over(c, constant(const { fold_by(LANES) }), d);
     sum = fold_over(b, constant(const { fold_by(2 * LANES) }), sum);
     sum = fold_over(a, constant(const { fold_by(3 * LANES) }), sum);
@@ -210,7 +211,7 @@ impl<const COPY: bool> Copied<COPY> {
     fn load(&mut self, bytes: &[u8; LANES]) -> __m512i {
         let register = load(bytes);
         if COPY {
-            // SAFETY: there is room for the bytes. The store needs no alignment.
+            // SAFETY: there is room for the bytes. The store doesn't require alignment.
             unsafe { _mm512_storeu_si512(self.0.cast(), register) };
         }
         self.skip(LANES);
@@ -219,9 +220,9 @@ impl<const COPY: bool> Copied<COPY> {
 
     /// Loads 1 to 64 bytes into the start of a register and fills the rest with zeros.
     ///
-    /// Loading the 64 bytes that end with these would need no mask. But the bytes before these,
-    /// such as the reference count of a Python object, may have just been written, and the load
-    /// would have to wait for that store.
+    /// Loading the 64 bytes that end with these wouldn't require a mask. However, the bytes before
+    /// these, such as the reference count of a Python object, may have just been written, and the
+    /// load would have to wait for that store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {
@@ -243,7 +244,7 @@ impl<const COPY: bool> Copied<COPY> {
     fn skip(&mut self, len: usize) {
         if COPY {
             // SAFETY: there is room for the copied bytes, so the new pointer is at most one past
-            // the end of the room.
+            // the end of that room.
             self.0 = unsafe { self.0.add(len) };
         }
     }
@@ -278,7 +279,8 @@ const OVER_ALL: usize = 3;
 #[inline]
 fn over_tail(tail_len: usize) -> [__m512i; 2] {
     let (factors, _) = OVER_TAIL.0[tail_len % LANES].as_chunks::<4>();
-    // SAFETY: each reference is to exactly the bytes that are loaded, and the load needs no alignment.
+    // SAFETY: each reference is to exactly the bytes that are loaded, and the load doesn't require
+    // alignment.
     [0, 1].map(|register| unsafe { _mm512_loadu_si512(factors[register].as_ptr().cast()) })
 }
 
@@ -292,7 +294,7 @@ fn constant([low, high]: [u64; 2]) -> __m512i {
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn load(bytes: &[u8; LANES]) -> __m512i {
-    // SAFETY: the reference is to exactly the bytes that are loaded, and the load needs no
+    // SAFETY: the reference is to exactly the bytes that are loaded, and the load doesn't require
     // alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
