@@ -43,7 +43,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
 ///     crc: The CRC-32C, an unsigned 32-bit integer.
 ///
 /// Returns:
-///     The checksum as stored in the header of a fragment, an unsigned 32-bit integer.
+///     The checksum as stored in a fragment header, an unsigned 32-bit integer.
 ///
 /// Raises:
 ///     OverflowError: `crc` is not an unsigned 32-bit integer.
@@ -59,7 +59,7 @@ pub(crate) fn mask_crc(crc: u32) -> u32 {
 /// Reverses `mask_crc`.
 ///
 /// Args:
-///     masked: The checksum as stored in the header of a fragment, an unsigned 32-bit integer.
+///     masked: The checksum as stored in a fragment header, an unsigned 32-bit integer.
 ///
 /// Returns:
 ///     The CRC-32C, an unsigned 32-bit integer.

@@ -40,7 +40,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Locks the value for work that runs no Python code.
+    /// Locks the value for work that doesn't run Python code.
     #[inline]
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
         match self.try_lock() {
@@ -73,7 +73,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Records whether another thread held the lock when this process was forked. No thread of this
+    /// Records whether another thread held the lock when this process was forked. No thread in this
     /// process can take the lock until this has been recorded.
     #[cold]
     fn enter(&self, process: u64) {
@@ -84,7 +84,7 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The other thread needs neither a lock nor the interpreter to finish recording.
+                // The other thread doesn't need a lock or the interpreter to finish recording.
                 thread::yield_now();
                 continue;
             }
@@ -140,9 +140,9 @@ impl Drop for Owner<'_> {
     }
 }
 
-/// Returns a number unique to this thread, which is never reused, even after the thread has ended.
-/// An address would not do: in a forked process, a new thread can have the same address as a thread
-/// that was not copied.
+/// Returns a number that is unique to this thread and never reused, even after the thread has
+/// ended. An address would not do: in a forked process, a new thread can have the same address as a
+/// thread that was not copied.
 fn this_thread() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: usize = COUNT.fetch_add(1, Ordering::Relaxed) + 1);

@@ -51,7 +51,7 @@ impl RecordIndex {
         })
     }
 
-    /// Returns the path of the log if the index has exactly one.
+    /// Returns the log's path if the index has exactly one log.
     fn path(&self) -> Option<&Path> {
         match self.index.logs() {
             [log] => Some(&log.path),
@@ -156,8 +156,8 @@ impl RecordIndex {
     ///     The records, in the order of `indices`.
     ///
     /// Raises:
-    ///     ClosedError: The index is closed.
-    ///     CorruptionError: A record has been damaged since it was indexed, and `on_corruption` is
+    ///     ClosedError: The index is closed. CorruptionError: A record has become damaged since it
+    ///     was indexed, and `on_corruption` is
     ///         `"raise"`.
     ///     IndexError: An index is out of range.
     ///     LogChangedError: A log has changed since it was indexed.
@@ -182,13 +182,14 @@ impl RecordIndex {
         self.read(py, indices)
     }
 
-    /// Returns the log and the offset of a record. This reads the record.
+    /// Returns the log that contains a record, and the record's offset in it. This reads the
+    /// record.
     ///
     /// Args:
-    ///     index: The index of the record, which may be negative.
+    ///     index: The record's index, which may be negative.
     ///
     /// Returns:
-    ///     The path of the log, and the offset of the record in it, in bytes.
+    ///     The log's path, and the record's offset in it, in bytes.
     ///
     /// Raises:
     ///     IndexError: There is no record with this index.
@@ -314,7 +315,7 @@ pub(crate) fn restored_index(
     RecordIndex::new(logs.collect::<PyResult<_>>()?, options)
 }
 
-/// A source, and its `Split` if it has one.
+/// A source with its `Split`, if it has one.
 type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Indexes the records of one or more logs, so that any record can be read by its number.
@@ -324,7 +325,7 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// taking 264 KiB of memory each. To return a record, the index reads and checks the group of 16
 /// records that contains it or, in a packed log, a block of 32 KiB or more.
 ///
-/// To read all records in order, a `Reader` is faster.
+/// A `Reader` is faster for reading all records in order.
 ///
 /// Args:
 ///     sources: The path of a log or a segmented log; a directory, for all logs in it and its

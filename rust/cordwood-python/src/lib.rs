@@ -91,7 +91,7 @@ mod native {
         class_with_next::<RecordBatchIterator>(module.py());
         module.py().get_type::<RecordBatches>();
         module.py().get_type::<Exporter>();
-        // The garbage collector finds `__del__` through a slot of the class, which Python fills
+        // The garbage collector finds `__del__` through a slot in the class, which Python fills
         // only when `__del__` is assigned to the class.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;

@@ -1,7 +1,7 @@
-//! The logs of all writers, kept so that they can be closed at the end of the program.
+//! All writers' logs, kept so that they can be closed at the end of the program.
 //!
-//! At the end of the program, Python drops neither the variables of a thread that is still running
-//! nor objects that refer to each other through such a thread. If a writer is among them, the
+//! At the end of the program, Python doesn't drop the variables of a thread that is still running,
+//! or objects that refer to each other through such a thread. If a writer is among them, the
 //! records in its buffer would be lost.
 
 use std::sync::{Arc, Weak};
@@ -53,7 +53,7 @@ fn close_all(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Registers [`close_all`] to be called at the end of the program, before Python finalizes objects.
-/// Functions registered later are called first, so they can still append.
+/// Functions registered later are called earlier, so they can still append.
 pub(crate) fn close_at_end(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let close_all = wrap_pyfunction!(close_all, module)?;
     imported!(module.py(), "atexit", "register")?

@@ -121,10 +121,10 @@ impl Object {
 /// records also survive a machine crash. A `with` statement closes the writer.
 ///
 /// Threads may share a writer, and each record is written whole. A file stays locked until its
-/// writer is closed. The lock keeps out a second writer in this process and in every process that
-/// checks the lock, as all programs that use cordwood do. A writer belongs to the process that
-/// opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
-/// closing or dropping the writer has no effect.
+/// writer is closed. The lock keeps out a second writer, both in this process and in any other
+/// process that checks the lock, as all programs that use cordwood do. A writer belongs to the
+/// process that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise
+/// `OSError`, and closing or dropping the writer has no effect.
 ///
 /// If a write to a file fails, it is undone: the file is truncated to the end of its last complete
 /// record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
@@ -148,7 +148,7 @@ impl Object {
 ///         object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
 ///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
 ///         end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
-///         `"a"`, the dialect of the file as detected by `Reader`.
+///         `"a"`, the file's dialect as detected by `Reader`.
 ///     log_number: The log number, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each fragment
 ///         carries it. You cannot append to a log with a number. Default: `None`: the fragments
 ///         carry no number and are laid out as in `"leveldb"`, even if the file's name contains a
@@ -179,10 +179,10 @@ impl Object {
 ///         pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
 ///         `durable_offset`. Everything before the checkpoint must be on the disk. The writer reads
-///         the file from the checkpoint on to find the end of the log, then rewrites the bytes
+///         the file from the checkpoint onward to find the end of the log, then rewrites the bytes
 ///         after the checkpoint so that the next sync covers them. If the checkpoint is greater
 ///         than 0, the file must exist. Default: `None`: the file is read from the start, and no
-///         byte is rewritten unless a sync of this file has failed in this process.
+///         bytes are rewritten unless a sync of this file has failed in this process.
 ///     segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
 ///         write a segmented log, which is a directory of files. A segment exceeds this length only
 ///         if its first record alone exceeds it. `sink` is the directory, which is created if it
@@ -205,11 +205,11 @@ impl Object {
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
-///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, the
-///         exception is `FileExistsError` if the file exists. With a `checkpoint`, it is
-///         `FileNotFoundError` if the file is missing.
-///     BlockingIOError: Another writer has the file open.
-///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
+///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, raises
+///         `FileExistsError` if the file exists. With a `checkpoint`, raises `FileNotFoundError` if
+///         the file is missing.
+///     BlockingIOError: Another writer has the file open. TornTailError: For `"a"`, the file ends
+///     with an incomplete record or with zeros, and
 ///         `on_torn_tail` is `"refuse"`.
 ///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
 ///         damage.
@@ -239,8 +239,8 @@ impl Deref for Writer {
     }
 }
 
-/// The log of a writer, shared because [`close_all`] closes it at the end of the program if it is
-/// still open.
+/// A writer's log, shared because [`close_all`] closes it at the end of the program if it is still
+/// open.
 pub(crate) struct Log {
     sink: Sink,
     path: Option<PathBuf>,
@@ -248,7 +248,7 @@ pub(crate) struct Log {
     format: LogFormat,
     /// The process that opened the log.
     owner: u64,
-    /// Whether the program is ending. A writer to an object then accepts no more records.
+    /// Whether the program is ending. If so, a writer to an object doesn't accept any more records.
     is_ending: AtomicBool,
 }
 
@@ -366,10 +366,10 @@ impl Writer {
         new_int(py, self.append_bytes(py, bytes.as_bytes(), sync)?)
     }
 
-    /// Appends all records of an iterable or of an Arrow column.
+    /// Appends all records from an iterable or an Arrow column.
     ///
-    /// For a column of pyarrow, polars or another library, no Python object is created for each
-    /// record.
+    /// For a column from pyarrow, polars or another library, this doesn't create a Python object
+    /// for each record.
     ///
     /// If this raises, the records before the error are already in the log. After a failed write,
     /// however, the log lacks the records that had not reached the file yet, which may be all of
@@ -418,7 +418,7 @@ impl Writer {
         self.extend_from(py, records.items()?)
     }
 
-    /// Returns the length of the log including all records so far, even those not yet written out.
+    /// Returns the log's length including all records so far, even those not yet written out.
     ///
     /// Returns:
     ///     The length in bytes, which is also the file offset after the last record.
@@ -475,8 +475,9 @@ impl Writer {
     /// Waits until every byte before an offset is on the disk, without appending a record.
     ///
     /// For example, one thread can append while another waits for the offset that `tell()` returns
-    /// after the append. If another thread's running sync covers the offset, this call waits for
-    /// that sync. Otherwise, it syncs. Ctrl-C raises `KeyboardInterrupt` only after the sync.
+    /// after the append. If a sync already running in another thread covers the offset, this call
+    /// waits for that sync. Otherwise, it syncs. Ctrl-C raises `KeyboardInterrupt` only after the
+    /// sync.
     ///
     /// Args:
     ///     offset: A file offset, in bytes. To wait for a record, pass the offset that `tell()`
@@ -500,7 +501,7 @@ impl Writer {
         self.with_sink(py, |log| log.wait_durable(offset), |object| object.wait_durable(offset))
     }
 
-    /// Starts a new segment of a segmented log now, unless the last segment has no record.
+    /// Starts a new segment in a segmented log now, unless the last segment has no records.
     ///
     /// Without this call, a new segment starts when a record would make the last segment longer
     /// than `segment_len`.
@@ -528,7 +529,7 @@ impl Writer {
     /// The last segment is never removed.
     ///
     /// Other threads can append during this call. After a crash, some of these segments may still
-    /// exist, but there is never a gap between the remaining ones.
+    /// exist, but there is never a gap between the ones that remain.
     ///
     /// Args:
     ///     offset: A log offset, in bytes. Records at or after this offset are kept.
@@ -566,7 +567,7 @@ impl Writer {
 
     /// The file offset before which everything is on the disk and survives a machine crash.
     ///
-    /// Until this writer's first sync, this offset is 0, or the start of the last segment of a
+    /// Until this writer's first sync, this offset is 0, or the start of the last segment in a
     /// segmented log. You can still read this attribute after the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
@@ -637,7 +638,7 @@ impl Writer {
         Ok(slf)
     }
 
-    // The garbage collector calls this for the objects of a cycle while they are all intact, so the
+    // The garbage collector calls this for the objects in a cycle while they are all intact, so the
     // writer can still write to a sink that refers to it. A writer outside a cycle is
     // [dropped](Drop) instead.
     fn __del__(&self, py: Python<'_>) {
@@ -757,7 +758,7 @@ impl Log {
             if is_last? {
                 return Ok(count);
             }
-            // Taking records from a long list runs no Python code, so check for signals here.
+            // Taking records from a long list doesn't run Python code, so check for signals here.
             check_signals(py)?;
         }
     }
@@ -807,8 +808,8 @@ impl Log {
         }
     }
 
-    /// Appends a record if this requires no waiting and no Python code. Otherwise, or if the append
-    /// fails, returns `None` and appends nothing.
+    /// Appends a record if this doesn't require waiting or running Python code. Otherwise, or if
+    /// the append fails, returns `None` and appends nothing.
     #[inline]
     pub(crate) fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -817,7 +818,7 @@ impl Log {
         }
     }
 
-    /// Appends a record to the buffer of a writer to an object, if there is room for it.
+    /// Appends a record to the buffer if there is room for it. Used only for a writer to an object.
     #[inline(never)]
     fn append_buffered(&self, object: &Exclusive<Object>, record: &[u8]) -> Option<u64> {
         let mut state = object.try_lock().filter(|_| !self.is_forked())?;
@@ -866,9 +867,9 @@ impl Log {
     /// waits with the interpreter released. If the lock is free, the interpreter is not released,
     /// because getting it back can take a long time.
     ///
-    /// The state is also available in a forked child, with one exception: if another thread of the
+    /// The state is also available in a forked child, with one exception: if another thread in the
     /// parent held the lock of a writer to an object during the fork, this call fails, because no
-    /// thread of the child would ever release that lock.
+    /// thread in the child would ever release that lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
             (Some(status), _) => Ok(status),
@@ -923,7 +924,7 @@ impl Log {
 
     /// Warns about an unclosed writer. If closing it failed, the error is reported as unraisable.
     fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
-        // A path contains no zero byte, so this cannot fail.
+        // A path doesn't contain zero bytes, so this cannot fail.
         let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
         let warned = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1);
         for error in [closed, warned].into_iter().filter_map(Result::err) {
@@ -997,7 +998,8 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Returns the next records that `extend` should append together, at most `count_max`, and whether
-/// the iterable has ended. The second value is an error if the iterable raised after these records.
+/// the iterable has ended. The second value is an error if the iterable raised an exception after
+/// these records.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,
@@ -1029,8 +1031,8 @@ impl Drop for Writer {
         }
         // During interpreter shutdown, attaching fails and no warning is issued.
         let _ = Python::try_attach(|py| {
-            // An exception may be the reason why a writer is dropped. Python allows no calls while
-            // an exception is set, so it is set aside.
+            // A writer may be dropped because of an exception. Python doesn't allow calls while an
+            // exception is set, so the exception is set aside.
             let _kept = KeptException::new(py);
             self.finalize(py, self.close(py));
         });

@@ -3,8 +3,8 @@
 //! `EntityProto` is a protocol buffer from 2008 that uses groups (`storage_onestore_v3`; the field
 //! numbers are from `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). This
 //! module parses the records by hand, because a general library such as `prost` drops unknown
-//! fields and cannot report where in a record a fault is. This decoder drops no fields: those it
-//! does not interpret are in [`Entity::other_fields`].
+//! fields and can't report where in a record a fault is. This decoder doesn't drop any fields: the
+//! ones it doesn't interpret are in [`Entity::other_fields`].
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::proto::{Message, OtherField, fields};
 use super::several::Several;
 use super::wire::Cursor;
 
-/// A Datastore entity. In Firestore, this is a document or a map in a document.
+/// A Datastore entity, which in Firestore is a document or a map in a document.
 ///
 /// ```
 /// use cordwood_payload::{Entity, EntityValue};
@@ -349,15 +349,15 @@ impl<'a> User<'a> {
     }
 }
 
-/// Finds properties by name. The search is linear if there are few properties; a table pays off
-/// only if there are many.
+/// Finds properties by name. The search is linear if there are few properties; a table only pays
+/// off if there are many.
 #[derive(Default)]
 struct Numbers<'a> {
     /// A set of bits, one for each name so far. Two names may share a bit, but usually the bits
     /// show that a name is new.
     seen: u64,
-    /// The numbers of the first properties, by name. Most entities have no table, because creating
-    /// even an empty one takes time.
+    /// The numbers of the first properties, by name. Most entities don't have a table, because
+    /// creating even an empty one takes time.
     table: Option<HashMap<&'a str, usize>>,
 }
 
@@ -388,8 +388,8 @@ impl<'a> Numbers<'a> {
 }
 
 // This is the fast path for properties in the encoding that Google's own programs write: the fields
-// are in the order of their numbers, and each length has at most two bytes. All other encodings are
-// left to the loops over fields, the naive counterpart of this fast path.
+// are ordered by number, and each length has at most two bytes. All other encodings are left to the
+// loops over fields, the naive counterpart of this fast path.
 
 /// The contents of a `Property`.
 #[derive(Debug)]
@@ -425,7 +425,7 @@ impl<'a> PlainProperty<'a> {
     }
 }
 
-/// Returns the value of a `PropertyValue` with one field. That field must be neither a message nor,
+/// Returns the value of a `PropertyValue` with one field. That field must not be a message or,
 /// unless it is a point, a group.
 #[inline]
 fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
@@ -464,7 +464,7 @@ fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<Entity
     })
 }
 
-/// Returns the string in `bytes` if it is followed by no other bytes.
+/// Returns the string in `bytes` if no other bytes follow it.
 #[inline]
 fn whole_string(bytes: &[u8]) -> Option<&[u8]> {
     let (len, rest) = match bytes {

@@ -8,12 +8,12 @@ use super::wire::Cursor;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct EntityKey<'a> {
-    /// The application: the project with the partition as a prefix, such as `s~project`, or
+    /// The application: the project prefixed with the partition, such as `s~project`, or
     /// `dev~project` in an emulator. Empty for a Firestore map.
     pub app: &'a str,
-    /// The database, if it is not the default one.
+    /// The database, if it isn't the default.
     pub database: Option<&'a str>,
-    /// The namespace, if it is not the default one.
+    /// The namespace, if it isn't the default.
     pub namespace: Option<&'a str>,
     /// The path from the root to the entity. Empty for a Firestore map.
     pub path: Vec<PathElement<'a>>,

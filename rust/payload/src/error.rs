@@ -24,7 +24,7 @@ pub enum PayloadReason {
     /// A variable-length number continues after 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
     /// An encoding that engines can read but never write, such as a number with more bytes or bits
-    /// than necessary, an explicit column family 0, a boolean other than 0 and 1, a repeated value,
+    /// than necessary, an explicit column family 0, a boolean other than 0 or 1, a repeated value,
     /// or a batch whose sequence numbers have more than 56 bits.
     NonCanonical,
     /// A tag that the engine does not know or that is not allowed in this kind of record.
@@ -70,7 +70,7 @@ impl PayloadReason {
         self.words().0
     }
 
-    /// Returns the name of the reason and the sentence that describes it, or only the name if the
+    /// Returns the name of the reason and the sentence that describes it, or just the name if the
     /// sentence contains numbers.
     const fn words(self) -> (&'static str, &'static str) {
         match self {

@@ -28,7 +28,7 @@ impl Engine {
 /// An operation of a [`WriteBatch`](super::WriteBatch).
 ///
 /// `column_family` is the number of the column family. It is 0 for the default column family, and
-/// for an engine without column families. LevelDB writes only [`Put`](Operation::Put) and
+/// for an engine without column families. LevelDB only writes [`Put`](Operation::Put) and
 /// [`Delete`](Operation::Delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -79,14 +79,14 @@ pub enum Operation<'a> {
     },
     /// RocksDB: has no effect. It separates parts of a batch, or reserves room for a `BeginPrepare`.
     Noop,
-    /// RocksDB: the operations after this one, up to [`EndPrepare`](Operation::EndPrepare), take
-    /// effect only once the transaction is committed.
+    /// RocksDB: the operations after this one, up to [`EndPrepare`](Operation::EndPrepare), don't
+    /// take effect until the transaction is committed.
     BeginPrepare,
-    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the write policy
-    /// `WritePrepared`. The operations are written to the database immediately.
+    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the `WritePrepared` write
+    /// policy. The operations are written to the database immediately.
     BeginPersistedPrepare,
-    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the write policy
-    /// `WriteUnprepared`. The transaction may continue in further batches.
+    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the `WriteUnprepared` write
+    /// policy. The transaction may continue in later batches.
     BeginUnprepare,
     /// RocksDB: marks the end of the operations that the transaction with this name prepares.
     EndPrepare { xid: &'a [u8] },
@@ -119,7 +119,7 @@ pub enum Operation<'a> {
 /// The parts of an [`Operation`]. A part is `None` if operations of this kind don't have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The number of the column family, which is 0 for the default one.
+    /// The number of the column family, which is 0 for the default.
     pub column_family: Option<u32>,
     /// The key. For a range, this is the first key; for an ingested table, its file number.
     pub key: Option<&'a [u8]>,
@@ -159,7 +159,7 @@ macro_rules! option {
 
 /// Defines all operations. For each operation, the arguments are the engine that knows it, or `_`
 /// for both engines; its tag, and after a slash its tag with a column family; its name; and its
-/// parts in the order they are written in.
+/// parts, in the order in which they are written.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {
@@ -188,7 +188,7 @@ macro_rules! operations {
             }
 
             /// Builds an operation of the kind with this name from these parts. A missing part
-            /// becomes 0 or empty, and a part that this kind does not have is ignored. Returns
+            /// becomes 0 or empty, and a part that this kind doesn't have is ignored. Returns
             /// `None` if there is no kind with this name.
             ///
             /// ```
@@ -306,11 +306,11 @@ impl Part<'_> for u64 {
 }
 
 impl<'a> Operation<'a> {
-    /// Checks whether the batch header counts the operation, which then uses a sequence number. All
-    /// operations with a key are counted.
+    /// Checks whether the batch header counts the operation, in which case the operation uses a
+    /// sequence number. All operations with a key are counted.
     ///
-    /// Log data and transaction markers are not counted (`WriteBatchInternal::Iterate` of RocksDB's
-    /// `db/write_batch.cc`, `Batch.LogData` of Pebble's `batch.go`).
+    /// Log data and transaction markers are not counted (`WriteBatchInternal::Iterate` in RocksDB's
+    /// `db/write_batch.cc`, `Batch.LogData` in Pebble's `batch.go`).
     pub fn is_counted(&self) -> bool {
         self.parts().key.is_some()
     }
@@ -335,7 +335,7 @@ impl<'a> Operation<'a> {
         } = &mut operation
         {
             // The write time follows the value as a fixed64. Source:
-            // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`.
+            // `ParsePackedValueWithWriteTime` in `db/seqno_to_time_mapping.cc`.
             let Some((rest, time)) = value.split_last_chunk() else {
                 return Err(cursor.error(last_start, PayloadReason::BadLength));
             };

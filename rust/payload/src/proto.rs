@@ -39,7 +39,7 @@ enum Data<'a> {
     },
 }
 
-/// A field kept without being interpreted.
+/// A field that is kept but not interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct OtherField<'a> {
@@ -53,9 +53,9 @@ pub struct OtherField<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Reads the fields of a message. Each field before the semicolon sets a variable and may be
-/// present only once; those after it may be repeated. All other fields are either skipped, or kept
-/// in a list along with the name of the message.
+/// Reads the fields of a message. Each field before the semicolon sets a variable and may only be
+/// present once; those after it may be repeated. All other fields are either skipped, or kept in a
+/// list along with the name of the message.
 macro_rules! fields {
     (
         $message:expr, $field:ident => {

@@ -1,13 +1,13 @@
-//! Decodes a record of a SwanLab run (SwanLab 0.8 or later), from a `.swanlab` file.
+//! Decodes a record from the `.swanlab` file of a SwanLab run (SwanLab 0.8 or later).
 //!
 //! The record is a protocol buffer, `swanlab.record.v1.Record`. This module parses it by hand and
-//! reads only the parts that are needed. Earlier releases wrote JSON.
+//! only reads the parts that are needed. Earlier releases wrote JSON.
 
 use super::error::PayloadError;
 use super::proto::{Message, fields};
 use super::wandb::microseconds;
 
-// These field numbers are from `swanlab/proto` of swanlab 0.10.3.
+// These field numbers are from `swanlab/proto` in swanlab 0.10.3.
 
 /// A number logged by a SwanLab run.
 ///
@@ -33,7 +33,7 @@ pub struct SwanlabScalar<'a> {
 }
 
 impl<'a> SwanlabScalar<'a> {
-    /// Decodes a record. Returns `None` for a record of another kind.
+    /// Decodes a record. Returns `None` for any other kind of record.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::TryReserveError;
 
-/// A value from a record: a part of JSON text, of a version edit's field, or of a row.
+/// A value from a record: part of some JSON text, of a version edit's field, or of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'v> {
     /// No value.
@@ -14,7 +14,7 @@ pub enum Value<'v> {
     Int(i64),
     /// An unsigned 64-bit integer. Parsing JSON text never returns this variant.
     UInt(u64),
-    /// The digits of an integer wider than 64 bits.
+    /// The digits of an integer that is wider than 64 bits.
     Huge(Cow<'v, str>),
     /// A floating-point number.
     Float(f64),

@@ -10,8 +10,8 @@ use super::wire::Cursor;
 /// A record in a LevelDB or RocksDB MANIFEST. It consists of fields that describe the changes, and
 /// each field starts with its tag.
 ///
-/// The tags of LevelDB and RocksDB do not collide, so one decoder is enough for both
-/// (`VersionEdit::DecodeFrom` of `db/version_edit.cc`). Pebble writes the same tags, and adds its
+/// The tags of LevelDB and RocksDB don't collide, so one decoder is enough for both
+/// (`VersionEdit::DecodeFrom` in `db/version_edit.cc`). Pebble writes the same tags, and adds its
 /// own for tables with range keys, virtual tables and blob files. Those that only Pebble writes are
 /// [unknown](PayloadReason::UnknownTag) here.
 ///
@@ -59,7 +59,7 @@ impl<'a> VersionEdit<'a> {
     }
 
     /// Decodes the field at an offset in the record. Returns the field and the offset after it, or
-    /// `None` if the record ends at the given offset.
+    /// `None` if the record ends at that offset.
     ///
     /// To decode all fields, use [`fields`](VersionEdit::fields). This method is for callers that
     /// cannot keep the record borrowed between calls.
@@ -88,7 +88,7 @@ impl<'a> VersionEdit<'a> {
     }
 }
 
-/// A field of a [`VersionEdit`] (see `Tag` in LevelDB's `db/version_edit.cc` and RocksDB's
+/// A field in a [`VersionEdit`] (see `Tag` in LevelDB's `db/version_edit.cc` and RocksDB's
 /// `db/version_edit.h`), or a custom field of a file in an edit (see `NewFileCustomTag` in the same
 /// files).
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +96,7 @@ pub struct Field<'a> {
     /// The number that the field starts with. Some kinds have several tags, because the engines
     /// have changed their encoding.
     pub tag: u32,
-    /// The name of the field's kind, such as `"log_number"`. It is part of the interface and the
+    /// The name of the field's kind, such as `"log_number"`. It is part of the interface and is the
     /// same in Python.
     pub kind: &'static str,
     /// The value, which is null if fields of this kind have no value.
@@ -132,7 +132,7 @@ impl<'a> Field<'a> {
             7 | 100 | 102 | 103 => ("new_file", new_file(cursor, tag)?),
             9 => ("prev_log_number", long(cursor)?),
             10 => ("min_log_number_to_keep", long(cursor)?),
-            // This field and those below are written only by RocksDB.
+            // This field and those below are only written by RocksDB.
             200 => ("column_family", short(cursor)?),
             201 => ("column_family_add", bytes(cursor)?),
             202 => ("column_family_drop", Value::Null),

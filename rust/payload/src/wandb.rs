@@ -1,8 +1,8 @@
-//! Decodes a record of a Weights & Biases run, from a `.wandb` file.
+//! Decodes a record from the `.wandb` file of a Weights & Biases run.
 //!
-//! The record is a protocol buffer, `wandb_internal.Record`. This module parses it by hand and
-//! reads only a run's logged data. All other fields are skipped, such as the messages between
-//! wandb's processes.
+//! The record is a protocol buffer, `wandb_internal.Record`. This module parses it by hand and only
+//! reads a run's logged data. All other fields, such as the messages between wandb's processes, are
+//! skipped.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::error::{PayloadError, PayloadReason};
 use super::proto::{Field, Message, fields};
 use super::several::Several;
 
-// These field numbers are from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
+// These field numbers are from `wandb/proto/wandb_internal.proto` in wandb 0.29.0.
 
 /// The kinds of records in `Record`, each of which has exactly one (`oneof record_type`).
 const HISTORY: u32 = 2;
@@ -30,7 +30,7 @@ const HISTORY_ITEM: u32 = 1;
 /// `STDOUT`.
 const STDERR: u64 = 0;
 
-/// A record of a Weights & Biases run.
+/// A record from a Weights & Biases run.
 ///
 /// ```
 /// use cordwood_payload::WandbRecord;
@@ -158,7 +158,7 @@ pub struct WandbItem<'a> {
     pub value_json: &'a str,
 }
 
-/// The items of a record, in order. The iterator ends after an error.
+/// The items in a record, in order. The iterator ends after an error.
 #[derive(Debug, Clone)]
 pub struct WandbItems<'a> {
     message: Message<'a>,
@@ -171,8 +171,8 @@ impl<'a> WandbRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of
-    /// [the crate](crate) forbid. Errors in items are detected only when the items are read.
+    /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of [the
+    /// crate](crate) forbid. Errors in items aren't detected until the items are read.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let Some(field) = content(record)? else {
             return Ok(WandbRecord::Other);
@@ -207,7 +207,7 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
 
 /// Reads a history step. Calls `take` for each item, in order, with the item's names, joined by
 /// dots, and its value, which is not necessarily UTF-8. Returns the step number if the record
-/// stores it separately. Returns `None` for a record of another kind.
+/// stores it separately. Returns `None` for any other kind of record.
 ///
 /// [`WandbRecord::decode`] is the naive counterpart. It searches for the step number before reading
 /// the items, which takes longer.
@@ -446,8 +446,8 @@ impl<'a> WandbItem<'a> {
         });
         Ok(WandbItem {
             path: path.unwrap_or(Several::one(key.unwrap_or_default())),
-            // A missing value is replaced with an empty text at the end of the item, because the
-            // text must lie inside the record.
+            // A missing value is replaced with empty text at the end of the item, because the text
+            // must lie inside the record.
             value_json: value_json.unwrap_or(str::from_utf8(message.rest()).unwrap_or_default()),
         })
     }

@@ -1,5 +1,5 @@
-//! Numbers and strings in the encoding of LevelDB's `util/coding.h`. A [`Cursor`] reads them, and
-//! functions write them.
+//! Numbers and strings in the encoding used by LevelDB's `util/coding.h`. A [`Cursor`] reads them,
+//! and functions write them.
 
 use super::error::{PayloadError, PayloadReason};
 
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         PayloadError::new(start, self.offset.saturating_sub(start), reason)
     }
 
-    /// Returns an error about all bytes from the current position on.
+    /// Returns an error about all bytes from the current position onward.
     fn error_here(&self, reason: PayloadReason) -> PayloadError {
         PayloadError::new(self.offset, self.rest().len(), reason)
     }
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let start = self.offset;
         let value = self.varint(5)?;
-        // The engines drop the bits that do not fit instead.
+        // The engines instead drop the bits that don't fit.
         u32::try_from(value).map_err(|_| self.error(start, PayloadReason::NonCanonical))
     }
 
@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn known_varints_decode_to_their_values() {
-        // 300 is the example in the documentation of the format. The other numbers are the largest
-        // of their kinds.
+        // 300 is the example in the format's documentation. The other numbers are the largest of
+        // their kinds.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
         assert_eq!(Cursor::new(b"\xff\xff\xff\xff\x0f", 0).varint32(), Ok(u32::MAX));
         let largest = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";

@@ -56,7 +56,7 @@ impl<'a> WriteBatch<'a> {
     /// Returns the sequence number of the first operation. Each later
     /// [counted](Operation::is_counted) operation has the next number.
     ///
-    /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give all operations of a
+    /// RocksDB's `WritePrepared` and `WriteUnprepared` write policies give all operations in a
     /// batch the same number.
     pub fn sequence(&self) -> u64 {
         self.sequence
@@ -98,7 +98,7 @@ impl<'a> WriteBatch<'a> {
     ///
     /// Returns the operation's fault or, at the end of the record, the header's:
     /// [`WrongCount`](PayloadReason::WrongCount) if the count in the header is not the number of
-    /// counted operations (LevelDB and RocksDB then refuse the batch), or
+    /// counted operations (in which case LevelDB and RocksDB refuse the batch), or
     /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
     /// bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {

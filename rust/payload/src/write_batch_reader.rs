@@ -4,13 +4,13 @@ use super::error::PayloadError;
 use super::operation::Engine;
 use super::write_batch::WriteBatch;
 
-/// Reads each write batch of one log to its end.
+/// Reads each write batch in a log to its end.
 ///
 /// A few tags mean one thing in RocksDB and another in Pebble, and the dialect of a log does not
 /// always reveal which engine wrote it: a Pebble log that was not closed has the layout of a
-/// RocksDB log, and an old Pebble log has the layout of a LevelDB log. The first batch that only
-/// one of the two engines can read then determines the engine. Until that batch, RocksDB is
-/// assumed.
+/// RocksDB log, and an old Pebble log has the layout of a LevelDB log. In that case, the first
+/// batch that only one of the two engines can read determines the engine. Until that batch, RocksDB
+/// is assumed.
 ///
 /// ```
 /// use cordwood_payload::{Engine, WriteBatchReader};

@@ -1,11 +1,11 @@
 //! The Arrow C Data Interface and its capsules, which pass batches to other libraries without
-//! copying. The rest of the crate describes arrays with the safe [`Array`] and [`Field`]. Arrays
-//! from other libraries are imported in `import.rs`.
+//! copying them. The rest of the crate describes arrays with the safe [`Array`] and [`Field`].
+//! Arrays from other libraries are imported in `import.rs`.
 //!
-//! These are the interface's requirements for a producer, and how each of them is met:
+//! These are the interface's requirements for a producer, and how each one is met:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
-//!   [`Memory`] of its buffers. Moving a [`Memory`] value does not move the buffer, and the bytes
+//!   [`Memory`] of its buffers. Moving a [`Memory`] value doesn't move the buffer, and the bytes
 //!   never change.
 //! - *The content matches the schema*: an [`Array`] has the buffers and children of its [`Field`],
 //!   in order, each as long as the type requires. Each child of a structure is as long as the
@@ -14,9 +14,9 @@
 //!   and `table/column.rs` in `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads and dropped without the interpreter. `release` sets itself to null.
-//! - *A consumer may move a structure out*, even a child, after which it sets the original's
-//!   `release` to null. So each structure owns everything it refers to, in `private_data`, and
-//!   dropping a structure releases it only if `release` is not null.
+//! - *A consumer may move a structure out*, even a child, and then sets the original's `release` to
+//!   null. So each structure owns everything it refers to, in `private_data`, and dropping a
+//!   structure releases it only if `release` isn't null.
 //! - *Callbacks do not unwind*: every callback that calls other code in the crate catches panics.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
@@ -39,7 +39,7 @@ pub(super) const ARRAY: &CStr = c"arrow_array";
 pub(super) const SCHEMA: &CStr = c"arrow_schema";
 pub(super) const STREAM: &CStr = c"arrow_array_stream";
 
-/// A column: its name and its type.
+/// A column's name and type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) name: Cow<'static, CStr>,
@@ -85,7 +85,7 @@ impl DataType {
     pub(crate) const STRUCT: Self = DataType(c"+s");
 }
 
-/// Memory that an array refers to. Its address does not change when this value is moved.
+/// Memory that an array refers to. Its address doesn't change when this value is moved.
 pub(crate) enum Memory {
     Batch(Arc<PooledBatch>, BatchBuffer),
     Bytes(Arc<Vec<u8>>),
@@ -214,7 +214,8 @@ macro_rules! released {
         /// is not used by any other code.
         unsafe extern "C" fn $release(structure: *mut $structure) {
             // SAFETY: upheld by the caller. `private_data` was set to a box of this type when the
-            // structure was created, and is taken only once: `release` is null from here on.
+            // structure was created, and is only taken once, because `release` is null from then
+            // on.
             let kept = unsafe {
                 (*structure).release = None;
                 Box::from_raw((*structure).private_data.cast::<$kept>())
@@ -238,16 +239,15 @@ macro_rules! released {
         impl Drop for $structure {
             fn drop(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: the structure has been neither released nor moved out, or `release`
-                    // would be null.
+                    // SAFETY: the structure has not been released or moved out, since `release`
+                    // would then be null.
                     unsafe { release(self) }
                 }
             }
         }
 
-        // SAFETY: the structure refers to static text and to memory that the structure owns, which
-        // can be sent: none of it is bound to a thread. The interface allows any thread to release
-        // it.
+        // SAFETY: the structure refers to static text and to memory that it owns. Both can be sent,
+        // since neither is bound to a thread. The interface allows any thread to release it.
         unsafe impl Send for $structure {}
     };
 }
@@ -306,8 +306,7 @@ impl ArrowSchema {
         let mut kept = Kept::new(children, values, field.name.clone());
         ArrowSchema {
             format: field.data_type.0.as_ptr(),
-            // Moving the box does not change the address, because the text is static or on the
-            // heap.
+            // Moving the box doesn't change the address, because the text is static or on the heap.
             name: kept.memory.as_ptr(),
             metadata: ptr::null(),
             flags: if field.is_nullable { NULLABLE } else { 0 },
@@ -364,7 +363,7 @@ impl KeptStream {
     ///
     /// # Safety
     ///
-    /// `out` may be written to, and its old value need not be dropped.
+    /// `out` may be written to, and its old value doesn't need to be dropped.
     unsafe fn call<T>(&mut self, out: *mut T, call: impl FnOnce(&mut Self) -> Result<T, Failure>) -> c_int {
         self.last_error = None;
         let called = catch_unwind(AssertUnwindSafe(|| call(self)));
@@ -415,8 +414,8 @@ impl ArrowArrayStream {
 /// # Safety
 ///
 /// `stream` was created by [`ArrowArrayStream::new`] and may have been moved since, but it has not
-/// been released and no other thread is using it. `out` may be written to, and its old value need
-/// not be dropped.
+/// been released and no other thread is using it. `out` may be written to, and its old value
+/// doesn't need to be dropped.
 unsafe extern "C-unwind" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
     // SAFETY: upheld by the caller; `new` has set `private_data`.
     unsafe {

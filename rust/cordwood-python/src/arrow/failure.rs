@@ -40,8 +40,8 @@ pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failur
     }
 }
 
-/// Converts an exception for an Arrow consumer. After Ctrl-C, the consumer gets only the name of
-/// the exception: raising the signal again would interrupt Python while it prints the consumer's
+/// Converts an exception for an Arrow consumer. After Ctrl-C, the consumer gets only the
+/// exception's name: raising the signal again would interrupt Python while it prints the consumer's
 /// error.
 pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     let mut text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();

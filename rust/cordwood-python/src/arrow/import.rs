@@ -1,7 +1,6 @@
 //! Reads records from memory that other libraries pass through the Arrow C Data Interface.
 //!
-//! These are the interface's requirements for a consumer, and how each of them is met:
-//! described:
+//! These are the interface's requirements for a consumer, and how each one is met:
 //!
 //! - *A structure that is taken over is released once*: [`taken`] sets the original's `release` to
 //!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
@@ -44,12 +43,12 @@ enum Arrays {
 }
 
 impl Column {
-    /// Returns the column that `object` exports, or `None` if it exports none.
+    /// Returns the column that `object` exports, or `None` if it doesn't export one.
     ///
     /// # Errors
     ///
-    /// Returns a `TypeError` if the column contains neither bytes nor text. Exceptions raised by
-    /// the object are returned unchanged.
+    /// Returns a `TypeError` if the column doesn't contain bytes or text. Exceptions raised by the
+    /// object are returned unchanged.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         if let Some(export) = object.attribute(interned!(py, "__arrow_c_array__")?)? {
@@ -87,11 +86,11 @@ impl Column {
 /// How an array stores its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// The records follow one another in one buffer, with 32-bit offsets.
+    /// The records are stored back to back in one buffer, with 32-bit offsets.
     Offsets32,
-    /// The records follow one another in one buffer, with 64-bit offsets.
+    /// The records are stored back to back in one buffer, with 64-bit offsets.
     Offsets64,
-    /// Each record has a view of 16 bytes, which contains the record itself if it is short. Longer
+    /// Each record has a 16-byte view, which contains the record itself if it is short. Longer
     /// records are stored in one of several buffers.
     Views,
 }
@@ -209,8 +208,8 @@ impl RecordArray {
     /// offset is negative.
     fn offset(&self, at: usize) -> Option<usize> {
         let offsets = self.buffer(1);
-        // SAFETY: the buffer has an offset for each value before the end of the range, and one
-        // more. The offset is not necessarily aligned.
+        // SAFETY: the buffer has one offset for each value before the end of the range, plus one
+        // more. The offset isn't necessarily aligned.
         unsafe {
             match self.layout {
                 Layout::Offsets32 => offsets.cast::<i32>().add(at).read_unaligned().try_into().ok(),
@@ -230,7 +229,7 @@ impl RecordArray {
     /// Returns the record whose view is at this index, or `None` if the record is not within its
     /// buffer.
     fn viewed(&self, at: usize) -> Option<&[u8]> {
-        // SAFETY: the buffer has a view of 16 bytes for each value before the end of the range.
+        // SAFETY: the buffer has a 16-byte view for each value before the end of the range.
         let view = unsafe { &*self.buffer(1).add(at * 16).cast::<[u8; 16]>() };
         let number =
             |at: usize| usize::try_from(i32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]])).ok();
@@ -253,7 +252,7 @@ impl RecordArray {
         self.part(2 + index, start, len)
     }
 
-    /// Returns bytes of a data buffer, or `None` if there is no such buffer. The caller must have
+    /// Returns bytes from a data buffer, or `None` if there is no such buffer. The caller must have
     /// checked that the bytes are within the buffer.
     fn part(&self, buffer: usize, start: usize, len: usize) -> Option<&[u8]> {
         let data = self.buffer(buffer);
@@ -268,7 +267,7 @@ impl RecordArray {
     /// Returns the address of a buffer, or null if there is none. `index` must be less than the
     /// array's number of buffers.
     fn buffer(&self, index: usize) -> *const u8 {
-        // SAFETY: `n_buffers`, which is more than `index`, is the number of pointers.
+        // SAFETY: `n_buffers` is the number of pointers, and is greater than `index`.
         unsafe { *self.array.buffers.add(index) }.cast()
     }
 }
@@ -295,8 +294,8 @@ impl ArrowArrayStream {
     fn call<T: Structure + Send>(&mut self, py: Python<'_>, get: Option<Get<T>>, name: &str) -> PyResult<T> {
         let get = get.ok_or_else(|| malformed(&format!("a stream has no function {name}")))?;
         let mut structure = T::released();
-        // SAFETY: the stream has not been released, and no other thread uses it; `structure` may be
-        // written to, and needs no release.
+        // SAFETY: the stream has not been released, and no other thread is using it; `structure`
+        // may be written to, and doesn't need to be released.
         let errno = py.detach(|| guarded(|| unsafe { get(self, &mut structure) }));
         if errno == 0 {
             return Ok(structure);
@@ -320,8 +319,8 @@ impl ArrowArrayStream {
 /// Moves a structure out of its capsule, which must have this name.
 fn taken<T: Structure>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<T> {
     let structure = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
-    // SAFETY: a capsule with this name contains this structure, by the protocol, and `capsule`
-    // keeps it alive. No code of another library runs while the structure is borrowed.
+    // SAFETY: by the protocol, a capsule with this name contains this structure, and `capsule`
+    // keeps it alive. No code from another library runs while the structure is borrowed.
     let taken = mem::replace(unsafe { structure.cast::<T>().as_mut() }, T::released());
     if taken.is_released() {
         return Err(malformed("its capsule has been used before"));

@@ -246,7 +246,7 @@ impl Follower {
     ///
     /// A new follower with this offset as its `start` continues from there and returns the same
     /// records. However, if the start of a record before this offset was damaged, the new follower
-    /// does not report the rest of that record.
+    /// doesn't report the rest of that record.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -319,7 +319,7 @@ impl Follower {
 
     /// Whether no damage has been found so far.
     ///
-    /// Only regions of severity `"corruption"` are damage, so a torn tail is not.
+    /// Only regions of severity `"corruption"` are damage, so a torn tail doesn't count.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.seen(py)?.skipped.is_ok())
@@ -342,25 +342,25 @@ impl Follower {
         Ok(self.seen(py)?.outcome)
     }
 
-    /// The dialect of the log: `"leveldb"` until another dialect is detected.
+    /// The log's dialect: `"leveldb"` until another dialect is detected.
     #[getter]
     fn dialect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dialect_name(py, self.seen(py)?.format.dialect)
     }
 
-    /// The number of the log, or `None` if the log has no number or the number is not known yet.
+    /// The log's number, or `None` if the log has no number or it isn't known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it is not, or not known to be.
+    /// How each record is compressed: `"zstd"`, or `None` if it isn't, or isn't known to be.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
     }
 
-    /// The path of the file.
+    /// The file's path.
     #[getter]
     fn path(&self) -> &OsStr {
         self.path.as_os_str()
@@ -423,7 +423,7 @@ impl Follower {
         })
     }
 
-    /// Returns the follower's findings and position, even after it was closed.
+    /// Returns the follower's findings and position, even after it has been closed.
     fn seen(&self, py: Python<'_>) -> PyResult<Seen> {
         Ok(self.state.lock(py)?.seen())
     }

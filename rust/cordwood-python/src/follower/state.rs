@@ -101,7 +101,7 @@ impl Open {
             py.detach(|| follower.peek())
         };
         match polled {
-            // Records may keep coming, and C code consuming them does not check for signals.
+            // Records may keep coming, and C code consuming them doesn't check for signals.
             Ok(Poll::Record(_)) if !was_found => Ok(Taken::Again(Messages::default())),
             Ok(Poll::Record(record)) => {
                 let made = make(Record {

@@ -2,11 +2,10 @@
 //! iterators that `iter(reader)`, `Reader.records` and `iter(batch)` return.
 //!
 //! PyO3's functions parse the arguments, count the thread's nested calls and pass the result
-//! through memory. For short records, this takes a considerable part of the time. The module
+//! through memory. For short records, this accounts for a considerable part of the time. The module
 //! therefore exports a final subclass of each of these PyO3 classes, created with
-//! `PyType_FromSpecWithBases`. The subclass adds one function, which handles the calls that neither
-//! wait nor raise, and passes all others on to the base class's function. It uses only the stable
-//! ABI.
+//! `PyType_FromSpecWithBases`. The subclass adds one function, which handles calls that don't wait
+//! or raise, and passes all others on to the base class's function. It uses only the stable ABI.
 //!
 //! The subclass has the name, documentation, constructor and attributes of its base class. To
 //! create an object of the subclass, call the class as Python code would: `Py::new` would create an
@@ -42,7 +41,7 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// The cache of the final subclass.
     const FAST_CLASS: &'static FastClass;
 
-    /// Returns the next item if this requires no waiting and raises no exception. Otherwise,
+    /// Returns the next item if this doesn't require waiting or raising an exception. Otherwise,
     /// `__next__` tries again, and raises the exception if there is one.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
@@ -65,8 +64,8 @@ pub(crate) fn class_with_append(py: Python<'_>) -> &Bound<'_, PyType> {
         let signature: String = append.getattr("__text_signature__")?.extract()?;
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
         let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
-        // Python keeps pointers to the method table and its text for as long as the class exists:
-        // forever.
+        // Python keeps pointers to the method table and its text for as long as the class exists,
+        // which is forever.
         let methods = Box::leak(Box::new([
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
@@ -149,8 +148,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
         let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
         Bound::from_owned_ptr_or_err(base.py(), class)?.cast_into_unchecked::<PyType>()
     };
-    // The attributes are copied so that `vars`, `help` and other introspection show the same as for
-    // the base class.
+    // The attributes are copied so that `vars`, `help` and other introspection show the same
+    // information as for the base class.
     let own = class.getattr("__dict__")?;
     for item in base
         .getattr("__dict__")?
@@ -290,10 +289,9 @@ unsafe fn base_append<'py>(
     }
 }
 
-/// Checks whether this is the main interpreter of the process, not a sub-interpreter.
+/// Checks whether this is the process's main interpreter, not a sub-interpreter.
 pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
-    // SAFETY: The thread is attached, so it has an interpreter. The main interpreter has the number
-    // 0.
+    // SAFETY: The thread is attached, so it has an interpreter. The main interpreter is number 0.
     unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
 }
 

@@ -49,8 +49,9 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     }
 }
 
-/// The Python object that an [`Input`] reads, unless it reads a file. All inputs of the object
-/// share this reference, so that an input's owner can report the object to the garbage collector.
+/// The Python object that an [`Input`] reads, unless it reads a file. All of the object's inputs
+/// share this reference so that the owner of an input can report the object to the garbage
+/// collector.
 pub(crate) type Referent = Arc<Held>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
@@ -168,8 +169,8 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
         let len = bytes.len() as u64;
-        // A `bytes` object refers to no other object, so the garbage collector need not know about
-        // it.
+        // A `bytes` object doesn't refer to any other object, so the garbage collector doesn't need
+        // to know about it.
         let (content, position) = (Content::Bytes(bytes), 0);
         let input = BufferInput { content, len, position };
         return Ok((source_at(Box::new(input), start)?, None));
@@ -180,7 +181,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
             let len = view.getattr(interned!(py, "nbytes")?)?.extract()?;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
-                // PyO3 rejects a buffer without dimensions, such as that of a NumPy scalar.
+                // PyO3 rejects a buffer without dimensions, such as a NumPy scalar's.
                 view = view.run_method(interned!(py, "cast")?, ("B",))?;
             }
             let view = Arc::new(Held::new(&view));
@@ -220,7 +221,7 @@ pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Boun
     remote(source, "source_of", (source,))
 }
 
-/// Calls a function of `_remote.py` for a source. Returns `None` if the function does, or if the
+/// Calls a function in `_remote.py` for a source. Returns `None` if the function does, or if the
 /// source is read without Python's help.
 fn remote<'py>(
     source: &Bound<'py, PyAny>,
@@ -484,8 +485,8 @@ impl ObjectInput {
         self.checked(py, len)
     }
 
-    /// Checks the length of a read's result, and returns it. If a remote file's response is cut
-    /// short, the file may seem to end there, although its `size` is larger.
+    /// Checks the length of a read's result and returns it. If a remote file's response is cut
+    /// short, the file may appear to end there, even though its `size` is larger.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
         if len > 0 || !self.is_seekable {
             return Ok(len);
@@ -522,7 +523,7 @@ impl Seek for ObjectInput {
         }
         self.is_lost = true;
         call_python(|py| {
-            // If the sum saturates, the object cannot have this position, and raises the error
+            // If the sum saturates, the object can't have this position, so it raises the error
             // itself.
             let position = new_int(py, self.base.saturating_add(offset))?;
             let seek = interned!(py, "seek")?;

@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::read::RecordBatch;
 
-/// The memory of batches whose pools are no longer used. The next pool reuses it, because many logs
+/// Memory from batches whose pools are no longer in use. The next pool reuses it, because many logs
 /// have only one or two batches.
 static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
-/// The memory of record batches released by Python. Allocating new memory costs more than reading
-/// records into it, because the system zeroes each page first.
+/// Memory from record batches that Python has released. Allocating new memory costs more than
+/// reading records into it, because the system zeroes each page first.
 ///
 /// None of the pool's methods wait. If another thread is using the pool, they allocate or free
-/// memory instead. After a fork, the child may have a pool locked by a thread that does not exist
+/// memory instead. After a fork, a pool in the child may be locked by a thread that does not exist
 /// there.
 pub(crate) struct Pool {
     batches: Mutex<Vec<RecordBatch>>,
@@ -77,7 +77,7 @@ impl PooledBatch {
         PooledBatch { records, pool }
     }
 
-    /// Takes the records out of the batch, so that their memory does not return to the pool.
+    /// Takes the records out of the batch, so that their memory isn't returned to the pool.
     pub(crate) fn take(&mut self) -> RecordBatch {
         std::mem::take(&mut self.records)
     }

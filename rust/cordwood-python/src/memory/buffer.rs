@@ -30,16 +30,15 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
         return 0;
     }
     // SAFETY:
-    // - The buffer is contiguous and `source_len` bytes long. It stays so while `source` holds its
-    //   view, because the exporter must not move or resize it meanwhile. The read is within bounds,
-    //   because `position + len <= source_len`.
+    // - The buffer is contiguous and `source_len` bytes long. It stays that way while `source`
+    //   holds its view, because the exporter must not move or resize it during that time. The read
+    //   is within bounds, because `position + len <= source_len`.
     // - `target` is an exclusive reference to at least `len` bytes. Python does not access this
     //   Rust memory, so source and target do not overlap.
     // - `u8` has no invalid values and no alignment requirement.
     // - A raw copy creates no reference to the source, so the source may change. A simultaneous
-    //   write by another thread is still a data race, about which neither Rust nor C makes any
-    //   promise. There is no portable way to rule it out, and CPython reads buffers in the same
-    //   way.
+    //   write by another thread is still a data race, for which neither Rust nor C makes any
+    //   promises. There is no portable way to rule it out, and CPython reads buffers the same way.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }
@@ -51,7 +50,7 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
 const PIECE_LEN: usize = 2048;
 
 /// Returns a `bytes` object with a copy of `data`, or `None` with an exception set if there is not
-/// enough memory. Copying in pieces halves the time to read records of 100 KiB.
+/// enough memory. Copying in pieces halves the time it takes to read 100 KiB records.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
     if data.len() <= PIECE_LEN {
@@ -70,7 +69,7 @@ pub(crate) fn try_bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py
     new_bytes(py, data).ok_or_else(|| PyErr::fetch(py))
 }
 
-/// Like [`new_bytes`], but for data in several pieces, whose lengths must not change.
+/// Like [`new_bytes`], but for data in multiple pieces, whose lengths must not change.
 pub(crate) fn bytes_of_pieces<'a, 'py>(
     py: Python<'py>,
     pieces: impl Iterator<Item = &'a [u8]> + Clone,
@@ -79,9 +78,9 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
     // SAFETY:
     // - When called without bytes, `PyBytes_FromStringAndSize` returns a new object with room for
     //   `len` bytes, which may be written to because there is no other reference yet. If it returns
-    //   null with an exception set, no byte is written.
-    // - Whatever the iterator yields, all of the room is written, and no byte after it: no piece is
-    //   longer than the room left, and the room left at the end is filled with zeros.
+    //   null with an exception set, no bytes are written.
+    // - Whatever the iterator yields, all of the room is written and no bytes past it: no piece is
+    //   longer than the room left, and any room left at the end is filled with zeros.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
@@ -272,9 +271,9 @@ impl Exporter {
         // SAFETY:
         // - `view` may be filled, as the caller promises; it holds a reference to this object.
         // - The `len` bytes at `start` are initialised, because they belong to a slice of integers.
-        // - They stay there, unchanged, while this object, which shares them, is alive: no code
-        //   takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` does not change
-        //   before it is dropped.
+        // - They stay there, unchanged, as long as this object, which shares them, is alive: no
+        //   code takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` doesn't
+        //   change until it is dropped.
         // - The view is read-only: Python refuses a request for a writable view, so the pointer is
         //   never written through.
         let filled = unsafe {

@@ -14,7 +14,7 @@ use crate::io::source::{OpenedReader, open_reader};
 use crate::values::error::to_python;
 use crate::values::options::{compression_name, dialect_name};
 
-/// Detects the format of a log from the start of the file.
+/// Detects a log's format from the start of the file.
 ///
 /// Args:
 ///     source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
@@ -61,7 +61,7 @@ pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
 
 /// Returns the log offset where the segment with this name starts.
 ///
-/// Returns `None` if `name` does not name a segment.
+/// Returns `None` if `name` isn't the name of a segment.
 #[pyfunction]
 #[pyo3(signature = (name, /))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 converts names to this type")]

@@ -19,9 +19,9 @@ use crate::values::position::{Start, read_options};
 /// The maximum number of fragments to find each time the interpreter is released.
 const BATCH_MAX: usize = 512;
 
-/// Lists every fragment and gap of a log.
+/// Lists every fragment and gap in a log.
 ///
-/// Each fragment or gap that a reader skips comes with the reason.
+/// Each fragment or gap that a reader skips is listed with the reason.
 ///
 /// Together, the fragments and gaps cover the file: each one starts where the previous one ends,
 /// and none crosses the end of a block. Damage does not raise an exception. The list matches the
@@ -82,7 +82,7 @@ impl Fragments {
                 return Ok(None);
             };
             // Creating the first fragment imports its Python class, and a signal handler may run
-            // during that import.
+            // during the import.
             let fragment = Fragment(found)
                 .into_pyobject(py)
                 .map_err(|raised| of_call(py, raised))?;
@@ -112,8 +112,8 @@ impl Fragments {
     /// This method is for drawing long logs.
     ///
     /// Returns:
-    ///     A tuple of the offset, the end offset, the kind, the reason, the severity of the reason,
-    ///     and the number of fragments. `None` at the end of the log.
+    ///     A tuple of the offset, the end offset, the kind, the reason, the reason's severity, and
+    ///     the number of fragments. `None` at the end of the log.
     fn next_run(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         self.with_reader(py, |fragments| {
             let kind = |fragment: ops::Fragment| {
@@ -176,8 +176,8 @@ struct FragmentReader {
     failed: Option<cordwood::Error>,
     /// The number of records that start after damage in the same block, returned by `found`.
     salvaged_count: u64,
-    /// A run not returned yet: its first fragment, its end offset so far, and its number of
-    /// fragments.
+    /// A run that hasn't been returned yet: its first fragment, its end offset so far, and its
+    /// number of fragments.
     started: Option<(ops::Fragment, u64, u64)>,
 }
 

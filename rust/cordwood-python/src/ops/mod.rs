@@ -23,7 +23,7 @@ use crate::values::options::{compression_of, dialect_of, named, threads_of};
 use crate::values::position::{Start, read_options};
 use crate::values::{Report, Stat};
 
-/// Reads a log to its end, and reports on its contents and its damage.
+/// Reads a log to the end, and reports on its contents and any damage.
 ///
 /// Damage does not raise an exception. The log is read under the policy `"salvage"`, so the report
 /// covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
@@ -57,7 +57,7 @@ use crate::values::{Report, Stat};
 ///
 /// Returns:
 ///     The report, whose `ok` is true if there is no damage. For many logs, a `Results`, which maps
-///     the name of each log to its report.
+///     each log's name to its report.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -104,7 +104,7 @@ pub(crate) fn verify(
 
 /// Calls `work` with readers of `source` and the parts they read. There is one reader for each of
 /// `threads` threads, or a single one if more would not be faster. Returns the result of `work`,
-/// and the path of the source if it has one.
+/// and the source's path if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
@@ -248,13 +248,13 @@ pub(crate) fn salvage(
 ///
 /// The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
 /// record at the end, and zeros are errors, because a record may have been lost there. There is one
-/// exception: if the file consists of whole blocks, zeros that fill up the block of the last record
-/// are treated as padding and left out.
+/// exception: if the file consists of whole blocks, zeros that fill up the last record's block are
+/// treated as padding and left out.
 ///
-/// This function also unpacks a log. To get the same records back, copy a packed log to the dialect
-/// of the original log. If the original consisted only of whole records, the unpacked log is also
-/// identical to it byte for byte. The function refuses logs that could not be restored: logs with a
-/// log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
+/// This function also unpacks a log. To get the same records back, copy a packed log to the
+/// original log's dialect. If the original consisted only of whole records, the unpacked log is
+/// also byte for byte identical to it. The function refuses logs that could not be restored: logs
+/// with a log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
 /// `"swanlab"` logs of version 0 or 1.
 ///
 /// The source is not changed. The new log is written as in `salvage`: a file with the final name is
@@ -327,8 +327,8 @@ pub(crate) fn pack(
     })
 }
 
-/// Runs `work`, which reads a source once and writes a new log. Returns its result, and the path of
-/// the source if it has one.
+/// Runs `work`, which reads a source once and writes a new log. Returns its result, and the
+/// source's path if it has one.
 fn read_once<T: Send>(
     source: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -362,9 +362,9 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     required_path("destination", destination)
 }
 
-/// Reads a log to its end, and counts its contents.
+/// Reads a log to the end, and counts its contents.
 ///
-/// Damage does not raise an exception, but is handled as in `verify`.
+/// Damage doesn't raise an exception, but is handled as in `verify`.
 ///
 /// Args:
 ///     source: As for `verify`.

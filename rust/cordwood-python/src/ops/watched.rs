@@ -27,8 +27,8 @@ pub(crate) struct Watched {
 pub(crate) struct Watch {
     /// A Python function to call after each read, with the number of bytes read.
     progress: Option<Py<PyAny>>,
-    /// The length of the source, and the number of bytes read. That number can exceed the length,
-    /// because threads read past the ends of their parts and some logs are read twice.
+    /// The length of the source, and the number of bytes read so far. That number can exceed the
+    /// length, because threads read past the ends of their parts and some logs are read twice.
     len: u64,
     read_len: AtomicU64,
     /// The first exception raised by `progress` or a signal handler. It stops all threads.
@@ -46,7 +46,7 @@ impl Watch {
         })
     }
 
-    /// Fails if `result` is an exception, or if any thread has had one already. All other threads
+    /// Fails if `result` is an exception, or if any thread has already had one. All other threads
     /// then fail at their next read.
     fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {

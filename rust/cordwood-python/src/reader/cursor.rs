@@ -24,8 +24,8 @@ use crate::values::record::Record;
 const REGION_COUNT_MAX: u32 = 1 << 12;
 
 /// The position in a log, and the findings up to there. A step consumes a record or a batch only by
-/// returning it. If a step fails because of Ctrl-C or because there is no memory for an object, the
-/// next step returns the same record or batch.
+/// returning it. If a step fails because of Ctrl-C or because there isn't enough memory for an
+/// object, the next step returns the same record or batch.
 ///
 /// Some steps take an optional `py`, which is `None` if the calling thread might not hold the
 /// interpreter, for example in the consumer of an Arrow stream.
@@ -36,8 +36,8 @@ pub(crate) struct Cursor {
     position: u64,
     pub(crate) skipped: Skipped,
     end: Option<End>,
-    /// The records before `position` that were gathered for a batch. Those from `first` on have not
-    /// been returned yet.
+    /// The records before `position` that were gathered for a batch. Those from `first` onward have
+    /// not been returned yet.
     gathered: RecordBatch,
     first: usize,
     /// Whether threads have read up to `position`, so that the core's reader has to seek there
@@ -85,7 +85,7 @@ impl Cursor {
         end.unwrap_or(self.gathered.record_offsets()[0])
     }
 
-    /// Returns how reading ended, or that it has not ended yet.
+    /// Returns how reading ended, or says that it hasn't ended yet.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
         // The end may have been found after records that could not be returned.
@@ -207,7 +207,7 @@ impl Cursor {
     /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
     /// not logged are only counted here, because each can be as short as a header and there can be
     /// very many. Returns whether an event or a batch was found. Returns `false` after one read or
-    /// many regions, so that a long part without a record does not delay Ctrl-C.
+    /// many regions, so that a long part without records doesn't delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
@@ -234,7 +234,8 @@ impl Cursor {
     }
 
     /// Gathers records that are in memory. Returns `true` if they fill a batch of `target_len`
-    /// bytes, or if there is no memory for the next record, in which case the batch is shorter.
+    /// bytes, or if there isn't enough memory for the next record, in which case the batch is
+    /// shorter.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
         // Regions skipped after the last record have already advanced the position.
@@ -285,7 +286,7 @@ impl Cursor {
         match step {
             Err(Stop::Skipped(region)) => {
                 self.skip(*region);
-                // This damage is reported nowhere else.
+                // This damage isn't reported anywhere else.
                 if region.reason.severity() == Severity::Corruption {
                     return self.logged.add(*region);
                 }

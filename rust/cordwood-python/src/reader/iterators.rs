@@ -1,4 +1,4 @@
-//! The iterators of a reader, which share its position.
+//! A reader's iterators, which share its position.
 
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -22,7 +22,7 @@ static FAST_CLASS: FastClass = FastClass::new();
 impl FastNext for ReaderIterator {
     const FAST_CLASS: &'static FastClass = &FAST_CLASS;
 
-    /// Returns a record only if it was already found and no other thread is using the reader.
+    /// Returns a record only if it has already been found and no other thread is using the reader.
     #[inline]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let mut cursor = self.reader.get().cursor.try_lock()?;
@@ -68,7 +68,7 @@ impl RecordBatches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<RecordBatch>>> {
-        // Creating a `RecordBatch` runs no Python code, because the garbage collector does not
+        // Creating a `RecordBatch` doesn't run Python code, because the garbage collector doesn't
         // track its class.
         let make = |batch| Py::new(py, RecordBatch::new(batch));
         let reader = self.reader.get();

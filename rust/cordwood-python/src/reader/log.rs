@@ -1,5 +1,5 @@
-//! The messages to the logger `cordwood`: a limited number about skipped regions, and one that
-//! explains why a whole file contains no record.
+//! The messages for the logger `cordwood`: a limited number about skipped regions, and one that
+//! explains why a whole file contains no records.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) struct Logged {
     has_other_log: bool,
 }
 
-/// The messages about one step, at most two. They are logged without holding the reader's lock,
+/// The messages about one step (at most two). They are logged without holding the reader's lock,
 /// because a logging handler or filter can run any Python code.
 pub(crate) type Messages = [Option<Message>; 2];
 
@@ -30,7 +30,7 @@ pub(crate) enum Message {
     Skipped(SkippedRegion),
     /// The number of regions that were not logged individually, and the number of bytes in them.
     Summary { count: u64, len: u64 },
-    /// The number of the log, and the number of the log that the whole file belongs to.
+    /// The log's number, and the number of the log that the whole file belongs to.
     OtherLog { own: u32, other: u32 },
     /// The offset and length of the incomplete record at the end of a file that is no longer
     /// followed.
@@ -41,7 +41,7 @@ impl Logged {
     /// The maximum number of regions to log individually.
     const COUNT_MAX: u64 = 10;
 
-    /// Counts a region of damage, and returns the messages to log about it.
+    /// Counts a damaged region, and returns the messages to log about it.
     pub(crate) fn add(&mut self, region: SkippedRegion) -> Messages {
         self.count += 1;
         let is_logged = self.count <= Self::COUNT_MAX;
@@ -51,7 +51,7 @@ impl Logged {
         [is_logged.then_some(Message::Skipped(region)), None]
     }
 
-    /// Counts a region that does not need to be logged. If the region has to be logged, returns
+    /// Counts a region that doesn't need to be logged. If the region has to be logged, returns
     /// `false` without counting it.
     pub(crate) fn only_counts(&mut self, region: SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
@@ -96,7 +96,7 @@ pub(crate) fn log(py: Python<'_>, messages: Messages, path: Option<&Path>) -> Py
     })
 }
 
-/// Calls a function of the logging module. This may raise an exception from a logging handler or
+/// Calls a function in the logging module. This may raise an exception from a logging handler or
 /// filter.
 fn call<'py>(py: Python<'py>, function: &str, args: impl Arguments<'py>) -> PyResult<()> {
     let called = module(py, "cordwood._log")?.getattr(function)?.run(args);

@@ -1,4 +1,4 @@
-//! The class `Reader`. For its state, see `cursor.rs`, and for the classes of its iterators,
+//! The class `Reader`. For its state, see `cursor.rs`; for its iterator classes, see
 //! `iterators.rs`.
 
 pub(crate) mod cursor;
@@ -32,11 +32,11 @@ use crate::values::record::Record;
 use crate::values::shown::handle_repr;
 use crate::values::{Outcome, len_by_reason};
 
-/// Reads the records of a log. Created by `cordwood.open(source)` or `Reader`.
+/// Reads the records in a log. Created by `cordwood.open(source)` or `Reader`.
 ///
 /// Iterating yields each record as `bytes`. A torn tail, the incomplete end left by a crash, ends
 /// the iteration without an error and is reported by `outcome`. `skipped` lists the bytes that were
-/// not returned, so every byte of the file is accounted for. A `with` statement closes the reader;
+/// not returned, so every byte in the file is accounted for. A `with` statement closes the reader;
 /// the end of a loop doesn't.
 ///
 /// A reader has a single position. A second loop continues where the first one ended, as does
@@ -59,23 +59,23 @@ use crate::values::{Outcome, len_by_reason};
 ///         path may name the directory of a segmented log, which is read as a single log whose
 ///         offsets continue from one segment to the next. A path in `bytes` would be read as
 ///         content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
-///         the object's current position. If the file of an `mmap` is truncated while the log is
-///         read, the operating system kills the process (`SIGBUS`), as it kills any program that
+///         the object's current position. If an `mmap`'s file is truncated while the log is being
+///         read, the operating system kills the process (`SIGBUS`), as it does any program that
 ///         reads beyond the end of a mapped file. If a file might be truncated, pass its path
 ///         instead. The following sources are read in ranges of up to 16 MiB, with four ranges read
 ///         ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
 ///         through fsspec; an obstore store and a path in it, as a tuple; or an object with
 ///         `size()` and `read_range(start, end)`.
-///     dialect: How the bytes of the log are laid out. `"leveldb"`: a log of LevelDB, Datastore,
+///     dialect: How the bytes of the log are laid out. `"leveldb"`: a log from LevelDB, Datastore,
 ///         Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
 ///         log with everything it can contain; `"pebble"`: a Pebble log with everything it can
 ///         contain; `"recyclable"`: the part that RocksDB and Pebble have in common; `"wandb"`: a
-///         Weights & Biases run file; `"wandb_old"`: a run file of wandb-core before 0.17.6;
+///         Weights & Biases run file; `"wandb_old"`: a run file from wandb-core before 0.17.6;
 ///         `"swanlab"`: a SwanLab run file. Default: `None`, or `"auto"`: the dialect is detected
 ///         from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
 ///         read if the dialect was detected, but treated as damage if you name the dialect. See
 ///         `cordwood.types.DetectedDialect`.
-///     log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
+///     log_number: The log's number, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
 ///         bits of the number in the file's name. Fragments with another number are left over from
 ///         an older log. If the whole file is left over, the logger `cordwood` gets a warning.
 ///         Default: `None`: the number in the file's name, or if there is none, the number of the
@@ -109,7 +109,7 @@ use crate::values::{Outcome, len_by_reason};
 ///         `None`: fsspec's own configuration.
 ///
 /// Raises:
-///     OSError: The file cannot be opened. If it does not exist, the exception is
+///     OSError: The file cannot be opened. If it does not exist, raises
 ///         `FileNotFoundError`.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` has an unsupported type, or is a text file.
@@ -210,7 +210,7 @@ impl Reader {
 
     /// Returns an iterator over record batches, which hold many records in a few buffers.
     ///
-    /// This is the fastest way to read, because it creates no Python object for each record.
+    /// This is the fastest way to read, because it doesn't create a Python object for each record.
     ///
     /// Args:
     ///     target_len: A batch is complete once it contains at least this many bytes. It is also
@@ -225,7 +225,7 @@ impl Reader {
     ///         than two parts per thread, or any source under the policy `"stop"`. Default: 1.
     ///
     /// Returns:
-    ///     An iterator of `RecordBatch`. No batch is empty.
+    ///     An iterator of `RecordBatch`. Batches are never empty.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
@@ -307,8 +307,9 @@ impl Reader {
 
     /// Whether no damage has been found so far.
     ///
-    /// Only regions of severity `"corruption"` are damage, so a torn tail is not. There may be
-    /// damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the file.
+    /// Only regions of severity `"corruption"` are damage, so a torn tail doesn't count. There may
+    /// be damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the
+    /// file.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.skipped_regions(py)?.is_ok())
@@ -329,7 +330,7 @@ impl Reader {
         })
     }
 
-    /// The dialect of the log, such as `"leveldb"`.
+    /// The log's dialect, such as `"leveldb"`.
     ///
     /// Reads the source if the dialect must be detected.
     ///
@@ -356,7 +357,7 @@ impl Reader {
         Ok(self.detached(py, |cursor| cursor.reader.detect())?.is_some())
     }
 
-    /// The number of the log, or `None` if the dialect has no numbers or the number is not known.
+    /// The log's number, or `None` if the dialect has no numbers or the number isn't known.
     ///
     /// Reads the source if the number must be detected.
     ///
@@ -382,9 +383,9 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// The number of the other log that everything read so far belongs to, or `None`.
+    /// If everything read so far belongs to another log, that log's number; otherwise `None`.
     ///
-    /// This is never the number in the file's name or in `log_number`. If it is not `None`, either
+    /// This is never the number in the file's name or in `log_number`. If it isn't `None`, either
     /// the file was recycled and no record has been written to the new log yet, or the file was
     /// renamed or copied.
     ///
@@ -466,7 +467,7 @@ impl Reader {
         class_with_next::<ReaderIterator>(slf.py()).run((slf, has_offsets))
     }
 
-    /// Returns the format of the log.
+    /// Returns the log's format.
     fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
         self.detached(py, |cursor| cursor.reader.format())
     }
@@ -503,8 +504,8 @@ impl Reader {
         self.find(py, |cursor| cursor.next(py, &make))
     }
 
-    /// Returns the finding of `find_it`, or `None` at the end. Skipped regions and errors before
-    /// the finding are logged or raised only once other threads can use the reader again.
+    /// Returns the finding from `find_it`, or `None` at the end. Skipped regions and errors before
+    /// the finding aren't logged or raised until other threads can use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let (found, messages) = self.with_cursor(py, |cursor| {
@@ -547,8 +548,8 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
 ///     reader: The reader.
 ///
 /// Returns:
-///     How many records were left out so far because of `leave_out_salvaged`, and the number of
-///     bytes in the skipped regions for each reason.
+///     How many records have been left out so far because of `leave_out_salvaged`, and the number
+///     of bytes in the skipped regions for each reason.
 #[pyfunction]
 #[pyo3(signature = (reader, /))]
 pub(crate) fn left_out<'py>(py: Python<'py>, reader: &Reader) -> PyResult<(u64, Bound<'py, PyDict>)> {

@@ -23,15 +23,16 @@ use crate::memory::batch_pool::Pool;
 use crate::values::error::{check_signals, check_signals_in_main_thread};
 
 /// The minimum and maximum length of a part in bytes, unless a batch is longer. Longer parts are
-/// faster to read but need more memory, because all batches of several parts are in memory at once.
+/// faster to read but need more memory, because all the batches from several parts are in memory at
+/// once.
 const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
 
 /// A batch needs memory for at least one block, so parts are not split into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
 /// Returns the maximum number of record batches of `target_len` bytes in use at the same time. One
-/// thread fills a batch while the previous one is in use. Several threads need the batches of all
-/// parts that are being read or are waiting, and of two more parts.
+/// thread fills a batch while the previous one is in use. Several threads need the batches for all
+/// parts that are being read or are waiting, plus those for two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -100,13 +101,13 @@ struct Part {
     is_last: bool,
 }
 
-/// The findings of the threads, starting at a cursor's position.
+/// The threads' findings, starting at a cursor's position.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     /// The remaining findings of the last part taken.
     found: VecDeque<Ahead>,
-    /// The greatest file offset that a part was read up to. The trailer of a block may lie between
-    /// the last item of `found` and this offset.
+    /// The greatest file offset that a part was read up to. A block's trailer may lie between the
+    /// last item of `found` and this offset.
     end_offset: Option<u64>,
     /// The cursor position where `found` and `pipeline` continue.
     position: Option<u64>,
@@ -123,7 +124,7 @@ pub(super) struct Reading<'a> {
     pub(super) source: &'a dyn Input,
     /// The options, including the dialect.
     pub(super) options: &'a ReadOptions,
-    /// The position of the cursor.
+    /// The cursor's position.
     pub(super) position: u64,
     /// Whether `position` is the start of the range in the options. Fragments of a record starting
     /// before the range are not reported.
@@ -157,7 +158,7 @@ impl ReadAhead {
             match released(py, || pipeline.next_within(PAUSE)) {
                 Next::Result(part) => {
                     // All findings from the previous part have been returned. This conversion
-                    // allocates no memory.
+                    // doesn't allocate memory.
                     self.found = part.found.into();
                     let known = self.end_offset.filter(|_| part.end_offset.is_some());
                     self.end_offset = part.end_offset.max(known);
@@ -168,8 +169,8 @@ impl ReadAhead {
                 Next::Waiting => {}
                 Next::End => self.end(py),
             }
-            // Signals must also be checked after a part, because there may be endless parts of
-            // zeros, without records.
+            // Signals must also be checked after a part, because there may be an endless series of
+            // parts that contain only zeros and no records.
             check_for_interrupt(py)?;
         }
     }

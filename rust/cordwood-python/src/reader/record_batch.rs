@@ -18,7 +18,7 @@ use crate::values::arguments::place_of;
 
 /// Consecutive records in one buffer, with their positions in another.
 ///
-/// The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` makes no copy.
+/// The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` doesn't make a copy.
 ///
 /// `Reader.record_batches` returns record batches. The buffers are read-only, shared rather than
 /// copied, and unchanged for as long as an object refers to them.
@@ -44,7 +44,7 @@ impl RecordBatch {
         RecordBatch { batch }
     }
 
-    /// Returns the batch, for code that does not need the interpreter.
+    /// Returns the batch, for code that doesn't need the interpreter.
     pub(crate) fn shared(&self) -> Arc<PooledBatch> {
         Arc::clone(&self.batch)
     }

@@ -16,7 +16,7 @@ pub(crate) struct Skipped(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     findings: Findings,
-    /// The tuple of the listed regions, built on request and kept until the findings change.
+    /// The listed regions as a tuple, built on request and kept until the findings change.
     tuple: Option<Py<PyTuple>>,
     /// How many times the findings have changed.
     changes: u64,
@@ -32,7 +32,7 @@ impl Skipped {
     fn change(&self, change: impl FnOnce(&mut Findings)) {
         let state = &mut *self.lock();
         change(&mut state.findings);
-        // The regions refer to no other objects, so dropping them runs no Python code.
+        // The regions don't refer to other objects, so dropping them doesn't run Python code.
         state.tuple = None;
         state.changes += 1;
     }

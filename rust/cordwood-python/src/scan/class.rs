@@ -20,7 +20,7 @@ use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, threads_of};
 use crate::values::position::{Start, read_options};
 
-/// The records of logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
+/// Records from logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
 ///
 /// pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
 /// `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
@@ -57,7 +57,7 @@ impl Scan {
         schema_capsule(py, &self.0.fields())
     }
 
-    /// The names of the columns.
+    /// The column names.
     #[getter]
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.columns.iter().map(|column| column.as_str()))
@@ -85,7 +85,7 @@ impl Scan {
 
     /// How reading each source ended: an `Outcome` for each source, in order.
     ///
-    /// These are the outcomes of the most recently started read, with `"unfinished"` for a source
+    /// These are the outcomes from the most recently started read, with `"unfinished"` for a source
     /// whose end has not been reached. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -117,7 +117,7 @@ impl Scan {
     }
 }
 
-/// Returns the records of one or more logs as a table, for any library that reads Arrow.
+/// Returns the records in one or more logs as a table, for any library that reads Arrow.
 ///
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
@@ -125,15 +125,15 @@ impl Scan {
 /// the table, only files in directories are opened, to determine which of them are logs.
 ///
 /// If reading fails, the consumer raises its own exception with cordwood's message. A stream
-/// returns no more batches after an error.
+/// doesn't return any more batches after an error.
 ///
 /// Args:
 ///     sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
 ///         `Split`; a directory, for all logs in it and its subdirectories; a pattern, such as
-///         `"*.log"`; or an iterable of these, read in its order. An object with `read` can be read
-///         twice only if it can seek. Files in a directory that are not logs are left out. If
+///         `"*.log"`; or an iterable of these, which is read in order. An object with `read` can be
+///         read twice only if it can seek. Files in a directory that are not logs are left out. If
 ///         several names lead to the same file, for example through a link, the file is read once,
-///         under the first name. A repeated URL is also read once.
+///         under the first name. A repeated URL is also read only once.
 ///     columns: The names of the columns, in order. `"offset"`: the file offset of the record,
 ///         `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
 ///         offset after the record; `"length"`: the length of the record in bytes; `"path"`: the

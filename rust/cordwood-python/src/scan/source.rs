@@ -1,4 +1,4 @@
-//! The sources of a scan, which can be reopened.
+//! A scan's sources, which can be reopened.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::values::position::Position;
 /// A source that can be reopened.
 pub(super) struct Source {
     pub(super) object: Held,
-    /// The path of the source, or the name of a source read in ranges.
+    /// The source's path, or its name if it is read in ranges.
     pub(super) path: Option<PathBuf>,
     kind: Kind,
     /// The options, which may limit reading to a part of the log.

@@ -1,4 +1,4 @@
-//! Reads all sources of a scan once, batch by batch.
+//! Reads all of a scan's sources once, one batch at a time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,7 +52,7 @@ impl Plan {
     }
 }
 
-/// The state of a read of all sources.
+/// The state of one read through all sources.
 pub(super) struct Stream {
     plan: Arc<Plan>,
     batches: Batches,

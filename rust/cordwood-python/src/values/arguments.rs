@@ -99,7 +99,7 @@ pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u6
 pub(crate) fn bytes_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match object.cast_exact::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
-        // Bytes of a subclass are copied, because it may define its own comparison.
+        // Objects of a subclass are copied, because the subclass may define its own comparison.
         Err(_) => copied_bytes(name, object),
     }
 }

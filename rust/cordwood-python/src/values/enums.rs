@@ -1,6 +1,6 @@
-//! The enums of the package, which are written in Python. Each is imported once, and its members
-//! are cached with their values. Each has few members, so searching them is cheaper than calling
-//! the class or creating a string for a `dict` lookup.
+//! The package's enums, which are written in Python. Each is imported once, and its members are
+//! cached with their values. Each has few members, so searching them is cheaper than calling the
+//! class or creating a string for a `dict` lookup.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;

@@ -66,8 +66,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     }
 }
 
-/// Returns the name of the exception class for an error in a log, and sets the attributes of the
-/// exception.
+/// Returns the name of the exception class for an error in a log, and sets the exception's
+/// attributes.
 fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>) -> PyResult<&'static str> {
     if let Some(offset) = offset {
         attributes.set_item("offset", offset)?;
@@ -135,7 +135,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
 }
 
 /// Adds a hint to an exception that is not a `CordwoodError`. A `CordwoodError` gets its hint when
-/// it is created. If adding the hint fails, returns that failure's exception instead.
+/// it is created. If adding the hint fails, returns the exception from that failure instead.
 pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     let add = || {
         let hint = HINT.member(py, hint.as_str())?;
@@ -148,8 +148,8 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
 }
 
 /// Returns an exception whose class is written in Python. `set` returns the name of the class and
-/// sets the attributes of the exception. If the exception cannot be created, returns that failure's
-/// exception instead.
+/// sets the exception's attributes. If creating the exception fails, returns the exception from
+/// that failure instead.
 fn raised<'py>(
     py: Python<'py>,
     message: String,
@@ -251,8 +251,8 @@ pub(crate) fn check_signals_anywhere() -> io::Result<()> {
 
 /// Like [`check_signals`], but for a thread that may or may not hold the interpreter, such as an
 /// Arrow consumer reading a stream. The thread that holds the interpreter may be waiting for this
-/// one. Only the main thread checks, because signals reach no other thread, and it checks rarely,
-/// because getting the interpreter from a busy thread can take 5 ms.
+/// one. Only the main thread checks, because signals don't reach any other thread, and it checks
+/// rarely, because getting the interpreter from a busy thread can take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     if NEXT_CHECK.get().is_none_or(|next| Instant::now() < next) {
         return Ok(());
@@ -297,7 +297,7 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         io::ErrorKind::UnexpectedEof => EIO,
         _ => return error.into(),
     };
-    // Some of these errors have a text from the core that describes the fault. The others get the
+    // Some of these errors carry text from the core that describes the fault. The others get the
     // operating system's text instead of Rust's.
     let text = match error.get_ref() {
         Some(fault) => fault.to_string(),

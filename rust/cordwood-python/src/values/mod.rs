@@ -163,7 +163,7 @@ pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Boun
 /// The outcome of reading. The default means that reading has not started.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Outcome {
-    /// How reading ended, or `None` if it hasn't.
+    /// How reading ended, or `None` if it hasn't ended yet.
     end: Option<cordwood::End>,
     offset: u64,
     zeros_offset: Option<u64>,

@@ -67,7 +67,7 @@ pub(crate) fn in_seconds(time: Duration) -> f64 {
     }
 }
 
-/// Returns the class for the names of detected dialects. The docstring of the class explains its
+/// Returns the class for the names of detected dialects. The class's docstring explains its
 /// purpose.
 fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     imported!(py, "cordwood.types", "DetectedDialect")
@@ -106,7 +106,7 @@ pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
     format.compression.map(Compression::as_str)
 }
 
-/// Returns the sync policy that the two options together define.
+/// Returns the sync policy that the two options define together.
 pub(crate) fn sync_policy_of(sync: &str, sync_interval: Option<Duration>) -> PyResult<SyncPolicy> {
     let policies = [
         ("never", SyncPolicy::Never),

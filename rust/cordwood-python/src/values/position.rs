@@ -11,21 +11,21 @@ use crate::values::options::{compression_of, dialect_of};
 /// An offset in a log, with marks that identify the log. `Follower.position` returns one.
 ///
 /// An offset is valid in only one log, so a position also keeps checksums of some bytes before the
-/// offset: in the first block of the log and in the block before the offset. In a segmented log, it
-/// also keeps a checksum of the end of the previous segment. When reading or following starts at a
+/// offset: in the log's first block and in the block before the offset. In a segmented log, it also
+/// keeps a checksum of the end of the previous segment. When reading or following starts at a
 /// position, these checksums are compared with the log. If one differs, the log is a different one,
 /// and `LogChangedError` is raised. The same log may have grown, been copied or renamed, or lost
 /// its oldest segments in the meantime. A block that contains damage is not compared. A position at
-/// offset 0 fits any log.
+/// offset 0 matches any log.
 ///
-/// `str(position)` returns a short text without a line break, and `Position(text)` restores the
+/// `str(position)` returns a short string without line breaks, and `Position(text)` restores the
 /// position from it. Positions can be pickled and compared.
 ///
 /// Args:
 ///     text: A position as text, as returned by `str`.
 ///
 /// Raises:
-///     ValueError: The text does not represent a position, or was written by a later release.
+///     ValueError: The text doesn't represent a position, or was written by a later release.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")

@@ -28,21 +28,21 @@ pub(crate) struct Record {
     pub(crate) offset: u64,
     /// File offset after the data of the record's last fragment, in bytes.
     pub(crate) end_offset: u64,
-    /// The contents of the record.
+    /// The record's contents.
     pub(crate) data: Py<PyBytes>,
     /// Whether the record starts after damage in the same block.
     ///
-    /// This can be true only under the policy `"salvage"`.
+    /// This can only be true under the policy `"salvage"`.
     ///
     /// The checksums of a salvaged record are valid, but the reader had to search for its start. If
-    /// a record's data contains another log, a record of that log can be mistaken for a salvaged
+    /// a record's data contains another log, a record in that log can be mistaken for a salvaged
     /// record.
     pub(crate) salvaged: bool,
 }
 
 impl Record {
     /// Converts the record to an item of an iterator: the record itself, or only its bytes. This
-    /// runs no Python code, because the garbage collector doesn't track a `Record`.
+    /// doesn't run Python code, because the garbage collector doesn't track a `Record`.
     #[inline]
     pub(crate) fn item(self, py: Python<'_>, has_offsets: bool) -> PyResult<Py<PyAny>> {
         match has_offsets {

@@ -1,5 +1,5 @@
-//! Bits in Arrow's layout, for Booleans and for validity. Their number depends on a file, so there
-//! may not be enough memory for them.
+//! Bits in Arrow's layout, for Booleans and for validity. How many there are depends on a file, so
+//! there may not be enough memory for them.
 
 use std::collections::TryReserveError;
 

@@ -194,7 +194,7 @@ impl Column {
             (Values::F64(values), View::UInt(value)) => push(values, value as f64)?,
             (Values::U64(values), View::Huge(digits)) => push(values, digits.parse().map_err(|_| misfit())?)?,
             (Values::F64(values), View::Float(value)) => push(values, value)?,
-            // This conversion is exact, because the column has this type only if all of its
+            // This conversion is exact, because the column only has this type if all of its
             // integers convert exactly.
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
             (Values::Bytes { offsets, data }, value) => {
@@ -231,7 +231,7 @@ impl Column {
     }
 
     /// Checks whether the value at an index was set. The column must not have a later value. For a
-    /// null, returns true only if the type of the column is given.
+    /// null, only returns true if the type of the column is given.
     pub(super) fn has(&self, index: usize) -> bool {
         self.len > index
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::{PayloadError, PayloadReason};
 
-/// The part missing from the rows of a record.
+/// The part that is missing from a record's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The whole record.

@@ -1,4 +1,4 @@
-//! The types of a given schema. A column accepts only values that fit its type.
+//! The types of a given schema. A column only accepts values that fit its type.
 
 use super::names::Names;
 use super::types::{Fits, Given, Type};

@@ -1,4 +1,4 @@
-//! Writes a value as one line of JSON. The naive counterpart is the function `to_json` in
+//! Writes a value as one line of JSON. The naive counterpart is the `to_json` function in
 //! `tests/helpers/naive_tables.py`.
 
 use std::borrow::Cow;
@@ -168,7 +168,7 @@ fn push(out: &mut Text, text: fmt::Arguments<'_>) {
 fn write_text(out: &mut Text, text: &str) {
     out.push('"');
     let mut rest = text;
-    // Characters that need no escape are copied in runs.
+    // Characters that don't have to be escaped are copied in runs.
     while let Some(at) = plain_len(rest.as_bytes()) {
         out.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
@@ -200,7 +200,7 @@ fn write_float(out: &mut Text, value: f64) {
         let start = out.len();
         push(out, format_args!("{value:?}"));
         let text = &out.text[start..];
-        // Two 17-digit numbers can be equally close only if the exact value has 18 digits, and
+        // Two 17-digit numbers can only be equally close if the exact value has 18 digits, and
         // therefore at most 21 bits after the binary point.
         if (value * (1_u64 << 21) as f64).fract() == 0.0
             && digit_count(text) == 17
@@ -254,7 +254,7 @@ pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // March to July are five months with 153 days in total, and so are August to December.
+    // March to July are five months with a total of 153 days, as are August to December.
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let year = 400 * era + year_of_era + i64::from(month >= 10);

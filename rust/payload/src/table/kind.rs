@@ -24,7 +24,7 @@ impl Kinds {
     }
 
     /// Returns the kind of a column with values of these kinds, or [`Kind::Json`] if there are
-    /// several kinds and they have no common one.
+    /// several kinds without a common one.
     pub(super) fn common(self) -> Kind {
         let mut all = self.all();
         match (all.next(), all.next(), all.next()) {

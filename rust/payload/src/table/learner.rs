@@ -171,7 +171,7 @@ pub struct Learner {
     limits: Limits,
     columns: Nodes,
     /// The number of fields in each column, or `None` for a column that would have too many. The
-    /// learner ignores all further values of that column.
+    /// learner ignores all further values in that column.
     field_counts: Vec<Option<usize>>,
     field_count: usize,
     has_changed: bool,

@@ -1,4 +1,4 @@
-//! Rows as NDJSON and CSV text. The naive counterpart is in `tests/helpers/naive_tables.py`.
+//! Writes rows as NDJSON and CSV text. The naive counterpart is in `tests/helpers/naive_tables.py`.
 
 use super::json::{BytesAs, Text, write_json};
 use super::misfit::NotAdded;

@@ -108,7 +108,7 @@ pub(super) fn utf8(bytes: &[u8], offset: usize) -> Result<&str, PayloadError> {
 const NUMBER_SHOWN_MAX: usize = 40;
 
 /// Parses JSON text and stores the result in `value`. Accepts `NaN`, `Infinity` and `-Infinity` as
-/// numbers, because Python writes them. Keeps a lone surrogate as an escape of six characters.
+/// numbers, because Python writes them. Keeps a lone surrogate as a six-character escape.
 ///
 /// Values are created in place. Moving a value right after creating it takes longer than parsing a
 /// number, because the processor waits until all of its parts are in memory.

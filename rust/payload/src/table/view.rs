@@ -18,7 +18,7 @@ pub enum View<'v> {
     Int(i64),
     /// An unsigned integer.
     UInt(u64),
-    /// The digits of an integer wider than 64 bits.
+    /// The digits of an integer that is wider than 64 bits.
     Huge(&'v str),
     /// Microseconds since 1970, within the years 1 to 9999.
     Time(i64),

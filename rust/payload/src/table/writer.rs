@@ -54,7 +54,7 @@ pub struct Options {
     pub batch_cells_max: usize,
 }
 
-/// Why a table takes no more records.
+/// Why a table doesn't take any more records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// There are too many columns.
@@ -76,8 +76,8 @@ pub enum Made {
     Text(String),
 }
 
-/// The names of the wanted columns that no row has contained so far, and those of the columns that
-/// rows have contained.
+/// The names of the wanted columns that no row has contained so far, and of the columns that rows
+/// have contained.
 #[derive(Debug, Default)]
 pub struct Missing {
     wanted: Vec<String>,
@@ -152,8 +152,8 @@ struct Written {
     learner: Option<Learner>,
     output: Output,
     count: u64,
-    /// The number of rows without any wanted column. They are held back until the next row is
-    /// written, because the wanted columns may turn out not to exist.
+    /// The number of rows without any of the wanted columns. They are held back until the next row
+    /// is written, because the wanted columns may turn out not to exist.
     held_count: u64,
     stop: Option<Stop>,
 }
@@ -165,8 +165,8 @@ struct Current {
     /// The address and length of the record's bytes. The bytes of rows at the end of a log are not
     /// in a record.
     bytes: (usize, usize),
-    /// The index of the record to resume after there was no room for one of its rows. The decoder
-    /// reports this record's faults again.
+    /// The index of the record to continue with if there was no room for one of its rows. The
+    /// decoder reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
     /// The number of faults that were only counted, because their record has too many faults.
@@ -185,7 +185,7 @@ enum Output {
 /// Roughly how many bytes of text to write at a time.
 const TEXT_LEN_MAX: usize = 4 << 20;
 
-/// The maximum number of faults to return at a time. Any further faults of a record are only
+/// The maximum number of faults to return at a time. Any further faults in a record are only
 /// counted.
 const FAULT_COUNT_MAX: usize = 1_000;
 
@@ -296,15 +296,15 @@ impl Table {
         next
     }
 
-    /// Takes the rows that are complete only at the end of a log, and returns whether it took all
+    /// Takes the rows that aren't complete until the end of a log, and returns whether it took all
     /// of them. If not, take the output and call this method again.
     pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
         self.record.bytes.0 = 0;
         self.rows.stop.is_some() || decoder.rest(self)
     }
 
-    /// Takes the rows held back until the end of the last log. Like [`rest`](Table::rest), returns
-    /// whether it took all of them.
+    /// Takes the rows that were held back until the end of the last log. Like
+    /// [`rest`](Table::rest), returns whether it took all of them.
     pub fn end(&mut self) -> bool {
         self.rows.write_held()
     }
@@ -331,14 +331,14 @@ impl Table {
         )
     }
 
-    /// Returns why the table takes no more records.
+    /// Returns why the table doesn't take any more records.
     pub fn stop(&self) -> Option<&Stop> {
         self.rows.stop.as_ref()
     }
 
     /// Checks whether the table writes its rows, rather than only learning from them. If it isn't
     /// open at the end, either a later row needed another column or the first records had no
-    /// columns. Then create another table with all [columns](Table::columns).
+    /// columns. In that case, create another table with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
@@ -455,7 +455,7 @@ impl Written {
     }
 
     /// Takes a row whose columns have been selected, and returns whether there was room for it.
-    /// `is_incomplete` says whether at least one wanted column has not been in any row so far.
+    /// `is_incomplete` says whether at least one wanted column hasn't been in any row so far.
     fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;

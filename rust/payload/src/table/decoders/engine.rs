@@ -1,5 +1,5 @@
-//! Decodes the logs of database engines. A row describes an operation of a write batch, a version
-//! edit, or a table still live after all edits.
+//! Decodes the logs of database engines. A row describes an operation in a write batch, a version
+//! edit, or a table that is still live after all edits.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Batches {
     fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
-            // If no operation precedes the fault, it concerns the whole record.
+            // If no operation precedes the fault, it applies to the whole record.
             batch.operations().next().transpose()?;
             sink.fault(Fault {
                 part: Part::Rest,

@@ -1,4 +1,4 @@
-//! Decoders for arbitrary records and for records that are JSON text.
+//! Decodes arbitrary records, and records that are JSON text.
 
 use super::{Decode, Decoded, Record, Sink};
 use crate::Value;
@@ -20,8 +20,8 @@ impl Decode for Raw {
     }
 }
 
-/// Decodes JSON documents into one row each. Each value of an object goes into the column of the
-/// same name. A document that is not an object goes into the column `__value__`.
+/// Decodes JSON documents into one row each. Each value in an object goes into the column of the
+/// same name. A document that isn't an object goes into the `__value__` column.
 #[derive(Debug, Clone)]
 pub(super) struct Json {
     /// Whether rows start with the offset of their record.

@@ -43,7 +43,7 @@ impl<'r> Record<'r> {
     /// Returns the cell for the offset and, if wanted, the one that says whether the record is
     /// salvaged.
     fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
-        // This capacity suffices for most rows. Growing the vector costs as much time as decoding a
+        // This capacity is enough for most rows. Growing the vector takes as long as decoding a
         // short row.
         let mut cells = Vec::with_capacity(8);
         cells.push(("offset", View::UInt(self.offset)));
@@ -52,7 +52,7 @@ impl<'r> Record<'r> {
     }
 }
 
-/// The facts about a log that a decoder needs besides the records.
+/// What a decoder needs to know about a log besides its records.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Facts {
@@ -158,13 +158,13 @@ impl Decoder {
     /// - `entity`: Datastore or Firestore entities.
     /// - `json`: JSON text.
     /// - `wandb`: JSON text made from a record, with the record's offset.
-    /// - `wandb-history`: records of a Weights & Biases run. Each step is a row.
-    /// - `wandb-run`, `wandb-summary`, `wandb-config`: records of a Weights & Biases run. The only
-    ///   row is the run's description, summary or configuration.
-    /// - `wandb-metrics`: records of a Weights & Biases run. Each measurement of the machine is a
+    /// - `wandb-history`: records from a Weights & Biases run. Each step is a row.
+    /// - `wandb-run`, `wandb-summary`, `wandb-config`: records from a Weights & Biases run. The
+    ///   only row is the run's description, summary or configuration.
+    /// - `wandb-metrics`: records from a Weights & Biases run. Each measurement of the machine is a
     ///   row.
-    /// - `wandb-output`: records of a Weights & Biases run. Each printed line is a row.
-    /// - `swanlab-history`: records of a SwanLab run. Each logged number is a row.
+    /// - `wandb-output`: records from a Weights & Biases run. Each printed line is a row.
+    /// - `swanlab-history`: records from a SwanLab run. Each logged number is a row.
     pub fn named(name: &str, facts: Facts) -> Option<Self> {
         Some(Decoder(match name {
             "raw" => Box::new(json::Raw),
@@ -190,13 +190,13 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Returns the fault if the record has no row.
+    /// Returns the fault if the record has no rows.
     pub fn record(&mut self, record: &Record<'_>, sink: &mut dyn Sink) -> Result<bool, Fault> {
         self.0.record(record, sink).map_err(|fault| *fault)
     }
 
-    /// Passes the whole value of a record to `take`, and returns whether the record has one. It has
-    /// none if the rows do not describe records of this kind.
+    /// Passes the whole value of a record to `take`, and returns whether the record has one. It
+    /// doesn't if the rows do not describe records of this kind.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Decoder {
         self.0.value(record, take).map_err(|fault| *fault)
     }
 
-    /// Passes to `sink` the rows that are complete only after the last record. Returns whether
+    /// Passes `sink` the rows that aren't complete until after the last record. Returns whether
     /// there was room for all of them. If not, call this method again.
     pub fn rest(&mut self, sink: &mut dyn Sink) -> bool {
         self.0.rest(sink)

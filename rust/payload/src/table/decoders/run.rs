@@ -1,4 +1,4 @@
-//! The row of a Weights & Biases run: either a description of the run (who ran which program,
+//! The row for a Weights & Biases run: either a description of the run (who ran which program,
 //! where, when, and how the run ended), or the summary or the configuration after all changes.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ pub(super) struct Run {
     exit_code: Option<i32>,
 }
 
-/// The texts from the environment records. Each record may contain only some of the texts, and a
+/// The texts from the environment records. Each record may contain only some of the texts, and any
 /// text that no record has contained is empty.
 #[derive(Debug, Clone, Default)]
 struct Environment {
@@ -210,7 +210,7 @@ impl Changes {
         }
     }
 
-    /// Returns the change in a record, or `None` for a record of another kind. Fails unless all
+    /// Returns the change in a record, or `None` for any other kind of record. Fails unless all
     /// items of the change can be read.
     fn change_in<'r>(&self, record: &'r [u8]) -> Result<Option<WandbChange<'r>>, PayloadError> {
         let change = match (WandbRecord::decode(record)?, self.is_config) {
@@ -242,8 +242,8 @@ impl Decode for Changes {
             let fault = match read_value(record, text.as_bytes(), &name, &mut value) {
                 Ok(None) if item.path.len() > LEVELS_MAX => Some(too_deep(record, text.as_bytes(), &name).into()),
                 Ok(fault) => fault,
-                // Earlier values of the record are already set, so the record can't be omitted any
-                // more.
+                // Earlier values from the record are already set, so the record can no longer be
+                // omitted.
                 Err(fault) if fault.error.reason != PayloadReason::OutOfMemory => Some(Box::new(Fault {
                     part: Part::Value,
                     ..*fault
@@ -298,8 +298,8 @@ impl Decode for Changes {
 }
 
 impl Directory {
-    /// Sets the value at a path. Values on the way that are not dictionaries are replaced with
-    /// dictionaries.
+    /// Sets the value at a path. Any values along the way that aren't dictionaries are replaced
+    /// with dictionaries.
     fn set(&mut self, path: &[&str], value: Value<'static>) -> Result<(), TryReserveError> {
         let Some((name, directories)) = path.split_last() else {
             return Ok(());

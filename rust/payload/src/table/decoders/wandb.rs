@@ -39,7 +39,7 @@ impl Decode for History {
                 is_first
             });
         }
-        // In old files, the step number is not among the items.
+        // In old files, the step number isn't one of the items.
         let at = found.iter().position(|(name, _)| name == "_step");
         match (at, step) {
             (Some(at), _) => found[..=at].rotate_right(1),
@@ -85,8 +85,8 @@ fn seconds(microseconds: i64) -> Value<'static> {
     Value::Float(microseconds as f64 / 1e6)
 }
 
-/// Decodes one row per printed line, with the time when the start of the line was printed. The end
-/// of the log also ends a line.
+/// Decodes one row per printed line, with the time at which the start of the line was printed. The
+/// end of the log also ends a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
     /// The unfinished lines at the ends of the streams, in the order in which they started.
@@ -166,7 +166,7 @@ fn cells<'t>(
     ]
 }
 
-/// Returns the printed text in a record, or `None` for a record of another kind.
+/// Returns the printed text in a record, or `None` for any other kind of record.
 fn output_in(record: &[u8]) -> Result<Option<WandbOutput<'_>>, PayloadError> {
     match WandbRecord::decode(record)? {
         WandbRecord::Output(output) | WandbRecord::OutputRaw(output) => Ok(Some(output)),
