@@ -13,12 +13,12 @@ Start with `open`, which returns a `Reader` or a `Writer`. `follow` reads a log 
 `verify`, `salvage`, `pack`, `stat`, `fragments` and `map` work on whole logs. `info` also describes databases and
 exports, `scan` turns the records of many logs into a table for any program that reads Arrow, and `evidence` creates a
 page that reports on one or more logs. `index` gives access to records by number. `cordwood.payload` decodes the data
-programs store in records, and `cordwood.compat` contains replacements for the readers of other packages.
+that programs store in records, and `cordwood.compat` contains replacements for the readers in other packages.
 
-A reader raises a `CorruptionError` when it reaches damage, and the iteration can then continue after the damage. With
-the `on_corruption` option, the reader can instead skip the damage, stop there, or also salvage the valid records that
-follow. See `Reader` for details. `Reader.ok` shows whether any damage was found, and `Reader.skipped` lists the skipped
-regions. `help(cordwood.errors)` shows all exceptions.
+A reader raises a `CorruptionError` when it reaches damage, but the iteration can continue after it. The `on_corruption`
+option can instead tell the reader to skip the damage, stop there, or also salvage the valid records that follow. See
+`Reader` for details. `Reader.ok` shows whether any damage was found, and `Reader.skipped` lists the skipped regions.
+`help(cordwood.errors)` shows all exceptions.
 """
 
 from typing import TYPE_CHECKING
@@ -86,7 +86,7 @@ _LATE = {
     "_splits": ("group_splits", "plan_splits"),
     "_tables.scan": ("DecodedScan",),
 }
-"""Few programs need these names, and importing the modules is slow, so they are imported on first use."""
+"""Few programs need these names and their modules are slow to import, so they are imported on first use."""
 
 
 def __getattr__(name: str) -> object:

@@ -14,7 +14,7 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """A function that opens a reader for the bytes `[start, end)` of a log."""
 
 WHOLE_LEN = 1 << 63
-"""The place length for a log that cannot be read in parts and is therefore a single place."""
+"""The place length for a log that can't be read in parts, which makes it a single place."""
 
 
 class ClaimedRange:
@@ -66,8 +66,8 @@ class ClaimedRange:
         """Returns a closed reader whose `skipped` and `skipped_len` cover the places `[first, end)`.
 
         Args:
-            end: The end of the range, once `batches` has finished. Smaller than the original end if another worker took
-                over the rest.
+            end: The end of the range once `batches` has finished. It is smaller than the original end if another worker
+                took over the rest.
         """
         end_offset = end * self._place_len
         if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):

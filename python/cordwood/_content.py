@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""Maps each kind of record to the name for a directory of logs holding it, and to the kinds allowed there."""
+"""Maps each kind of record to what a directory of such logs is called and which kinds it may contain."""
 
 
 def info(
@@ -39,7 +39,7 @@ def info(
 ) -> Info:
     """Summarizes a file or a directory, including its format, records, damage, databases and exports.
 
-    All logs are read. Database tables are not, but missing ones are reported.
+    Every log is read. Database tables aren't, but missing tables are reported.
 
     Args:
         source: A log, a directory of logs, a pattern such as `"*.log"`, a URL, or several of these, summarized
@@ -48,7 +48,7 @@ def info(
         storage_options: Same as for `Reader`. Default: `None`.
 
     Returns:
-        The summary. The attribute `failures` lists the files that could not be read.
+        The summary. Its `failures` attribute lists the files that could not be read.
 
     Raises:
         OSError: The source is a single file that cannot be read, or is a pipe or a device.
@@ -74,7 +74,7 @@ def info(
 
 
 class Log(NamedTuple):
-    """A log, with additional facts about its records."""
+    """A log, with additional information about its records."""
 
     report: Report
     dialect: str
@@ -165,7 +165,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
     with contextlib.suppress(ValueError):
         if is_of_export(file.name) and overall_message(file.name) is not None:
             return "export-metadata"
-    # The kind of a log without records is known only if the dialect determines it.
+    # If a log has no records, its kind is only known if the dialect determines it.
     fits = kinds_of(first.data if first else b"", dialect)
     if not (first or fits):
         return None
@@ -175,7 +175,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
 def _directory(
     payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
 ) -> str | None:
-    """Returns the name for a directory with these kinds of records. `None` if mixed or mostly unknown."""
+    """Names a directory by its kinds of records. Returns `None` if they are mixed or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
     if databases and known <= DIRECTORIES["version-edit"][1] and known_count >= payloads["other"]:

@@ -2,8 +2,9 @@
 
 An engine reads `CURRENT`, then the MANIFEST it names, then the tables and logs that the MANIFEST lists. These files can
 change while cordwood reads them: the engine writes a file before listing it, and removes a file only once it is no
-longer listed. So a directory with a fault is reread until neither `CURRENT` nor any MANIFEST changes in the meantime.
-Whether each file exists is checked after reading the MANIFEST, because the directory was listed earlier.
+longer listed. For this reason, a directory with a fault is reread until `CURRENT` and the MANIFESTs don't change while
+it is being read. Whether each file exists is checked after reading the MANIFEST, because the directory was listed
+earlier.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _OTHER_CURRENT = re.compile(r"CURRENT\.([0-9]{1,20}|bak)")
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
-# These texts may be untrusted, so the patterns scan each line only once, regardless of its contents.
+# This text may be untrusted, so the patterns only scan each line once, regardless of its contents.
 _OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
@@ -64,8 +65,8 @@ _BATCH = struct.Struct("<QI")
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
     """Returns the databases in these files' directories, and the directories that were not read.
 
-    Directories that are unreadable or given as URLs are not read: see `unjudged`. `damaged` contains the paths of the
-    damaged logs and of the files that are not logs. Other values in it are ignored.
+    Directories that are unreadable or given as URLs are not read; see `unjudged`. `damaged` contains the paths of
+    damaged logs and of files that aren't logs. Any other values in it are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
@@ -97,7 +98,7 @@ def database_in(directory: str, damaged: Collection[str] = ()) -> Database | Non
         damaged: The names of the damaged files in the directory. Only logs the engine reads are considered.
 
     Returns:
-        The database. `None` if the directory contains none, or one that NetEase has encrypted.
+        The database, or `None` if the directory doesn't contain one or if NetEase has encrypted it.
 
     Raises:
         OSError: The directory or a file in it cannot be read.
@@ -117,7 +118,7 @@ _Read = TypeVar("_Read")
 def judged(path: object, read: _Read) -> _Read:
     """Returns a log's `Report` or `Stat`, adjusted for the other files in its directory.
 
-    If the file of a database's newest log still belongs entirely to another log, that is not a fault, and
+    If the file for a database's newest log still belongs entirely to another log, this isn't a fault, and
     `other_log_number` is set to `None`.
     """
     log: Any = read
@@ -126,13 +127,13 @@ def judged(path: object, read: _Read) -> _Read:
 
 
 def is_without_record(path: object, number: int | None) -> bool:
-    """Checks whether a file is the newest log of a database and has no record.
+    """Checks whether a file is a database's newest log and has no records.
 
     RocksDB writes new logs over older ones (`recycle_log_file_num`). Until the first record of a new log is written,
     the file belongs entirely to the older log.
 
     Args:
-        path: The path of the file. For any other value, the result is false.
+        path: The path of the file. The result is false for any other kind of value.
         number: The log number the file was read with, which must match the one in its name.
     """
     if not is_path(path):
@@ -146,11 +147,11 @@ def is_without_record(path: object, number: int | None) -> bool:
 
 
 class _Manifest:
-    """The state of a database after a MANIFEST's edits.
+    """The state of a database after the edits in a MANIFEST.
 
     Attributes:
         is_intact: Whether the MANIFEST is a log without damage.
-        is_torn: Whether the MANIFEST ends in an incomplete record.
+        is_torn: Whether the MANIFEST ends with an incomplete record.
         is_decoded: Whether all edits are known.
         is_of_leveldb: Whether LevelDB supports all fields of the edits.
         numbers: The last value of each numeric field, by field name.
@@ -188,7 +189,7 @@ class _Manifest:
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
     def fault(self, engine: Engine) -> ProblemKind | None:
-        """Returns why the engine cannot open a database with this MANIFEST, or why that is unclear."""
+        """Returns the reason the engine can't open a database with this MANIFEST, or why that is unclear."""
         needed = (
             {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
         )
@@ -242,7 +243,7 @@ class _Directory:
         return [name for name in self.names if pattern.fullmatch(name)]
 
     def database(self, damaged: Collection[str]) -> Database | None:
-        """Returns the database. `None` if there is none, or if NetEase has encrypted it."""
+        """Returns the database, or `None` if there isn't one or if NetEase has encrypted it."""
         if not self._is_database():
             return None
         database = self._judged()
@@ -250,7 +251,7 @@ class _Directory:
         oldest = database.log_number_min or 0
         logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
         needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
-        # The writes that seem to be missing at the end of a damaged log may be in its damaged part.
+        # Writes that seem to be missing from the end of a damaged log may be in its damaged part.
         rest = [each for each in database.problems if each.kind != ProblemKind.LOG_CUT or each.path not in needed]
         problems = [*rest, *(Problem(ProblemKind.LOG_DAMAGED, path) for path in needed)]
         # The other problems disappear once these files are fetched.
@@ -303,11 +304,11 @@ class _Directory:
             return bool(self.marker or self.manifests or has_tables or has_logs)
         if self.current is not None or not self.manifests:
             return False
-        # A directory of copied or salvaged logs is not a database, and a database that never had a CURRENT is empty.
+        # A directory of copied or salvaged logs isn't a database. A database that never had a CURRENT is empty.
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
-        """Returns the fault of `CURRENT`, and the name of the MANIFEST that `CURRENT` or the marker names."""
+        """Returns what is wrong with `CURRENT`, and the name of the MANIFEST that it or the marker names."""
         if self.marker:
             return None, self.marker[2]
         if self.current is None:
@@ -331,7 +332,7 @@ class _Directory:
         return [name for name in names if (self._text(name) or b"").decode(errors="replace")[:-1] in self.manifests][:1]
 
     def _options(self) -> bytes:
-        """Returns the newest options file of RocksDB or Pebble, or no bytes if there is none."""
+        """Returns the newest RocksDB or Pebble options file, or no bytes if there isn't one."""
         names = self._matching(_OPTIONS)
         return self._lines(max(names, key=_number)) if names else b""
 
@@ -392,7 +393,7 @@ class _Directory:
         return not infos
 
     def _infos(self) -> list[str]:
-        """Returns the texts of RocksDB's info logs."""
+        """Returns the text of each RocksDB info log."""
         return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._lines(name))]
 
     def _has_other_log_directory(self) -> bool:
@@ -438,9 +439,9 @@ class _Directory:
                 yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """Yields the logs that have no record, or the directory if the database has neither logs nor tables.
+        """Yields the logs that have no records, or the directory if the database has no logs or tables.
 
-        A database with neither logs nor tables is new or has lost its writes. For LevelDB, only the newest log is
+        A database without logs or tables is either new or has lost its writes. For LevelDB, only the newest log is
         checked, because the sequence numbers show whether other logs were lost.
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
@@ -461,8 +462,8 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A `Reader` would log a warning about the older log. Usually this log has a record, and then only its first
-        # record is read.
+        # A `Reader` would log a warning about the older log. Usually the log does have a record, in which case only the
+        # first one is read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
@@ -506,12 +507,13 @@ class _Directory:
                         yield start, start + count
 
     def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields logs that are cut short, empty or torn although a newer log has later writes.
+        """Yields logs that are cut short, empty or torn even though a newer log has later writes.
 
         LevelDB starts a new log once the previous one is complete, and continues its sequence numbers, so a gap in the
-        numbers means that writes were lost. An empty log may leave no gap, because a flush closes a log even if it has
-        no writes, and because the number in the MANIFEST may be later than those of the log's writes. But a table newer
-        than the next log contains the writes of the empty log, unless LevelDB has recovered the next log since then.
+        numbers means that writes were lost. An empty log doesn't always leave a gap: a flush closes a log even if it
+        has no writes, and the number in the MANIFEST may be later than those of the log's writes. However, a table
+        newer than the next log contains the writes of the empty log, unless LevelDB has recovered the next log since
+        then.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -543,11 +545,11 @@ class _Directory:
                 earlier.append((name, found.start is not None, kind))
 
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """Yields the RocksDB and Pebble logs that end in an incomplete record although a newer log follows.
+        """Yields RocksDB and Pebble logs that end with an incomplete record even though a newer log follows.
 
-        RocksDB reads the newer log only if its sequence numbers continue those of the torn log, as they do after a
-        crash, or if the options skip or tolerate incomplete records. Otherwise, it refuses the database, or opens it
-        without the newer logs. With absolute consistency, RocksDB always refuses the database, and so does Pebble.
+        RocksDB only reads the newer log if its sequence numbers continue those of the torn log, as they do after a
+        crash, or if the options skip or tolerate incomplete records. Otherwise, it refuses to open the database or
+        opens it without the newer logs. With absolute consistency, RocksDB always refuses, as does Pebble.
         """
         from cordwood.payload.write_batch import WriteBatch
 
@@ -592,15 +594,15 @@ class _Directory:
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """Returns the tables the engine removes because the MANIFEST's last edits are gone.
 
-        A crash can also leave tables newer than the last edit. But then the log being written at the time of that edit
-        still exists, because the engine removes it only after a later edit. In LevelDB, the last edit names this log.
-        In RocksDB, the last edit may name a log that was never created, and in older versions the log's number is
-        larger than the one in the edit. A Pebble database may have no log.
+        A crash can also leave tables newer than the last edit. In that case, however, the log that was being written at
+        the time of that edit still exists, because the engine only removes it after a later edit. In LevelDB, the last
+        edit names this log. In RocksDB, the last edit may name a log that was never created, and in older versions the
+        log's number is larger than the one in the edit. A Pebble database may not have a log.
 
         RocksDB starts a log before writing the previous log's table. If its MANIFEST ends with a complete edit, or the
         next log was started before the last remaining edit, only the sequence numbers show that edits are missing: the
-        last edit's log is missing, and the writes between that edit and the first log are neither in a log nor in a
-        listed table. Writes that bypass the log leave such a gap too, but then the last edit's log still exists.
+        last edit's log is missing, and the writes between that edit and the first log aren't in a log or in a listed
+        table. Writes that bypass the log leave the same kind of gap, but then the last edit's log still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -615,7 +617,7 @@ class _Directory:
             return []
         else:
             start, _ = next(self._batches(self._written_logs(manifest)), (0, 0))
-            # The first edit names no log, but the first log has a smaller number than the next file.
+            # The first edit doesn't name a log, but the first log's number is smaller than that of the next file.
             is_gone = oldest not in logs if oldest else min(logs, default=0) >= next_number
             if is_gone and start > manifest.numbers["last_sequence"] + 1:
                 return [names[number] for number in sorted(names.keys() - listed) if number > oldest]
@@ -625,9 +627,9 @@ class _Directory:
     def _newer_table(self, next_number: int) -> str | None:
         """Returns LevelDB's newest table if its number shows that a log may be missing.
 
-        `next_number` is the next file's number according to the MANIFEST. LevelDB numbers files consecutively. It
-        creates a log, then a table with the older log's writes, and then the edit that names the new log and the table.
-        A compaction creates only tables, so no number is missing before those of its tables.
+        `next_number` is the number of the next file, according to the MANIFEST. LevelDB numbers files consecutively. It
+        creates a log, then a table with the older log's writes, and finally the edit that names the new log and the
+        table. A compaction only creates tables, so no number before theirs is missing.
         """
 
         def numbered(pattern: re.Pattern[str]) -> dict[int, str]:
@@ -664,12 +666,12 @@ def _own_directory(info: str) -> str | None:
 
 
 def log_number(name: str) -> int | None:
-    """Returns the log number in this name, or `None` if the name is not that of a database's log."""
+    """Returns the log number in this name, or `None` if it isn't the name of a database's log."""
     return _table_or_log_number(name) if _LOG.fullmatch(name) else None
 
 
 def _number(name: str) -> int:
-    """Returns the number at the end of a MANIFEST's or an options file's name."""
+    """Returns the number at the end of the name of a MANIFEST or an options file."""
     return int(name.rpartition("-")[2])
 
 
@@ -698,7 +700,7 @@ _CURRENT_TEXTS = {
 
 
 def _current_texts(database: Database, names: Mapping[ProblemKind, list[str]]) -> list[str]:
-    """Describes the faults of `CURRENT`, and says which MANIFEST it should name."""
+    """Describes what is wrong with `CURRENT` and says which MANIFEST it should name."""
     texts = [text.format(database.manifest) for kind, text in _CURRENT_TEXTS.items() if names[kind]]
     if database.newest_manifest:
         texts.append(f"{database.newest_manifest} is intact and the newest")
@@ -726,9 +728,9 @@ _OF_LOGS = {
 
 
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
-    """Describes a database in several lines, each with a label, a text, and a flag for a fault.
+    """Describes a database in several lines, each with a label, text, and a flag that marks faults.
 
-    With `is_brief`, the MANIFEST and the tables get a line only if they have a fault or an oddity.
+    With `is_brief`, the MANIFEST and the tables only get a line if something about them is faulty or odd.
     """
     lines: list[tuple[str, str, bool]] = []
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}

@@ -1,4 +1,4 @@
-"""Combines the results for a source's files. All functions and verbs for many logs use this module."""
+"""Combines the results for a source's files. Used by every function and verb for many logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Fold:
     Attributes:
         files: The files.
         failures: The name or `Split` of each file that could not be read, with the exception.
-        others: The name or `Split` of each file in a directory that is not a log, with its format.
+        others: The name or `Split` of each non-log file in a directory, with its format.
         damaged: The names of the damaged logs, if the results are reports or contain them.
         record_counts: The number of records read from each log that has a report.
         databases: The databases among the files, once `judge` has been called.

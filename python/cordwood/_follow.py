@@ -1,6 +1,6 @@
 """Implements `async for` and `async with` for a `Follower`.
 
-This is a separate module so that `asyncio` is imported only if needed.
+This is a separate module so that `asyncio` is only imported if needed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _PAUSE_MAX = 0.1
 class FollowerRecords:
     """A follower's records, as `bytes` or with their offsets.
 
-    The iterator sleeps and reads in the event loop, at most 1 MiB at a time. Cancelling a waiting task leaves no thread
-    running and loses no record.
+    The iterator sleeps and reads in the event loop, at most 1 MiB at a time. Cancelling a waiting task doesn't leave a
+    thread running or lose a record.
     """
 
     def __init__(self, follower: Follower, has_offsets: bool) -> None:  # noqa: FBT001 - called in Rust

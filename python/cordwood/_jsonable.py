@@ -48,7 +48,7 @@ def json_value(payload: str, record: ReadableBuffer, dialect: str | None = None)
 def json_text(value: object) -> str:
     """Returns a value as one line of JSON."""
     if not _encode:
-        # Many modules that import this one write no JSON.
+        # Many of the modules that import this one don't write JSON.
         import json
 
         _encode.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode)

@@ -1,6 +1,6 @@
-"""Writes messages to the logger `cordwood`.
+"""Writes messages to the `cordwood` logger.
 
-This is a separate module so that `logging` is imported only if there is a message.
+This is a separate module so that `logging` is only imported if there is a message.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Logs skipped damage. If the policy does not raise, only these messages report it."""
+    """Logs skipped damage. If the policy doesn't raise, these messages are the only report of it."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
@@ -31,7 +31,7 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs the incomplete end of a file no longer followed because another file now has its name."""
+    """Logs the incomplete end of a file that is no longer followed because another now has its name."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )

@@ -39,8 +39,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
     """The results of `verify`, `stat`, `map` and `salvage` for a directory, a pattern or a list.
 
     `Results` maps the path, the URL or the `Split` of each log to its result, in the order of the logs. For `verify`,
-    this is a `Report`. Files that could not be read are not among the keys, nor are files in directories that are not
-    logs.
+    the result is a `Report`. Files that couldn't be read aren't among the keys, and neither are the non-log files in
+    directories.
 
     >>> import os
     >>> os.mkdir("directory")
@@ -104,7 +104,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def others(self) -> Mapping[str | Split, str]:
-        """The format of each file in a directory that is not a log, such as `"SQLite"` or `"text"`."""
+        """The format of each non-log file in a directory, such as `"SQLite"` or `"text"`."""
         return self._others
 
     @property
@@ -121,8 +121,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
     def ok(self) -> bool:
         """Whether any log, database or export was found, all could be read, and no log has a fault.
 
-        Faults are damage and files that belong to another log. For `verify`, all `databases` and `exports` must also be
-        `ok`.
+        Damage is a fault, and so is a file that belongs to another log. For `verify`, all `databases` and `exports`
+        must also be `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports) and not self.errors
         is_any = bool(self._results or self._databases or self.exports)
@@ -189,9 +189,8 @@ def logs_of(
 ) -> tuple[list[tuple[object, Split | None]], bool]:
     """Returns each source, its `Split` if it has one, and whether `sources` names many logs.
 
-    Called by the native `scan`. Files in directories that are not logs are left out. If `decode` names a kind of
-    record, the metadata of exports is left out too, and so are logs in directories whose first record is of another
-    kind.
+    Called by the native `scan`. Non-log files in directories are left out. If `decode` names a kind of record, this
+    also leaves out the metadata of exports, along with any log in a directory whose first record is of another kind.
 
     Raises:
         OSError: A directory, or a file in it, cannot be read.
@@ -310,7 +309,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception. Its class does not matter: the file is not at fault.
+            # The caller's code raised this exception. Its class doesn't matter: the file is not at fault.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found

@@ -24,11 +24,11 @@ class Split(NamedTuple):
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
             Default: `None`.
         compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
-        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If it is given,
-            readers do not request the length of a remote file again. Default: `None`.
+        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If given, readers
+            don't request the length of a remote file again. Default: `None`.
         position: The position at the start of the log. Readers use it to recognise the log, and raise a
-            `LogChangedError` if the path names another one. `None` if no byte of the log was read and no store stated
-            the file's version. Default: `None`.
+            `LogChangedError` if the path names another one. `None` if none of the log's bytes were read and no store
+            stated the file's version. Default: `None`.
         source: The object in a store that the split was planned from, if any. Readers read it in place of the path.
             Default: `None`.
 
@@ -160,14 +160,14 @@ def open(  # noqa: A001
             as `mmap`) are the content of a log, never a path: `b"name.log"` is a log of eight bytes. To write, pass a
             path or an object with `write`. With `segment_len`, pass the path of a directory.
         mode: `"r"` reads. `"w"` writes a new file, replacing any existing one. `"x"` writes a new file, and fails if it
-            exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same, because a log is never text.
+            exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same thing, because logs are never text.
             Default: `"r"`.
         dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`, which means the file's
             dialect, or `"leveldb"` for a new file.
-        log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`. Readers then detect the
-            number.
-        compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`. Readers then detect
-            the compression.
+        log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`, in which case readers detect
+            the number.
+        compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`, in which case readers
+            detect the compression.
         record_len_max: Refuse records longer than this many bytes, as for `Reader` and `Writer`. Default: 1 GiB.
 
     Options for reading:
@@ -199,13 +199,13 @@ def open(  # noqa: A001
             whose files were last changed more than this many seconds ago. Default: `None`, which keeps all segments.
 
     Returns:
-        A `Reader` in mode `"r"`, and a `Writer` in all other modes. Both are context managers.
+        A `Reader` in mode `"r"`, or a `Writer` in any other mode. Both are context managers.
 
     Raises:
         OSError: The operating system reports an error, such as `FileNotFoundError`, `PermissionError` or
             `IsADirectoryError`. The exception contains the path.
         FileExistsError: The mode is `"x"` and the file exists.
-        ModuleNotFoundError: `source` is a URL, and fsspec, or a package it needs for this URL, is not installed.
+        ModuleNotFoundError: `source` is a URL, and fsspec or a package that it needs for this URL is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: The mode is `"a"` and the file does not end with a whole record.
         CorruptionError: The mode is `"a"` and the file is damaged, or a segment between two other segments is
@@ -278,25 +278,25 @@ def follow(
             segmented log never raises a `LogRotatedError` or misses a record.
         start: Return only the records that start at or after this position. Pass a file offset in bytes, or the
             `Follower.position` of an earlier run, which also identifies the log. Default: 0.
-        timeout: How long the iteration waits for the next record, in seconds, before it ends. A new iteration over the
-            same follower continues at the same place. With 0, the follower returns the existing records and never
+        timeout: How long the iteration waits for the next record before it ends, in seconds. A new iteration over the
+            same follower continues from the same place. With 0, the follower returns the existing records and never
             waits. Default: `None`, which waits forever.
         dialect: Same as for `Reader`. The dialect is detected once the file has a file header or a whole fragment.
             `"wandb_old"` is never detected, so you must pass it. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path names another file or no file, and every record of the old file has been
-            returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file, but
-            misses a file that was at the path only between two polls. `"stop"` ends the iteration. See `Follower`.
+        on_rotation: What to do once the path names another file or none at all, and every record in the old file has
+            been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file, but
+            misses any file that was only at the path between two polls. `"stop"` ends the iteration. See `Follower`.
             Default: `"raise"`.
         poll_interval: How long to sleep before checking the file again, in seconds. Default: 0.05.
-        retry_time: If no valid block follows apparent damage, the follower rereads it at least three times, and for at
-            least this many seconds, before reporting it. With 0, damage is reported at once. Default: 0.1.
+        retry_time: If no valid block follows apparent damage, the follower rereads it at least three times, over at
+            least this many seconds, before reporting it. With 0, damage is reported immediately. Default: 0.1.
         record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:
-        A `Follower`, an iterator of `bytes` for both `for` and `async for`.
+        A `Follower`, which yields `bytes` in both `for` and `async for` loops.
 
     Raises:
         OSError: The file cannot be opened or is not a regular file.

@@ -1,4 +1,4 @@
-"""Imports optional packages, which users install as extras of this package."""
+"""Imports optional packages, which users install as extras."""
 
 from __future__ import annotations
 

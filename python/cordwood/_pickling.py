@@ -16,7 +16,7 @@ def _reduced(record: Record) -> tuple[Any, ...]:
 
 
 def refuse(given: type, instead: str) -> None:
-    """Makes `pickle` and `copy` refuse the objects of a class. `instead` names the arguments to pass instead."""
+    """Makes `pickle` and `copy` refuse instances of a class. `instead` names the arguments to pass instead."""
 
     def refused(_value: object) -> NoReturn:
         raise TypeError(f"a {given.__name__} cannot be pickled or copied: {instead}")

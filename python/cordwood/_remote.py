@@ -1,7 +1,7 @@
-"""Wraps sources read in ranges, such as objects in a store, in file objects that read ahead.
+"""Wraps sources that are read in ranges, such as objects in a store, in file objects that read ahead.
 
-The binding calls `file_of` for each source that is neither a path nor a buffer. The packages for a kind of source are
-imported when the first one is opened.
+The binding calls `file_of` for each source that isn't a path or a buffer. The packages for a kind of source are
+imported when the first such source is opened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges. Later ranges have the last length, too long for reading only the start."""
+"""The lengths of the first ranges. Later ranges have the last length, which is too long for reading just the start."""
 
 AHEAD_MAX = 4
 """The maximum number of ranges requested before they are needed, each in its own thread."""
@@ -36,8 +36,8 @@ read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 def set_read_ahead(length: int) -> None:
     """Limits how many bytes of each remote file this process requests before they are needed.
 
-    The limit applies to URLs and other sources read in ranges, if they are opened after the call. A lower limit saves
-    memory when many files are read at once, but causes more requests.
+    The limit applies to URLs and other sources read in ranges, provided that they are opened after the call. A lower
+    limit saves memory when many files are read at once, but causes more requests.
 
     Args:
         length: The limit in bytes, at least 131,072 (four blocks). The default limit is 64 MiB.
@@ -99,7 +99,7 @@ def base_name(name: str) -> str:
 
 
 class _Url(str):
-    """A URL with its file system's arguments, which stay with it in lists, splits and pickles."""
+    """A URL together with the arguments for its file system, which it keeps in lists, splits and pickles."""
 
     storage_options: Mapping[str, Any]
 
@@ -108,7 +108,7 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
     """Returns the source, or the list of sources, with the file system arguments added to each URL.
 
     Raises:
-        ValueError: The source contains no URL.
+        ValueError: The source doesn't contain a URL.
     """
     if not storage_options:
         return source
@@ -141,7 +141,7 @@ def source_of(source: object) -> RangeReadable | None:
     """Returns the source as ranges, or `None` if it cannot be read in ranges. No bytes are requested.
 
     Args:
-        source: A URL, or another source that is neither a path nor a buffer.
+        source: A URL, or another source that isn't a path or a buffer.
 
     Raises:
         ImportError: A package needed for the URL is not installed.
@@ -171,7 +171,7 @@ def file_of(source: object, start: int, end: int | None, position: Position | No
 
 
 def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> Exception:
-    """Returns an error about a URL. As in a `CordwoodError`, the attribute `message` does not name the URL."""
+    """Returns an error about a URL. As in a `CordwoodError`, the `message` attribute doesn't name the URL."""
     error: Any = kind(f"{url}: {message}", **attributes)
     error.message = message
     return cast("Exception", error)
@@ -200,8 +200,8 @@ def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> Ra
 def is_listed(name: str) -> bool:
     """Checks whether a name is a URL of several files: a pattern, or a directory's URL ending in a slash.
 
-    A web server's URL never refers to several files. Web servers do not list their files, and their URLs may contain
-    any characters.
+    A web server's URL never refers to several files, because web servers don't list their files and their URLs may
+    contain any characters.
     """
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
@@ -268,7 +268,7 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
 
 
 def _of_fsspec(file: object) -> _OnFilesystem | None:
-    """Returns the file of an `OpenFile` or a `UPath`, which both have the attributes `fs` and `path`."""
+    """Returns the file an `OpenFile` or a `UPath` refers to. Both have the attributes `fs` and `path`."""
     fs: Any = getattr(file, "fs", None)
     path: Any = getattr(file, "path", None)
     if path is None or not hasattr(fs, "cat_file"):
@@ -333,7 +333,7 @@ class _OnFilesystem:
 
 
 class _ReadTwice(_OnFilesystem):
-    """A file that may be opened more than once. Its length and start are requested only once."""
+    """A file that may be opened more than once. Its length and start are only requested once."""
 
     _start: memoryview | None = None
 
@@ -387,8 +387,8 @@ class RangeFile:
     """A seekable file object that reads ahead in ranges.
 
     Ranges are requested ahead within `[start, end)`, extended by a block on both sides: the block that contains `start`
-    may start before it, and the last record may extend past `end`. Everywhere else, only the bytes a read asks for are
-    requested, so that little more than `[start, end)` is transferred.
+    may start before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read asks for
+    are requested, so little more than `[start, end)` is transferred.
 
     If an object is replaced between two requests, the bytes come from two different objects. To detect this, the
     object's version is compared before the last range is returned. If it has changed, bytes from all ranges are
@@ -417,7 +417,7 @@ class RangeFile:
         self._is_compared = False
         self._start = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
-            # The last record may extend into the block after the end. Reading only the start does not need that block.
+            # The last record may extend into the block after the end. That block isn't needed to read only the start.
             end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
@@ -469,14 +469,14 @@ class RangeFile:
         self._marks[start] = (start + len(body) - len(end), len(end), crc32c(end))
 
     def _compare(self) -> None:
-        """Checks that all ranges received so far, and the planned ones, are from the current object.
+        """Checks that the planned ranges and those received so far are all from the current object.
 
         Raises:
             LogChangedError: The ranges are from another object.
         """
         current: Any = getattr(self.source, "current_version", None)
         if self._planned is None and not (current and self._marks):
-            # The bytes of a single request are from a single object.
+            # All the bytes of a single request come from the same object.
             return
         version = current() if current else None
         if version is not None and version == self._version:
@@ -492,7 +492,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. A request that has already started runs to its end, and so does its thread."""
+        """Cancels the requests. Those that have already started run to completion, as do their threads."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)
@@ -530,10 +530,10 @@ class RangeFile:
 
             self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
         try:
-            # The threads refer only to the source, so they end when this object is garbage-collected.
+            # The threads only refer to the source, so they end when this object is garbage-collected.
             body = self._pool.submit(_body, self.source, start, end)
         except RuntimeError as error:
-            # The system has no more threads, or the program is ending.
+            # The system has run out of threads, or the program is exiting.
             raise OSError(errno.EAGAIN, "no thread can be started to read it", self.name) from error
         self._ranges.append(_Range(start, end, body))
         self._count += 1
@@ -567,7 +567,7 @@ def _os_errors_of(name: str | None) -> Generator[None]:
     """Raises a source's error as an `OSError` that names the source.
 
     An `OSError` keeps its class. If that class is not built in, it may take different arguments, so the error is raised
-    unchanged. So is an error with a hint, because it already names the source.
+    unchanged. An error with a hint is also raised unchanged, because it already names the source.
     """
     try:
         yield

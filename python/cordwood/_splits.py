@@ -36,8 +36,8 @@ def plan_splits(
     file, unless you pass `dialect`. Several remote files are read in parallel. A log in a dialect with log numbers or
     compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts, so it becomes a single range.
 
-    A file with several names, for example through a link, is cut only once, under its first name. The file at a
-    repeated URL is also cut only once. A file in a directory is cut only if it is a log.
+    A file with several names, for example because of a link, is only cut once, under its first name. The file at a
+    repeated URL is also only cut once. A file in a directory is only cut if it is a log.
 
     Args:
         sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these, which may include objects
@@ -51,8 +51,8 @@ def plan_splits(
             `None`.
 
     Returns:
-        The ranges, file by file and in the order of their offsets. Together, a file's ranges cover the whole file. An
-        empty file has none.
+        The ranges, file by file and in order of offset. Together, a file's ranges cover the whole file. An empty file
+        has none.
 
     Raises:
         DialectError: A file is not a log.
@@ -106,7 +106,7 @@ def plan_splits(
 
 
 def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Position | None]:
-    """Returns the format of a log, and the position at its start. If the format is given, no byte is read."""
+    """Returns the format of a log and the position at its start. Reads no bytes if the format is given."""
     if named:
         return named, None
     found = detect(name)
@@ -126,7 +126,7 @@ def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int
         return 0, len(ranges), named, start_of(b"", None, None, None, version)
     first, file_len = 0, file.file_len
     if segments := file.segments or segments_in(file.name):
-        # The ranges are offsets in the log, whose first segments may have been pruned.
+        # The ranges are offsets in the log, and its first segments may have been pruned.
         first, file_len = segments[0][0], sum(segments[-1])
     return first, file_len or os.stat(file.name).st_size, *_format_of(file.name, named)
 

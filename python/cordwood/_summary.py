@@ -68,7 +68,7 @@ class ZerosAtEnd(NamedTuple):
 def zeros_at_end(offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool) -> ZerosAtEnd | None:
     """Returns the zeros at the end of a log, which start at this offset, or `None` if there are none.
 
-    Zeros after damage are treated as part of a record that never reached the disk, not as padding.
+    Zeros that follow damage are treated as part of a record that never reached the disk, not as padding.
     """
     if offset is None:
         return None
@@ -139,7 +139,7 @@ def has_no_dialect(report: Report) -> bool:
 
 
 def report_of(reader: Reader, record_count: int) -> Report:
-    """Returns the report on a reading that returned this many records.
+    """Returns the report for a reading that returned this many records.
 
     The report's `salvaged_count` is the number of records after damage in the same block, which LevelDB drops.
     """

@@ -28,7 +28,7 @@ def damaged_text(paths: Sequence[str]) -> list[str]:
 
 
 def base64_text(data: bytes) -> str:
-    """Returns bytes as base64 on one line. Importing the module `base64` would be slower."""
+    """Returns bytes as base64 on one line. Importing the `base64` module would be slower."""
     return b2a_base64(data, newline=False).decode("ascii")
 
 

@@ -1,8 +1,9 @@
 """Reads and writes logs in Apache Beam pipelines. Requires `pip install 'cordwood[beam]'`.
 
-`ReadFromLog` reads the logs that match a pattern, and `ReadAllFromLog` those of a `PCollection`. `WriteToLog` writes
-new logs. A log is cut into ranges of blocks, which workers read independently. A runner may split a range again while
-it is being read. Each record is returned exactly once, by the worker that reads the block where the record starts.
+`ReadFromLog` reads the logs that match a pattern, and `ReadAllFromLog` reads those in a `PCollection`. `WriteToLog`
+writes new logs. A log is cut into ranges of blocks, which workers read independently. A runner may split a range again
+while it is being read. Each record is returned exactly once, by the worker that reads the block where the record
+starts.
 
 >>> import apache_beam
 >>> from cordwood.beam import ReadFromLog, WriteToLog
@@ -98,7 +99,7 @@ class _Log(NamedTuple):
         compression_type: How Beam's file system decompresses the file.
         format: The format of the log, or `None` if it could not be detected.
         place_len: The length in bytes of each part that can be read independently.
-        position: The position at the start of the file, or `None` if no byte has been read.
+        position: The position at the start of the file, or `None` if no bytes have been read.
     """
 
     path: str
@@ -140,7 +141,7 @@ class _Log(NamedTuple):
         """Checks that the path still names the log that was found there.
 
         Raises:
-            LogChangedError: The path names another log.
+            LogChangedError: The path now names another log.
         """
         marks, _ = marks_of(self.position) if self.position else ([], None)
         for start, length, checksum in marks:
@@ -218,7 +219,7 @@ def _matches(pattern: str) -> list[Any]:
         OSError: The path names a segmented log, or the pattern matches segments of such a log.
     """
     if _is_local(pattern) and not os.path.dirname(pattern):
-        # Beam finds files in the current directory only if the pattern names the directory.
+        # Beam only finds files in the current directory if the pattern names the directory.
         pattern = os.path.join(os.curdir, pattern)
     if (is_pattern := has_magic(pattern)) and FileSystems.exists(pattern):
         return [FileSystems.get_filesystem(pattern).metadata(pattern)]
@@ -349,33 +350,34 @@ def _count(name: str, number: int) -> None:
 
 
 class ReadAllFromLog(PTransform):
-    """Reads the logs of a `PCollection` of paths, patterns or Beam's `FileMetadata`.
+    """Reads the logs in a `PCollection` of paths, patterns or Beam's `FileMetadata`.
 
     A path ending in `/` refers to all files in that directory. A `FileMetadata` as returned by `fileio.MatchAll` is
     always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
     had when it was found.
 
-    Segmented logs are refused. So are their files, unless you name each one, because a missing file would go unnoticed.
+    Segmented logs are refused. So are their files unless you name each one, because otherwise a missing file would go
+    unnoticed.
 
-    The namespace `cordwood` has three counters. `records` counts the records, `record_bytes` counts their bytes, and
-    `skipped_bytes` counts the bytes in all regions of the output `damage`.
+    There are three counters in the `cordwood` namespace: `records` counts the records, `record_bytes` counts their
+    bytes, and `skipped_bytes` counts the bytes in all regions of the `damage` output.
 
     Args:
-        desired_bundle_size: The number of bytes of a log in each range that a worker reads, rounded down to whole
+        desired_bundle_size: The number of bytes in each range of a log that a worker reads, rounded down to whole
             blocks of 32 KiB, but never to less than one block. Default: 64 MiB.
         min_bundle_size: The minimum number of bytes in the last range of a file. Default: 0.
-        compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. Neither a compressed file nor
-            a log in a dialect with log numbers can be split. A compressed file that ends early raises an `EOFError`
-            under every policy. Default: `"auto"`, which decides by file name extension.
+        compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. Compressed files and logs in
+            a dialect with log numbers can't be split. A compressed file that ends early raises an `EOFError` under
+            every policy. Default: `"auto"`, which decides by file name extension.
         with_filename: Whether each element is a tuple of the path and the record or list. Default: `False`.
-        as_batches: With `True`, an element is a list of records of about 256 KiB in total, which takes half the time.
+        as_batches: With `True`, each element is a list of records totalling about 256 KiB, which takes half the time.
             With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
             Default: `False`, which makes each element a record.
-        decode: The kind of records, as for `cordwood.scan`. If `decode` is given, an element is a
-            `pyarrow.RecordBatch` of decoded records. With `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges
-            are not split further. With other values, one worker reads the whole log, because a row may depend on
-            other records. Under a policy other than `"raise"`, the counter `left_out` counts the records of other
-            kinds, up to 1,000 in each range. Default: `None`, which returns records as bytes.
+        decode: The kind of records, as for `cordwood.scan`. If `decode` is given, each element is a
+            `pyarrow.RecordBatch` of decoded records. With `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges are
+            not split further. With any other value, one worker reads the whole log, because a row may depend on other
+            records. Under any policy other than `"raise"`, the `left_out` counter counts the records of other kinds, up
+            to 1,000 in each range. Default: `None`, which returns records as bytes.
         columns: The columns with `decode`, as for `cordwood.scan`. Default: `None`.
         schema: The schema with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in JSON,
             you must pass a schema, because all logs must have the same columns. Default: `None`.
@@ -483,7 +485,7 @@ def _check_text(name: str, path: object) -> None:
 
 
 def _check(table: dict[str, Any]) -> None:
-    """Rejects options that a scan would reject, and those with which two logs could have different columns."""
+    """Rejects options that a scan would reject, and those that could give two logs different columns."""
     scan(b"", **table)
     if table["schema"] is None and PAYLOADS[table["decode"]].columns is None:
         raise ValueError(f"the columns of {table['decode']!r} depend on the records: pass schema")
@@ -575,28 +577,28 @@ class _Sink(FileBasedSink):
     def finalize_windowed_write(self, *results: Any) -> Iterator[str]:
         yield from super().finalize_windowed_write(*results)
         if _is_local(self._prefix):
-            # Syncs the directory, so that the new names are on the disk.
+            # Syncs the directory so that the new names are on the disk.
             sync_directory(self._prefix + "-")
 
 
 class WriteToLog(PTransform):
-    """Writes the records of a `PCollection` to new logs, one per shard, and returns the paths of the logs.
+    """Writes the records in a `PCollection` to new logs, one per shard, and returns the logs' paths.
 
-    The logs get their final names once all of them are complete. A bundle that fails and is retried leaves no duplicate
-    records and no partial logs. On a local file system, the logs and their directory entries have been synced to the
-    disk by then. Existing logs whose names have the same form are removed first. A `PCollection` without records
-    produces an empty log.
+    The logs get their final names once all of them are complete. A bundle that fails and is retried doesn't leave any
+    duplicate records or partial logs. On a local file system, the logs and their directory entries have been
+    synced to the disk by then. Existing logs whose names have the same form are removed first. A `PCollection` without
+    records produces an empty log.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
-    of the window. They replace only existing logs with the same names.
+    of the window. They only replace existing logs with the same names.
 
     Args:
-        file_path_prefix: The start of the paths of the logs, on one of Beam's file systems.
-        file_name_suffix: The end of the paths of the logs, such as `".log"`. Default: `""`.
+        file_path_prefix: The start of the logs' paths, on one of Beam's file systems.
+        file_name_suffix: The end of the logs' paths, such as `".log"`. Default: `""`.
         num_shards: The number of logs. Default: 0, which lets the runner decide, and gives each window one log.
-        shard_name_template: The middle part of the paths of the logs. `S` is replaced by a digit of the shard's
-            number, `N` by a digit of the number of shards, and `W` by the window. With `""`, there is one log.
-            Default: `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
+        shard_name_template: The middle part of the logs' paths. `S` is replaced by a digit of the shard's number, `N`
+            by a digit of the number of shards, and `W` by the window. With `""`, there is one log. Default: `None`,
+            which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
         triggering_frequency: The length of the windows of an unbounded `PCollection`, in seconds. Default: `None`,
             which keeps the windows of the `PCollection`. The global window is refused, because it never ends.
         dialect: Same as for `cordwood.Writer`. Default: `None`, which means `"leveldb"`.

@@ -14,7 +14,7 @@ All exceptions derive from `CordwoodError`::
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was opened for appending
 
-Operating system errors are still raised as `OSError`. A wrong argument raises a `TypeError` or a `ValueError`.
+Operating system errors are still raised as `OSError`. Invalid arguments raise a `TypeError` or a `ValueError`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from cordwood.types import Hint, PayloadReason, Reason
 class CordwoodError(Exception):
     """The base class of all exceptions in this module.
 
-    `str(error)` starts with the path. The attribute `hint` holds advice, which a traceback prints as text.
+    `str(error)` starts with the path. The `hint` attribute holds advice, which a traceback prints as text.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset of the fault, in bytes. For a region, the offset of its first byte. 0 if the fault
-            concerns the whole file.
+        offset: The file offset of the fault, in bytes. For a region, this is the offset of its first byte. 0 if the
+            fault affects the whole file.
         message: The fault, without the path.
         hint: Advice on how to proceed, or `None`.
 
@@ -52,8 +52,8 @@ class CordwoodError(Exception):
         """Creates an error with these attributes. The other attributes of its class keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
-        # The argument contains the path because other programs build new errors from the arguments, as Apache Beam does
-        # to add the name of a step.
+        # The argument contains the path because other programs create new errors from the arguments, as Apache Beam
+        # does to add the name of a step.
         super().__init__(str(self))
         if hint is not None:
             _add_hint(self, hint)
@@ -96,10 +96,10 @@ class _RegionError(CordwoodError):
 
 
 class CorruptionError(_RegionError):
-    """A log contains bytes that no complete write can have produced.
+    """A log contains bytes that no complete write could have produced.
 
-    The reader stays usable, and its next read continues after these bytes. `pack` also raises this error for an
-    incomplete record at the end, and for zeros that are not padding.
+    The reader remains usable, and its next read continues after these bytes. `pack` also raises this error if there is
+    an incomplete record at the end, or zeros that aren't padding.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -141,7 +141,7 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to a log other than the one its name or `log_number` says.
+    """A file to be salvaged belongs entirely to a different log than its name or `log_number` says.
 
     To read the other log, call `cordwood.open(path, log_number=error.other_log_number)`.
 
@@ -159,13 +159,14 @@ class OtherLogError(CordwoodError):
 class RecordTooLargeError(_RegionError):
     """A record is longer than `record_len_max`.
 
-    A `Reader` stays usable, and its next read continues after the record.
+    A `Reader` remains usable, and its next read continues after the record.
 
     Under every policy, a reader of a compressed log also raises this error for a record that decompresses to too many
-    bytes. It then stays before the record, and each further attempt to read raises the same error. See `Reader`.
+    bytes. In that case, it stays before the record, and every further attempt to read raises the same error. See
+    `Reader`.
 
-    A `Writer` does not write a record longer than its `record_len_max`, and stays usable. The error's `offset` is then
-    the length of the log, and its `length` that of the record.
+    A `Writer` doesn't write a record longer than its `record_len_max`, but remains usable. In that case, the error's
+    `offset` is the length of the log, and its `length` is that of the record.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -189,9 +190,9 @@ class RecordTooLargeError(_RegionError):
 
 
 class TornTailError(_RegionError):
-    """A log that ends in an incomplete record, or in zeros, was opened for appending.
+    """A log that ends with an incomplete record, or with zeros, was opened for appending.
 
-    If records were written there, every reader would lose those up to the next block.
+    If records were written there, every reader would lose the ones before the next block.
 
     Attributes:
         path: The file.
@@ -245,8 +246,8 @@ class LogTruncatedError(_ChangedError):
     """A log ends before the offset where reading should start, or starts after it.
 
     The offset is a reader's `start`, the target of a `seek`, or the offset a follower has reached. The file was cut
-    short, or replaced by another file, in which the offset has no meaning. A segmented log can also start after the
-    offset because its oldest segments were pruned; `first_offset` is then where it starts.
+    short, or replaced by another file in which the offset is meaningless. A segmented log can also start after the
+    offset because its oldest segments were pruned, in which case `first_offset` is where it starts.
 
     Attributes:
         path: The path of the log. `None` if the source has no path.
@@ -286,11 +287,11 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """The path of a followed log now names another file or no file, and all records of the old file were returned.
+    """A followed log's path now names another file or none, and all records in the old file have been returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
-    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that was at the
-    path only between two polls is missed.
+    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that was only at
+    the path between two polls is missed.
 
     Attributes:
         path: The path of the log.
@@ -330,6 +331,6 @@ _WORDS = {
 
 
 def _add_hint(error: BaseException, hint: Hint) -> None:
-    """Adds a hint to an exception, as the attribute `hint` and as a note shown in tracebacks."""
+    """Adds a hint to an exception, as the `hint` attribute and as a note shown in tracebacks."""
     error.hint = hint  # type: ignore[attr-defined]
     error.add_note(_WORDS[hint])

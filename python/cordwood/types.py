@@ -12,7 +12,7 @@ from cordwood._text import damaged_text, quantity
 from cordwood.typing import CompressionName, DialectName
 
 BLOCK_LEN: Final = 32_768
-"""The number of bytes in a block of a log. Ranges read in parallel start at multiples of it."""
+"""The number of bytes in a block of a log. Ranges that are read in parallel start at multiples of it."""
 
 
 class DetectedDialect(str):
@@ -72,11 +72,11 @@ class Reason(StrEnum):
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that is too large.
         ZERO_FILL: Zeros up to the end of the block or the file. They may be unwritten space, padding, or lost data.
-        NONZERO_TRAILER: The last bytes of a block, too few for a header, are not zero. No engine reads them.
-        EMPTY_FIRST: An empty first fragment without the rest of its record, such as old versions of LevelDB wrote. No
+        NONZERO_TRAILER: The last bytes of a block, which are too few for a header, aren't zero. No engine reads them.
+        EMPTY_FIRST: An empty first fragment without the rest of its record, as written by old versions of LevelDB. No
             data is missing.
         TORN_TAIL: An incomplete record at the end, such as one left by a crash.
-        FILE_HEADER: The first bytes of a file of this dialect.
+        FILE_HEADER: The first bytes of a file in this dialect.
         UNKNOWN_VERSION: The file header has an unknown version. The records after the header are still read.
         BAD_FILE_HEADER: The file does not start with a valid file header, or the first record proves that the version
             in the header is wrong.
@@ -90,8 +90,8 @@ class Reason(StrEnum):
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
         BAD_CONTAINER: A container of records in a packed log, in a form that no writer produces. None of its records
             are returned.
-        MISSING_SEGMENT: Bytes of a segmented log missing from all of its files, because a file was removed or cut
-            short.
+        MISSING_SEGMENT: Bytes of a segmented log that are missing from all of its files, because a file was removed or
+            cut short.
         GROWN_SEGMENT: The part of a file in a segmented log that extends past the start of the next file.
         NOT_READ: The bytes after the damage where reading stopped, because the policy is `"stop"`.
     """
@@ -138,16 +138,16 @@ class Hint(StrEnum):
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
-        CHECK_OFFSET: Check the offset you passed to `seek`. If no record starts there, the error does not show that the
+        CHECK_OFFSET: Check the offset you passed to `seek`. If no record starts there, the error doesn't mean that the
             log is damaged.
         RAISE_RECORD_LEN_MAX: If you trust the data, raise `record_len_max`. Both readers and writers need a higher
             limit for records longer than 1 GiB.
         LOWER_RECORD_LEN_MAX: Try again, or lower `record_len_max` to skip records that do not fit in memory.
         NAME_DIALECT: If you are sure that the file is a log, pass `dialect`.
-        NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or no `dialect`.
+        NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or omit `dialect`.
         NAME_LOG_NUMBER: Pass the `log_number` that the fragments contain.
-        OMIT_LOG_NUMBER: Pass no `log_number`, or a `dialect` that has one.
-        OMIT_COMPRESSION: Pass no `compression`, or a `dialect` that has one.
+        OMIT_LOG_NUMBER: Omit `log_number`, or pass a `dialect` that has one.
+        OMIT_COMPRESSION: Omit `compression`, or pass a `dialect` that has one.
         ENABLE_ZSTD: Use a build with zstd.
         ON_TORN_TAIL: Pass `"truncate"` or `"pad"` as `on_torn_tail`.
         PAD: Pass `on_torn_tail="pad"`, or salvage the log.
@@ -194,8 +194,8 @@ class Severity(StrEnum):
         INFO: The region is not damaged: it is padding, an engine's metadata, or bytes that the options exclude. Zeros
             (`Reason.ZERO_FILL`) may be unwritten space or lost data; the file does not show which.
         TORN_TAIL: The incomplete end of a file.
-        CORRUPTION: Bytes that no complete write can have produced, or a record that exceeds a limit. The option
-            `on_corruption` decides how a reader treats these regions.
+        CORRUPTION: Bytes that no complete write could have produced, or a record that exceeds a limit. The
+            `on_corruption` option determines how a reader treats these regions.
     """
 
     INFO = "info"
@@ -207,9 +207,9 @@ class OutcomeKind(StrEnum):
     """How reading a log ended, or whether it is unfinished.
 
     Attributes:
-        UNFINISHED: Reading is not finished. There may be more records.
+        UNFINISHED: Reading isn't finished. There may be more records.
         CLEAN: Reading reached the end of the file or the range, and did not end inside an incomplete record.
-        TORN_TAIL: Reading ended in an incomplete record, such as one left by a crash.
+        TORN_TAIL: Reading ended with an incomplete record, such as one left by a crash.
         STOPPED: Reading stopped at damage because the policy is `"stop"`.
     """
 
@@ -273,11 +273,11 @@ class FragmentKind(StrEnum):
         FIRST: The first part of a record: type 2.
         MIDDLE: A middle part of a record: type 3.
         LAST: The last part of a record: type 4.
-        RECYCLABLE_FULL: A `FULL` fragment with the number of the log: type 5 of RocksDB and Pebble.
+        RECYCLABLE_FULL: A `FULL` fragment with the number of the log: type 5 in RocksDB and Pebble.
         RECYCLABLE_FIRST: A `FIRST` fragment with the number of the log: type 6.
         RECYCLABLE_MIDDLE: A `MIDDLE` fragment with the number of the log: type 7.
         RECYCLABLE_LAST: A `LAST` fragment with the number of the log: type 8.
-        WAL_SYNC_FULL: A `FULL` fragment with the number of the log and the synced offset: type 9 of Pebble.
+        WAL_SYNC_FULL: A `FULL` fragment with the number of the log and the synced offset: type 9 in Pebble.
         WAL_SYNC_FIRST: A `FIRST` fragment with the number and the synced offset: type 10.
         WAL_SYNC_MIDDLE: A `MIDDLE` fragment with the number and the synced offset: type 11.
         WAL_SYNC_LAST: A `LAST` fragment with the number and the synced offset: type 12.
@@ -292,7 +292,7 @@ class FragmentKind(StrEnum):
         ZERO: Space that was never written: type 0.
         UNKNOWN: A fragment whose type the dialect does not define.
         END_TRAILER: The end of a closed Pebble log.
-        FILE_HEADER: Not a fragment: the first bytes of a file of this dialect.
+        FILE_HEADER: Not a fragment: the first bytes of a file in this dialect.
         TRAILER: Not a fragment: the end of a block, too short for a header.
         ZEROS: Not a fragment: zeros.
         REST: Not a fragment: bytes without a plausible header.
@@ -380,7 +380,7 @@ def _text(name: str, item: object) -> str:
 class BitFlip(NamedTuple):
     """A single flipped bit that explains damage. Flipping it back makes the fragment's checksum valid.
 
-    This is the type of the attribute `SkippedRegion.bit_flip`.
+    This is the type of `SkippedRegion.bit_flip`.
 
     Attributes:
         offset: The file offset of the byte.
@@ -404,7 +404,7 @@ class BitFlip(NamedTuple):
 
 
 class SkippedRegion(NamedTuple):
-    """The bytes `[offset, end_offset)` of a file, which were not returned as a record, and the reason.
+    """The bytes `[offset, end_offset)` of a file that were not returned as a record, and the reason why.
 
     `Reader.skipped`, `Follower.skipped` and `Report.skipped` list these regions. `str(region)` describes a region in
     a sentence.
@@ -476,7 +476,7 @@ class Outcome(NamedTuple):
             of the torn tail for `"torn_tail"`, the start of the damage for `"stopped"`, and the offset reached so far
             for `"unfinished"`.
         zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. They may be unwritten
-            space, padding, or lost data. `None` if the file does not end in zeros, or was not read to its end. Always
+            space, padding, or lost data. `None` if the file doesn't end with zeros, or wasn't read to its end. Always
             `None` for a follower.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -544,8 +544,8 @@ class Fragment(NamedTuple):
             returned.
         record_offset: The file offset of the record containing the fragment, if that record was returned. Otherwise
             `None`.
-        salvaged: Whether the record containing the fragment starts after damage in the same block. Only the policy
-            `"salvage"` returns these records.
+        salvaged: Whether the record containing the fragment starts after damage in the same block. Only the `"salvage"`
+            policy returns these records.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -592,31 +592,31 @@ class Report(NamedTuple):
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records, without headers and trailers.
         file_len: The length of the whole file, including bytes outside the range. For a segmented log, the offset where
-            the log ends. `None` if an object with `read` was not read to the end, so that the length is unknown.
+            the log ends. `None` if an object with `read` was not read to the end, in which case the length is unknown.
         outcome: How reading ended.
         len_by_reason: For each reason found, the number of bytes in its regions, including unlisted regions.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
-        salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the policy
-            `"skip"` drop these records and return all others.
+        salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the
+            `"skip"` policy drop these records and return all others.
         repaired_count: The number of records that `salvage` wrote with a bit flipped back. 0 without
             `repair_bit_flips`.
         skipped: The first 100,000 regions that were not returned, ordered by offset. A region explained by one flipped
-            bit has a `bit_flip`. Adjacent regions are merged if they have the same reason, with the same details, and
-            no flipped bit explains either of them.
+            bit has a `bit_flip`. Adjacent regions are merged if they have the same reason and details, and neither of
+            them is explained by a flipped bit.
         repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each entry is the region
-            that a reader would skip, with its `bit_flip`. A fragment may be part of a record, metadata of the engine,
+            that a reader would skip, with its `bit_flip`. A fragment may be part of a record, the engine's metadata,
             the file header, or the trailer of a closed log.
-        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If not
-            `None`, it differs from the number in the file's name or in `log_number`: either the file was recycled and
-            no record has been written to the new log yet, or the file was renamed or copied.
+        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If it
+            isn't `None`, it differs from the number in the file's name or in `log_number`: either the file was recycled
+            and no record has been written to the new log yet, or the file was renamed or copied.
         not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`. `"synced_offsets"`
             are the offsets up to which the file was synced, which some Pebble records contain. `"bad_metadata"` is
             metadata in a form that no engine writes, and `"ignored_kinds"` is metadata of an unknown type.
             `"timestamp_sizes"` and `"predecessor"` are RocksDB metadata records, which are not kept if they follow
             damage in the same block, or if they are damaged and a single flipped bit reveals their contents. Without
-            `"timestamp_sizes"`, RocksDB treats keys with timestamps as keys without them. `"version_edit"` is a
-            MANIFEST edit without which no engine opens the database.
+            `"timestamp_sizes"`, RocksDB treats keys with timestamps as if they had none. `"version_edit"` is a MANIFEST
+            edit that every engine needs to open the database.
         dialect_known: Whether the dialect was detected or passed as an option. If the dialect could not be detected,
             the log was read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
@@ -647,7 +647,7 @@ class Report(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the log has no region of severity `"corruption"` and needed no repair.
+        """Whether the log has no regions with severity `"corruption"` and didn't need to be repaired.
 
         A torn tail does not count as damage.
         """
@@ -712,28 +712,28 @@ class Stat(NamedTuple):
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block, as in
             `Report.salvaged_count`.
-        stored_len: The number of payload bytes in the records' fragments. It differs from `payload_len` only in a
+        stored_len: The number of payload bytes in the records' fragments. It only differs from `payload_len` in a
             compressed or packed log.
         header_len: The number of bytes in the headers of the records' fragments.
         record_len_min: The length of the shortest record in bytes. `None` if there are no records.
         record_len_max: The length of the longest record in bytes. `None` if there are no records.
-        full_count: The number of FULL fragments of the records, each a complete record.
-        first_count: The number of FIRST fragments of the records.
-        middle_count: The number of MIDDLE fragments of the records.
-        last_count: The number of LAST fragments of the records.
+        full_count: The number of FULL fragments in the records, each a complete record.
+        first_count: The number of FIRST fragments in the records.
+        middle_count: The number of MIDDLE fragments in the records.
+        last_count: The number of LAST fragments in the records.
         container_count: The number of containers in a packed log. Each is stored in one or more of the fragments
             counted above.
         container_len: The stored length of the containers in bytes, without headers.
         packed_count: The number of records in containers.
         packed_len: The number of bytes of data in these records.
-        trailer_len: The number of bytes in trailers, which are block ends too short for a header.
+        trailer_len: The number of bytes in trailers, which are block ends that are too short for a header.
         skipped_len: The number of bytes not returned, for any reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
         zeros_inside_len: The number of zero bytes followed by a record. They may be unwritten space, padding, or lost
             data.
         other_log_number: The number of another log, if the whole file belongs to that log, as in
             `Report.other_log_number`. Otherwise `None`.
-        ok: Whether the log has no region of severity `"corruption"`. A torn tail does not count as damage.
+        ok: Whether the log has no regions with severity `"corruption"`. A torn tail does not count as damage.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -840,45 +840,46 @@ class ProblemKind(StrEnum):
         CURRENT_NO_NEWLINE: `CURRENT` does not end with a newline.
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
-        CURRENT_CRLF: `CURRENT` ends with CR LF. Git on Windows may have changed the line end.
+        CURRENT_CRLF: `CURRENT` ends with CR LF. Git on Windows may have changed the line ending.
         CURRENT_OTHER: `CURRENT` has a fault. goleveldb uses this file instead, but LevelDB does not.
         MANIFEST_MISSING: The MANIFEST that `CURRENT` or Pebble's marker names is missing.
         MANIFEST_DAMAGED: The named MANIFEST is damaged, or is not a log.
         MANIFEST_EMPTY: The named MANIFEST is empty, or none of its edits contains a number.
         MANIFEST_INCOMPLETE: The named MANIFEST lacks an edit that every engine needs to open the database.
-        MANIFEST_UNKNOWN: The named MANIFEST has an edit that cordwood does not decode, so it is not known which
+        MANIFEST_UNKNOWN: The named MANIFEST has an edit that cordwood does not decode, so there is no way to know which
             tables exist.
         TABLE_MISSING: A table that the MANIFEST lists is missing.
         TABLE_SHORT: A table is shorter than stated in the MANIFEST.
         TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another one.
         LOG_MISSING: A log that the MANIFEST needs is missing.
         LOG_SHORT: A log is shorter than its synced length, as stated in the MANIFEST.
-        LOG_CUT: In LevelDB, a log lacks its last writes, or all of its writes, although a newer log has later ones, and
-            LevelDB does not report this loss. In RocksDB, a log ends in an incomplete record, and a newer log does not
-            start with the next write. By default, RocksDB refuses the database, or opens it without the newer log. With
-            absolute consistency, it refuses every log that ends in an incomplete record and is followed by a newer log,
-            as Pebble does.
-        LOG_TORN: A log ends in an incomplete record, and a newer log follows. Writes may have been lost.
+        LOG_CUT: In LevelDB, a log lacks its last writes, or all of its writes, even though a newer log has later ones.
+            LevelDB doesn't report this loss. In RocksDB, a log ends with an incomplete record, and a newer log doesn't
+            start with the next write. By default, RocksDB refuses to open the database, or opens it without the newer
+            log. With absolute consistency, it refuses any log that ends with an incomplete record and is followed by a
+            newer log, and so does Pebble.
+        LOG_TORN: A log ends with an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. The log may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
-            block. Depending on its `wal_recovery_mode`, RocksDB refuses the database, drops the writes that follow,
-            or drops only the damaged writes. Pebble refuses the database, or drops the writes that follow.
+            block. Depending on its `wal_recovery_mode`, RocksDB refuses to open the database, drops the writes that
+            follow, or only drops the damaged writes. Pebble refuses to open the database, or drops the writes that
+            follow.
         LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. Either the writes with the
             numbers in between, `missing_sequences`, were lost, for example in a power failure, or RocksDB made them
             without the log.
-        LOG_EMPTY: A log has no record: it is empty or contains only zeros, or it is the newest log, whose file still
+        LOG_EMPTY: A log has no records: it is empty or contains only zeros, or it is the newest log and its file still
             contains an older log that RocksDB or Pebble is about to overwrite. Either no write has reached the log, or
             the writes were lost.
-        DATABASE_EMPTY: The MANIFEST lists no table, and there is no log. Either no key was ever written, or all keys
-            were lost.
-        TABLE_NEWER: LevelDB created this table after the last edit of the MANIFEST. The log that LevelDB created
-            before the table may be missing.
-        TABLE_UNLISTED: This table is newer than the last edit of the MANIFEST, and the log before the table is gone.
+        DATABASE_EMPTY: The MANIFEST doesn't list any tables, and there is no log. Either no keys were ever written, or
+            all of them were lost.
+        TABLE_NEWER: LevelDB created this table after the last edit in the MANIFEST. The log that LevelDB created before
+            the table may be missing.
+        TABLE_UNLISTED: This table is newer than the last edit in the MANIFEST, and the log before the table is gone.
             Either only the log was lost, or the last edits are gone as well. The engine removes the table when it opens
             the database.
-        GIT_LFS_POINTER: Git LFS has not fetched this file, and left a pointer in its place. No other problems are
+        GIT_LFS_POINTER: Git LFS hasn't fetched this file, but left a pointer in its place. No other problems are
             listed.
-        GIT_ANNEX_POINTER: git-annex has not fetched this file, and left a pointer in its place.
+        GIT_ANNEX_POINTER: git-annex hasn't fetched this file, but left a pointer in its place.
     """
 
     CURRENT_MISSING = "current_missing"
@@ -951,7 +952,7 @@ class Database(NamedTuple):
         manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names. `None` if they name none.
         newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
             `manifest` has no fault, in which case no other MANIFEST is read.
-        table_count: The number of tables listed in `manifest`, or in `newest_manifest` if `manifest` is unusable.
+        table_count: The number of tables listed in `manifest`, or in `newest_manifest` if `manifest` can't be used.
             `None` if the number is unknown.
         problems: The faults, and the oddities worth knowing about.
         log_number_min: A lower bound for the numbers of the logs that the engine reads. The writes of older logs are
@@ -984,7 +985,7 @@ class Database(NamedTuple):
     def right_current(self) -> str | None:
         """The text that repairs `CURRENT`: the name of a MANIFEST and a newline.
 
-        `None` if `CURRENT` needs no repair, or if the right text is not known.
+        `None` if `CURRENT` doesn't need to be repaired, or if the right text is not known.
         """
         is_wrong = any(problem.kind in OF_CURRENT for problem in self.problems)
         return f"{self.newest_manifest}\n" if is_wrong and self.newest_manifest else None
@@ -1047,7 +1048,7 @@ class Run(NamedTuple):
         record_count: The number of records that can be read.
         first_time: When the first step was logged, as a Unix time in seconds. `None` if no step has a time.
         last_time: When the last step was logged. `None` if no step has a time.
-        state: `"ok"`, `"torn"` if the log ends in an incomplete record, `"damaged"`, or `"empty"`.
+        state: `"ok"`, `"torn"` if the log ends with an incomplete record, `"damaged"`, or `"empty"`.
     """
 
     path: str
@@ -1064,7 +1065,7 @@ class Info(NamedTuple):
         path: The file, directory, pattern or URL. Several sources are joined with spaces.
         what: The kind of source, in words: `"a log"`, `"a database of LevelDB"`, `"a directory"` and so on.
         log_count: The number of logs read.
-        log_count_by_dialect: The number of logs of each dialect.
+        log_count_by_dialect: The number of logs in each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
         log_count_by_payload: The number of logs with each kind of record, judging by their first record. The kind is
             one of the values of `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
@@ -1073,20 +1074,20 @@ class Info(NamedTuple):
         payload_len: The number of bytes of data in the records.
         file_len: The number of bytes in the logs.
         damaged_len: The number of damaged bytes: those of severity `CORRUPTION`.
-        torn_count: The number of logs that end in an incomplete record.
-        zeros_count: The number of logs that end in zeros that are not padding.
+        torn_count: The number of logs that end with an incomplete record.
+        zeros_count: The number of logs that end with zeros other than padding.
         zeros_len: The number of zero bytes at the ends of these logs.
         zeros_inside_len: The number of zero bytes followed by a record.
         runs: The Weights & Biases runs, and the SwanLab runs with empty logs.
         databases: The databases in a directory.
         exports: The Datastore or Firestore exports in a directory.
-        unlisted_logs: The paths of entity logs in a directory that no export's metadata lists. Entities missing from
-            these logs would go unnoticed.
+        unlisted_logs: The paths of entity logs in a directory that aren't listed in any export's metadata. Entities
+            missing from these logs would go unnoticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
         misnamed_logs: The logs whose records all have a log number other than the one in the file's name. Each entry is
             the path, the number in the file's name, and the number in the log.
-        other_file_count_by_format: The number of files in a directory that are not logs, for each format.
+        other_file_count_by_format: The number of non-log files in a directory, for each format.
         failures: The files that could not be read, each with its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
     """
@@ -1121,7 +1122,8 @@ class Info(NamedTuple):
     def ok(self) -> bool:
         """Whether any log, database or export was found, all could be read, and none has a fault.
 
-        Faults are damage, a file that belongs entirely to another log, and a database or an export that is not `ok`.
+        Damage is a fault, as is a file that belongs entirely to another log, or a database or an export that isn't
+        `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
@@ -1156,7 +1158,7 @@ class KeyChange(NamedTuple):
         key: At most the first 256 bytes of the key. For a deleted range, this is the first key.
         key_len: The length of the whole key in bytes.
         end_key: For a deleted range, at most the first 256 bytes of its exclusive end. Otherwise `None`.
-        column_family: The number of the column family. 0 is the default one.
+        column_family: The number of the column family. 0 is the default.
         sequence: The sequence number of the operation. `None` if the operation has no number.
         offset: The file offset of the operation's record.
         old_sequence: The sequence number of the operation that put the old value. `None` if the operation is not in
@@ -1181,7 +1183,7 @@ class KeyChange(NamedTuple):
 
 
 class KeyChanges(NamedTuple):
-    """The keys deleted and overwritten by the write batches of a log.
+    """The keys deleted and overwritten by the write batches in a log.
 
     Attributes:
         deleted_count: The number of deletions.
@@ -1190,7 +1192,7 @@ class KeyChanges(NamedTuple):
         overwritten: The first 1,000 overwritten values.
         faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
         are_all_followed: Whether the log was searched for the older value of each key. If the log has more than a
-            million different keys, or more than 128 MiB of keys, the search covers only the first keys.
+            million different keys, or more than 128 MiB of keys, the search only covers the first ones.
     """
 
     deleted_count: int
@@ -1202,7 +1204,7 @@ class KeyChanges(NamedTuple):
 
 
 class RegionEvidence(NamedTuple):
-    """A region of a log from which no record was read.
+    """A region of a log that no record was read from.
 
     Attributes:
         region: The region, with its reason and any flipped bit that explains it.
@@ -1218,12 +1220,12 @@ class LogEvidence(NamedTuple):
 
     Attributes:
         path: The path or URL.
-        report: The report of `verify`.
+        report: The report from `verify`.
         modified: When the file was last modified, in UTC, as `2026-11-22T23:09:06.123456Z`. For a segmented log, the
             time of its most recently modified file. `None` for a URL.
         sha256: The SHA-256 of the file, in hexadecimal. For a segmented log, the hash covers all files in order.
             `None` for a URL.
-        is_changed: Whether the file changed while it was read. If so, the report and the SHA-256 may describe
+        is_changed: Whether the file changed while it was being read. If so, the report and the SHA-256 may describe
             different states of the file.
         regions: The first 1,000 skipped regions. Damaged and torn regions come first.
         keys: The deleted and overwritten keys in a log of write batches. `None` for any other log.
@@ -1240,5 +1242,5 @@ class LogEvidence(NamedTuple):
     svg: str = ""
 
     def __repr__(self) -> str:
-        # Leave out the picture, which takes kilobytes, and the regions, of which there may be many.
+        # Leave out the picture, which takes up kilobytes, and the regions, because there may be many of them.
         return f"<cordwood.types.LogEvidence: {self.path}, {self.report!r}>"

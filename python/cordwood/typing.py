@@ -103,8 +103,8 @@ class ArrowStreamExportable(Protocol):
 class RangeReadable(Protocol):
     """A file that any range can be read from, such as an object in a store.
 
-    The file may have an attribute `name`, a `str` for errors and reports. To read ahead, several threads call
-    `read_range` at the same time.
+    The file may have a `name` attribute, a `str` that is used in errors and reports. To read ahead, several threads
+    call `read_range` at the same time.
     """
 
     def size(self) -> int:
@@ -126,7 +126,7 @@ class RangeReadable(Protocol):
 
 
 class FsspecFile(Protocol):
-    """A file on an fsspec file system: an `fsspec.OpenFile`, or a `UPath` of universal_pathlib."""
+    """A file on an fsspec file system: an `fsspec.OpenFile`, or a `UPath` from universal_pathlib."""
 
     @property
     def fs(self) -> object:

@@ -1,7 +1,8 @@
 """Logs as an Apache Spark data source: `spark.read.format("cordwood")`, `readStream`, `write`, `writeStream`.
 
-Spark finds this package by its name, without registration, if `cordwood[spark]` is installed. These classes only pass
-on Spark's calls to `cordwood._spark`, which does the work. https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html
+Spark finds this package by its name, without registration, if `cordwood[spark]` is installed. These classes just pass
+Spark's calls on to `cordwood._spark`, which does the work.
+https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html
 """
 
 # Spark need not be installed where types are checked. Without it, its types are unknown.
@@ -35,7 +36,7 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):
-    """The data source `cordwood`."""
+    """The `cordwood` data source."""
 
     @classmethod
     def name(cls) -> str:
@@ -43,7 +44,7 @@ class DefaultSource(DataSource):
         return "cordwood"
 
     def schema(self) -> StructType:
-        """Returns the columns if the job names none."""
+        """Returns the columns if the job doesn't name any."""
         return from_arrow_schema(reading.schema_of(options_of(self.options)))
 
     def reader(self, schema: StructType) -> LogReader:
@@ -107,7 +108,7 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
         return {}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """Returns the end of the last record of each log, or of at most as many logs as a batch may have."""
+        """Returns the end of the last record in each log, for at most as many logs as a batch may have."""
         options = self._options._replace(max_files=getattr(limit, "max_files", None))
         return following.ends_of(options, start, self._left)
 

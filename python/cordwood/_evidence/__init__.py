@@ -31,8 +31,8 @@ def evidence(
 
     For each log, the evidence gives the size, the modification time, the SHA-256, the dialect, counts and a picture.
     Each damaged region is listed with its reason, its offsets, any flipped bit and its first bytes. For a log of write
-    batches, the deleted and overwritten keys are listed too, with their sequence numbers. Each log is read several
-    times. The maximum lengths of the lists are printed on the page.
+    batches, the evidence also lists the deleted and overwritten keys with their sequence numbers. Each log is read
+    several times. The page states the maximum length of each list.
 
     Args:
         source: A path, a directory, a pattern such as `"*.log"`, a URL, or several of these.
@@ -43,7 +43,7 @@ def evidence(
         command: The command to print on the page. Default: `None`.
 
     Returns:
-        The evidence. Its attribute `failed` lists the files that cannot be read.
+        The evidence. Its `failed` attribute lists the files that can't be read.
 
     Raises:
         TypeError: A source is not a path.

@@ -1,13 +1,13 @@
 """Limits for the lists and values in evidence."""
 
 DETAILED_MAX = 50
-"""Regions, keys and pictures are kept for at most this many logs."""
+"""The maximum number of logs for which regions, keys and pictures are kept."""
 LISTED_MAX = 1000
-"""At most this many regions, deleted keys and overwritten keys of a log are listed."""
+"""The maximum number of regions, of deleted keys and of overwritten keys listed for a log."""
 FIRST_LEN = 16
 KEY_LEN_MAX = 256
-"""At most this many bytes of a key are kept."""
+"""The maximum number of bytes kept for each key."""
 FOLLOWED_MAX = 1_000_000
-"""The values of at most this many keys of a log are tracked."""
+"""The maximum number of keys in a log whose values are tracked."""
 FOLLOWED_LEN_MAX = 128 << 20
 """The maximum total length of the tracked keys in bytes."""

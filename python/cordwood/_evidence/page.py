@@ -1,7 +1,7 @@
 """Formats evidence as an HTML page and as JSON.
 
 Names, keys and messages come from untrusted files, so all text is escaped, and control and bidirectional characters are
-shown as their code points. The page's content security policy allows neither scripts nor requests.
+shown as their code points. The page's content security policy blocks both scripts and requests.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STATES = ("damaged", "incomplete", "ok")
 
 
 _SUMMARY_MAX = 10_000
-"""The maximum number of logs, and of unreadable files, that get a line each."""
+"""The maximum number of logs, and of unreadable files, that get a line of their own."""
 
 _LIMITS = (
     f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
@@ -63,7 +63,7 @@ _LIMITS = (
 )
 
 _CAT = ("cordwood", "cat", "--as", "write-batch", "--on-corruption", "salvage", "-n", "1", "--start", "OFFSET")
-"""The keys are read with the policy `salvage`, because other policies may drop the record."""
+"""The keys are read with the `salvage` policy, because other policies may drop the record."""
 
 _ZEROS = "zeros: space that was never written, padding, or data that was lost"
 
@@ -85,10 +85,10 @@ class Evidence(NamedTuple):
         exports: The Datastore or Firestore exports in directories, and whether they are complete.
         failed: The files that could not be read, each with the reason. A log that disappeared after it was verified
             is also in `logs`.
-        other_files: The files in directories that are not logs, each with its format.
+        other_files: The non-log files in directories, each with its format.
         command: The command to print on the page, or `None` to print no command.
-        examined: The UTC time when all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at the time `examined`. Relative paths start from it. `None` if it had been
+        examined: The UTC time at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
+        directory: The current directory at the time `examined`, which relative paths start from. `None` if it had been
             removed.
         version: The version of cordwood that read the logs.
 

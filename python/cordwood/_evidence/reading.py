@@ -99,7 +99,7 @@ def evidence_of(fold: Fold, logs: list[LogEvidence], command: str | None) -> Evi
 
 
 def _reason(error: Exception) -> str:
-    """Returns why a file could not be read."""
+    """Returns the reason a file could not be read."""
     reason = error.strerror if isinstance(error, OSError) else getattr(error, "message", None)
     return reason or str(error)
 
@@ -141,7 +141,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
     has_batch = False
     next_sequence = None
     suspects, has_unlisted = suspect_regions(report)[::-1], is_cut(report)
-    # The report lists only the first regions.
+    # The report only lists the first regions.
     decoder = RecordDecoder("write-batch", report.dialect)
     engine: Literal["rocksdb", "pebble"] = "pebble" if report.dialect == "pebble" else "rocksdb"
     with cordwood.Reader(path, on_corruption="salvage", **format_of(report)._asdict()) as reader:
@@ -183,7 +183,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
 
 
 class _Value(NamedTuple):
-    """The position of a value in the log, and the number of interruptions before it."""
+    """The position of a value in the log, and the number of interruptions that come before it."""
 
     sequence: int | None
     offset: int | None
@@ -203,7 +203,7 @@ class _Changes:
         self._interruption_count = 0
 
     def interrupt(self) -> None:
-        """Records an interruption. A value before the interruption may not be its key's last one."""
+        """Records an interruption. A value from before the interruption may not be the last one for its key."""
         self._interruption_count += 1
 
     def add(self, operation: Operation, offset: int) -> None:

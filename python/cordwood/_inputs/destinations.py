@@ -40,11 +40,11 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
 def check_new_directory(directory: str, sources: Iterable[str], *, why: str = "") -> None:
     """Checks that new files can be written to a directory.
 
-    If the path exists, it must be a directory, but not a segmented log. Existing or not, the path must not be inside a
-    directory of sources.
+    If the path exists, it must be a directory, but not a segmented log. Whether or not it exists, it must not be inside
+    a directory of sources.
 
     Raises:
-        ValueError: No new files can be written to the path. `why` explains why a directory is needed.
+        ValueError: New files can't be written to the path. `why` explains why a directory is needed.
     """
     if not directory:
         raise ValueError("the name of the directory is empty")
@@ -61,10 +61,10 @@ def check_new_directory(directory: str, sources: Iterable[str], *, why: str = ""
 
 
 def make_directory(path: str, source: str) -> list[str]:
-    """Creates a directory and its parents, and returns those created, topmost first.
+    """Creates a directory and its parents, and returns the ones it created, topmost first.
 
-    Other users get the same permissions for the new directories as for the directory of `source`, the log to be copied.
-    A private directory protects the logs in it even if their own permissions let everyone read them.
+    Other users get the same permissions for the new directories as they have for the directory of `source`, the log to
+    be copied. A private directory protects the logs in it even if their own permissions let everyone read them.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:

@@ -33,10 +33,10 @@ THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""The number of files in a store whose starts are read in parallel before the files themselves are read."""
+"""The number of files in a store whose first bytes are read in parallel before the files themselves are read."""
 
 LEN_MIN = 1 << 21
-"""A file on disk shorter than this is read without a thread, because starting a task would take longer."""
+"""A file on disk that is shorter than this is read without a thread, because starting a task would take longer."""
 
 _LISTINGS_MAX = 10
 """The maximum number of times to list a directory whose files keep disappearing."""
@@ -50,11 +50,12 @@ def result_of(
 ) -> T | str | Exception:
     """Returns the result of reading one file, or the exception raised.
 
-    For a file in a directory that is not a log, this returns the file's format. With a `dialect`, both named files and
-    the logs in a directory are read in this dialect.
+    If a file found in a directory isn't a log, this returns its format. With a `dialect`, both named files and the logs
+    in a directory are read in that dialect.
 
     Raises:
-        Exception: The exception is not about the file. For example, an option is invalid, or Python code failed.
+        Exception: The exception has nothing to do with the file. For example, an option is invalid, or Python code
+            failed.
     """
     try:
         if file.error:
@@ -73,8 +74,8 @@ def result_of(
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
-        # The directory of a segmented log also contains another file. The log is not read, but is still reported as
-        # one.
+        # The directory of a segmented log also contains some other file. The log isn't read, but it is still reported
+        # as a log.
         return error.format if file.is_in_directory and not os.path.isdir(file.name) else error
     except (OSError, CordwoodError, MemoryError) as error:
         return error
@@ -99,19 +100,20 @@ def each(
     Files for which `is_gone` is true are left out. Their directories are listed again, and any new files are yielded
     later.
 
-    A pool of threads reads long files, and all files in a store, ahead of their turn. The larger a file's share of all
-    bytes, the more threads it gets. A single file gets all threads. All other files are read when their turn comes,
-    including files in a directory that are not named like logs.
+    A pool of threads reads long files, and all files in a store, ahead of their turn. The larger a file's share of the
+    total bytes, the more threads it gets. A single file gets all the threads. All other files are read when their turn
+    comes, including files in a directory that aren't named like logs.
 
     Args:
         files: The files.
         read: The function that reads a file. It is called in other threads, and must not print.
         threads: How many files to read in parallel, or how many threads read a single file.
         dialect: Same as for `result_of`.
-        shown: A function that starts showing the current file's progress. Default: `None`, which shows no progress.
+        shown: A function that starts showing the progress of the current file. Default: `None`, which shows no
+            progress.
 
     Raises:
-        ValueError: `threads` is not from 1 to `THREADS_MAX`.
+        ValueError: `threads` is not between 1 and `THREADS_MAX`.
     """
     if not 1 <= threads <= THREADS_MAX:
         raise ValueError(f"threads must be from 1 to {THREADS_MAX}, not {threads}")
@@ -163,7 +165,7 @@ def _each_once(
     with ThreadPoolExecutor(threads) as pool:
         try:
             for file in files:
-                # Start more files than threads, so that no thread is idle while a result is printed.
+                # Start more files than there are threads, so that no thread sits idle while a result is printed.
                 while waiting and len(started) < 2 * threads:
                     job, next_file = _Job(), waiting.popleft()
                     try:

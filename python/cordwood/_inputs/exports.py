@@ -1,9 +1,9 @@
 """Reads the metadata of a Datastore or Firestore export, which lists its files and counts its entities.
 
-Each directory with entities has a file `*.export_metadata`: a single protocol buffer message that lists the files
-`output-0`, `output-1` and so on. The directory of the whole export has a file `*.overall_export_metadata`: a log of two
-records. The first is a version, and the second a message with the lists for the directories and the number of entities.
-The field numbers were determined from exports of the Firestore emulator.
+Each directory with entities has a `*.export_metadata` file: a single protocol buffer message that lists the files
+`output-0`, `output-1` and so on. The directory of the whole export has an `*.overall_export_metadata` file, which is a
+log with two records. The first is a version, and the second is a message with the lists for the directories and the
+number of entities. The field numbers were determined from exports created by the Firestore emulator.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEN_MAX = 1 << 20
 """The maximum length of a message to read, in bytes. A message this long lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""At most this many of a list's missing files are reported individually. The rest share one error."""
+"""The maximum number of a list's missing files to report individually. The rest share one error."""
 
 
 def compared(found: list[Input]) -> list[Input]:
@@ -40,7 +40,7 @@ def compared(found: list[Input]) -> list[Input]:
     with an error. A list that cannot be read also gets an error, because it doesn't show which files are missing.
     """
     files: list[Input] = []
-    # Maps each listed file's real path to the index of the list and the path to report.
+    # Maps the real path of each listed file to the index of the list and the path to report.
     listed: dict[str, tuple[int, str]] = {}
     for file in found:
         judged, names = _judged(file)
@@ -73,7 +73,7 @@ def _missing(path: str, real: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """Returns a file in a directory, marked if it is metadata, and the paths that it lists."""
+    """Returns a file in a directory, marked if it is metadata, and the paths it lists."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -103,7 +103,7 @@ def listed_files(path: str) -> list[str] | None:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file is empty, or is neither a log nor the metadata of an export.
+        ValueError: The file is empty, or it isn't a log or the metadata of an export.
     """
     if _len(path) == 0:
         raise ValueError("it is empty")
@@ -126,10 +126,10 @@ def listed_files(path: str) -> list[str] | None:
 
 
 def _listed(message: bytes) -> list[str]:
-    """Returns the paths in the message of `*.export_metadata`."""
+    """Returns the paths in a `*.export_metadata` message."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    # Every such message contains the export's name and times, but some list no files.
+    # Every such message contains the export's name and times, but some don't list any files.
     if not _messages(message, 1):
         raise ValueError("the name of the export is missing")
     return _paths(message, 2)
@@ -153,14 +153,14 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """Returns the Datastore or Firestore exports whose metadata is among these files.
 
-    An empty file named directly belongs to the export whose list, in the same directory, names it.
+    If an empty file is named directly, it belongs to the export whose list in the same directory names it.
 
     Args:
         files: The files.
         counts: The number of records read from each log, by path.
 
     Returns:
-        The exports, and each metadata file that can no longer be read, with its exception.
+        The exports, and the metadata files that can no longer be read, each with its exception.
     """
     metadata: dict[str, None] = {}
     for file in files:
@@ -185,7 +185,7 @@ def exports_of(
                 lists = {name: os.path.realpath(name) for name in _beside(path, _paths(message, 1))}
                 in_others.update(lists.values())
                 for name, real in lists.items():
-                    # If a link leads to an export's metadata in another directory, the listed files are there.
+                    # If a link points to an export's metadata in another directory, that is where the listed files are.
                     if real not in parts and _len(name):
                         with contextlib.suppress(OSError, ValueError):
                             parts[real] = _export(name, _paths_in(name))
@@ -270,12 +270,12 @@ def _paths_in(path: str) -> list[str]:
 def _export(
     path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0), unreadable: Iterable[str] = ()
 ) -> Export:
-    """Returns an export. A list that is unreadable counts as missing unless it is empty."""
+    """Returns an export. An unreadable list counts as missing unless it is empty."""
     lens = {name: _len(name) for name in files}
     found = [*((name, 0 if _len(name) == 0 else None) for name in unreadable), *lens.items()]
     missing = tuple(name for name, length in found if length is None)
     empty = tuple(name for name, length in found if length == 0)
-    # Not all programs that write exports state the number of entities. An export without files contains no entities.
+    # Not every program that writes exports states the number of entities. An export without files contains no entities.
     count, stated_len = (number or (0 if path.endswith(OVERALL_SUFFIX) and not lens else None) for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
 
@@ -323,7 +323,7 @@ def overall_message(path: str) -> bytes | None:
 
 
 def stated(message: bytes) -> tuple[int, int]:
-    """Returns the numbers of entities and bytes from the message of `*.overall_export_metadata`.
+    """Returns the number of entities and bytes from an `*.overall_export_metadata` message.
 
     Raises:
         ValueError: The message has other contents.

@@ -1,4 +1,4 @@
-"""Lists the files that names, patterns, directories and URLs refer to, each only once."""
+"""Lists the files that names, patterns, directories and URLs refer to, without duplicates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_directory_of_logs(name: str) -> bool:
 
 
 def segments_in(directory: str) -> list[tuple[int, int]]:
-    """Returns the offset and the length of each file of a segmented log.
+    """Returns the offset and the length of each file in a segmented log.
 
     Returns an empty list if the directory is not a segmented log.
     """
@@ -101,13 +101,13 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
-    """Returns the files these names refer to, in the same order, and each only once.
+    """Returns the files these names refer to, in the same order and without duplicates.
 
     A pattern is replaced by its matches in sorted order, as in many shells, and a directory by all files in it and its
-    subdirectories, in the order of their paths. A file found in a directory counts as named if it is also named
-    directly or matched by a pattern. An `Input` among the names is returned unchanged.
+    subdirectories, ordered by path. A file found in a directory counts as named if it is also named directly or matched
+    by a pattern. An `Input` among the names is returned unchanged.
 
-    A segmented log's file is left out if the log's directory is also named or found.
+    A file that belongs to a segmented log is left out if the log's directory is also named or found.
 
     For each named file that is left out, `same` is called with the given name and the name under which the file or the
     segmented log is returned.
@@ -141,12 +141,12 @@ def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Checks whether a source is the path of a regular file. Such sources are common and need no expansion."""
+    """Checks whether a source is the path of a regular file. Such sources are common and don't have to be expanded."""
     return is_path(source) and "://" not in os.fsdecode(source) and os.path.isfile(source)
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """Returns the file if it lists an export's files, which are checked together with the list."""
+    """Returns the file if it lists the files in an export, which are checked together with the list."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -202,7 +202,7 @@ def file_identity(status: os.stat_result) -> Identity | None:
 
 
 def is_stream(name: str) -> bool:
-    """Checks whether a name is a pipe or a device, which can be read only once and may never end."""
+    """Checks whether a name is a pipe or a device, which can only be read once and may never end."""
     return not is_url(name) and os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name))
 
 
@@ -250,7 +250,7 @@ def is_segment(path: str) -> bool:
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log, or its files, where only single files can be read."""
+    """Returns the error for a segmented log, or for its files, where only single files can be read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 
@@ -292,7 +292,7 @@ def _on_filesystem(url: str) -> Iterator[Input]:
 def has_magic(name: str) -> bool:
     """Checks whether a name contains a wildcard character.
 
-    Used instead of `glob.has_magic`, so that the module `glob` is imported only for patterns.
+    Used instead of `glob.has_magic`, so that the `glob` module is only imported for patterns.
     """
     return not _MAGIC.isdisjoint(name)
 
@@ -321,7 +321,7 @@ _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
 
 
 def _without_magic(pattern: str) -> str:
-    """Returns the directory containing all possible matches of a pattern."""
+    """Returns the directory that contains everything a pattern can match."""
     directory = os.path.dirname(pattern)
     while has_magic(directory):
         directory = os.path.dirname(directory)
@@ -376,7 +376,7 @@ def _in_directory(directory: str, above: str) -> list[Input]:
         if path != directory and any(segment_offset(name) is not None for name in names):
             found.append(_of_segments(path, relative, segments_in(path), is_in_directory=True))
             continue
-        # Join the path only once for all files in the directory.
+        # Only join the path once for all files in the directory.
         before = os.path.join(path, "")
         relative_before = "" if relative == os.curdir else os.path.join(relative, "")
         found += (
@@ -413,5 +413,5 @@ def _with_exports(found: list[Input]) -> list[Input]:
 
 
 def listed_beside(file: Input) -> list[Input]:
-    """Returns the files now in this file's directory, or below it."""
+    """Returns the files that are now in or below this file's directory."""
     return _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))

@@ -16,7 +16,7 @@ METADATA = "metadata of an export"
 """The format of a file that describes an export but contains no entities."""
 
 NO_FILE = "pipe, socket or device"
-"""The format of a file opened only if named directly, because opening it may block forever."""
+"""The format of a file that is only opened if named directly, because opening it may block forever."""
 
 LIST_SUFFIX = ".export_metadata"
 """The suffix of a file that lists the files in one directory of a Datastore or Firestore export."""

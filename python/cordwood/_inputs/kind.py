@@ -11,24 +11,24 @@ from cordwood.types import OutcomeKind, Report
 from cordwood.typing import DialectName
 
 NO_FRAGMENT = "no valid fragment"
-"""The format of a file that could be a log, but has no readable fragment and is not named like a log."""
+"""The format of a file that could be a log, but has no readable fragments and isn't named like a log."""
 
 ONLY_ZEROS = "only zeros"
-"""The format of a file that could be a log, but contains only zeros and is not named like a log."""
+"""The format of a file that could be a log, but contains only zeros and isn't named like a log."""
 
 
 def without_fragment(name: str, source: Any) -> str | None:
-    """Returns `NO_FRAGMENT` or `ONLY_ZEROS` if a file has neither a valid fragment nor the name of a log.
+    """Returns `NO_FRAGMENT` or `ONLY_ZEROS` if a file has no valid fragment and isn't named like a log.
 
     `source` is the value to pass to readers of the file.
 
     Raises:
         DialectError: The file is known to have another format.
     """
-    # A directory is passed only if its file names show that it is a segmented log.
+    # A directory is only passed if its file names show that it is a segmented log.
     if os.path.isdir(name) or is_log_name(name) or detect(source) is not None:
         return None
-    # Detection reads only the start of a file and the starts of its blocks.
+    # Detection only reads the start of a file and the starts of its blocks.
     is_valid = any(
         fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
         for dialect in get_args(DialectName)

@@ -1,6 +1,6 @@
-"""Finds the directories given by URL that are not checked as a whole, although each log in them is read.
+"""Finds directories given by URL that aren't checked as a whole, even though all their logs are read.
 
-Only exports are checked as a whole, because this requires only the lengths of their files.
+Only exports are checked as a whole, because that only requires the lengths of their files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_in_archive(name: str) -> bool:
 
 
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
-    """Returns the databases and exports given by URL, each with an error saying that it is not checked as a whole.
+    """Returns the databases and exports given by URL, each with an error saying that it isn't checked as a whole.
 
     The logs in such a directory are read one by one, so a missing file would go unnoticed.
     """
@@ -40,7 +40,7 @@ def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
 
 
 def _kind(path: str, name: str) -> str | None:
-    """Returns the kind of a directory with a file of this name, or `None` if it has no kind or is checked."""
+    """Returns the kind of a directory with a file of this name. `None` if it has none or is checked."""
     if _OF_DATABASE.fullmatch(name):
         return "a database"
     return "an export" if is_of_export(name) and is_in_archive(path) else None

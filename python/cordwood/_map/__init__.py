@@ -20,8 +20,8 @@ class LogMap(NamedTuple):
         path: The path of the log, or `None` if the source has no path.
         dialect: The dialect of the log, which defines how its bytes are laid out.
         file_len: The length of the log in bytes.
-        damaged_len: The number of bytes of severity `"corruption"`: the damaged bytes and those lost because of the
-            damage.
+        damaged_len: The number of bytes with severity `"corruption"`: those that are damaged and those lost because of
+            the damage.
         torn_len: The number of bytes in the torn tail.
         svg: The picture as an SVG document in one `<svg>` element. You can write the document to a file or embed it
             in a page.
@@ -77,9 +77,9 @@ def map(  # noqa: A001
 ) -> LogMap | cordwood.Results[LogMap]:
     """Draws a picture of a log, showing where its records and damage are.
 
-    The log is read twice with the policy `"salvage"`, which takes about a second per GiB. Memory use does not depend on
-    the log's length. The picture is the one `cordwood map --svg` draws. It needs no scripts and no other files, and is
-    as wide as the page allows.
+    The log is read twice with the `"salvage"` policy, which takes about a second per GiB. Memory use doesn't depend on
+    the log's length. The picture is the same one that `cordwood map --svg` draws. It doesn't need scripts or other
+    files, and is as wide as the page allows.
 
     Args:
         source: A path, a URL, the content of a file in memory, or a file in a store, but not an open file. For many
@@ -97,7 +97,7 @@ def map(  # noqa: A001
         DialectError: The file is not a log.
         OSError: The file is missing or cannot be read.
         OverflowError: A number is negative or too large.
-        TypeError: `source` can be read only once, such as an open file.
+        TypeError: `source` can only be read once, like an open file.
         ValueError: An option has an invalid value, or makes no sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:

@@ -1,4 +1,4 @@
-"""Computes the contents of a picture: the damage, and cells that represent the same number of bytes each."""
+"""Computes the contents of a picture: the damage, and cells that each represent the same number of bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ A cell with none of these categories shows the category with the most bytes.
 _LOST = ("missing_start", "missing_end", "interrupted_record")
 
 REGIONS_MAX = 1000
-"""At most this many regions are listed."""
+"""The maximum number of regions to list."""
 
 TITLES = {
     Category.WHOLE: "whole records",
@@ -86,24 +86,24 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 class Cells:
     """A log's bytes in cells of equal length. The length doubles when there would be too many cells.
 
-    So the log's length need not be known in advance, and memory use is the same for every log.
+    That way, the log's length doesn't have to be known in advance, and memory use is the same for every log.
 
     Attributes:
         sums: The number of bytes of each category in each cell.
         totals: The number of bytes of each category in the log.
         regions: The damaged and torn regions, up to `REGIONS_MAX`.
-        region_count: The number of all regions, including those not listed.
+        region_count: The total number of regions, including those not listed.
         zeros_inside_len: The number of zeros followed by a record.
         zeros_offset: The offset where zeros at the end of the log start, or `None` if there are none.
         has_records: Whether the log has any records.
-        damage_end: The offset at which the last damage ends.
+        damage_end: The offset where the last damage ends.
         salvaged_count: The number of records that follow damage in their block.
         log: The format of the log.
         other_log_number: The number of another log, if the whole file belongs to it.
 
     Args:
         found: The runs of the log, which cover it without gaps.
-        cell_len: The length of a cell at first.
+        cell_len: The initial length of a cell.
         count_max: The maximum number of cells.
     """
 

@@ -1,7 +1,7 @@
 """Draws logs as one SVG document.
 
-The document needs no scripts and no other files. Browsers show each `<title>` when the pointer hovers over its element.
-`<style>` defines colours for light and dark backgrounds. They are from the Okabe and Ito palette, which people with any
+The document doesn't need scripts or other files. Browsers show each `<title>` when the pointer hovers over its element.
+`<style>` defines colours for light and dark backgrounds, taken from the Okabe and Ito palette, which people with any
 type of colour vision can distinguish. Damage is also hatched and marked in the margin.
 """
 
@@ -30,7 +30,7 @@ from cordwood.typing import Source
 ROW_COUNT_MAX = 64
 COLUMNS = 128
 FRAGMENTS_MAX = 4000
-"""The maximum number of fragments in a document. For a log with more, cells are drawn instead."""
+"""The maximum number of fragments in a document. If a log has more, cells are drawn instead."""
 REGIONS_MAX = 16
 
 # A document is as wide as the page allows, so the browser scales these units. On a page 500 pixels wide, letters are
@@ -150,7 +150,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 
 
 def document(pictures: Sequence[Picture]) -> str:
-    """Returns one document with the pictures below each other."""
+    """Returns one document with the pictures arranged one below the other."""
     height = sum(picture.height for picture in pictures)
     # All documents on a page can share the same hatching.
     out = [

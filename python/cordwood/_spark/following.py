@@ -1,4 +1,4 @@
-"""Growing logs as a Spark stream, whose offset contains the `Follower.position` of each log as text."""
+"""Reads growing logs as a Spark stream, whose offset holds each log's `Follower.position` as text."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def paths_of_logs(options: Options) -> set[str]:
 def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = None) -> dict[str, str]:
     """Advances the positions in `start` to the end of each log's last record, and adds new logs.
 
-    At most `options.max_files` logs with new records are advanced, the least recently modified first. With `left`, only
-    the logs in this set are advanced. Each is advanced once and then removed from the set.
+    At most `options.max_files` logs with new records are advanced, least recently modified first. With `left`, only the
+    logs in this set are advanced. Each is advanced once and then removed from the set.
 
     Raises:
         CorruptionError: A log is damaged and the policy is `"raise"`.
@@ -125,7 +125,7 @@ def _is_log(path: str) -> bool:
 
 
 def _read_all(follower: Follower) -> None:
-    """Reads all available records. If bytes look damaged, waits until the follower has reread them often enough."""
+    """Reads all available records. If bytes look damaged, waits until the follower has reread them enough times."""
     for _ in follower:
         pass
     while follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:

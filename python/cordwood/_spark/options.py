@@ -23,7 +23,7 @@ class Options(NamedTuple):
     Attributes:
         paths: The arguments of `load`: files, directories, patterns and URLs, as absolute paths.
         table: The kind of rows: `"records"`, `"skipped"` for the regions readers skip, or `"left_out"` for the records
-            not of the kind given by `decode`.
+            that aren't of the kind given by `decode`.
         decode: The contents of the records, as for `cordwood.scan`.
         on_corruption: How to treat damage.
         partition_len: The length of a partition in bytes.
@@ -82,7 +82,7 @@ def paths_of(options: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the paths and URLs of a job.
 
     Raises:
-        ValueError: The job has no path.
+        ValueError: The job doesn't have a path.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths:

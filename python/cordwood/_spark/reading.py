@@ -38,10 +38,10 @@ LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
 _TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
 
 _LEFT_OUT_MAX = 1_000
-"""A scan lists at most this many of the records left out of a split."""
+"""The maximum number of left-out records that a scan lists for each split."""
 
 _SKIPPED_MAX = 100_000
-"""A report lists at most this many regions."""
+"""The maximum number of regions that a report lists."""
 
 
 def schema_of(options: Options) -> Schema:
@@ -88,7 +88,7 @@ def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[R
         table = scan(splits, decode=options.decode, schema=schema, on_corruption=options.on_corruption)
     else:
         table = scan(splits, columns=schema.names, on_corruption=options.on_corruption)
-    # Request arrays with 32-bit offsets, like Spark's types.
+    # Request arrays with 32-bit offsets to match Spark's types.
     stream = pa.RecordBatchReader.from_stream(table, schema=RECORDS if "record" in schema.names else None)
     for batch in stream:
         # Columns of other types are cast, and a cast that would change a value raises an error.

@@ -30,8 +30,8 @@ class Job(NamedTuple):
     """A job that writes a table, or one batch of a stream, to a directory of logs.
 
     The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
-    attempts that Spark accepts to a second hidden directory, and then moves this directory into the target. So the
-    target gets either all of the job's logs or none, and never contains files of attempts that failed or are still
+    attempts that Spark accepts to a second hidden directory, which it then moves into the target. This way, the target
+    gets either all of the job's logs or none of them, and never contains files from attempts that failed or are still
     running.
 
     Attributes:
@@ -92,7 +92,7 @@ class Job(NamedTuple):
             shutil.rmtree(self._hidden(use), ignore_errors=True)
 
     def check_replaceable(self) -> None:
-        """Checks that the target contains only logs from Spark jobs, because overwriting it removes all files.
+        """Checks that the target only contains logs from Spark jobs, because overwriting it removes all files.
 
         Raises:
             FileExistsError: The target contains another file.

@@ -1,6 +1,6 @@
-"""The command `cordwood`, which works with whole logs at the terminal and in scripts.
+"""The `cordwood` command, which works with whole logs at the terminal and in scripts.
 
-Each verb is a module of this package, imported only when the verb is used:
+Each verb is a module in this package that is only imported when the verb is used:
 
 * its docstring is the help text of the verb, and the first line also appears in the list of all verbs,
 * `EXAMPLES` is printed below the help text,
@@ -37,7 +37,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit status. `--help` and a wrong command line raise `SystemExit`.
+    """Runs a command and returns its exit status. `--help` and invalid command lines raise `SystemExit`.
 
     Args:
         arguments: The arguments of the command, without `cordwood` itself. Default: `sys.argv[1:]`.
@@ -92,7 +92,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _is_file(word: str) -> bool:
-    """Checks whether the first word of a command line names a file or a directory, or is a pattern or a URL."""
+    """Checks whether the first word of a command line is a pattern or a URL, or names a file or a directory."""
     return not word.startswith("-") and (any(sign in word for sign in "/\\.*?[") or os.path.lexists(word))
 
 

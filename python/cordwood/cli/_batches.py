@@ -32,11 +32,11 @@ class Batches(NamedTuple):
     faults: list[str]
     """A message for each of the first faults."""
     note: str | None
-    """A note about which engine wrote the log, if this is uncertain."""
+    """A note about which engine wrote the log, if that is uncertain."""
     suspect_before: int | None
-    """The offset of the first region where records may have been lost, among those before the first batch."""
+    """Among the regions before the first batch, the offset of the first one where records may have been lost."""
     suspect_after: int | None
-    """The offset of the first region where records may have been lost, among those after the last batch."""
+    """Among the regions after the last batch, the offset of the first one where records may have been lost."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""
@@ -104,7 +104,7 @@ def read_batches(
     options: argparse.Namespace,
     progress: Progress,
 ) -> Batches | None:
-    """Reads the write batches of a log after `verify` has checked it.
+    """Reads the write batches in a log after `verify` has checked it.
 
     Returns `None` if the log contains records of another kind.
     """

@@ -26,8 +26,8 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
     """Yields the records in a stream, in lists.
 
-    With a delimiter, a list contains all records completed by a single read. With length prefixes, it contains one
-    record.
+    With a delimiter, each list contains all the records completed by a single read. With length prefixes, it contains
+    just one record.
 
     Raises:
         ValueError: The stream ends inside a length-prefixed record, or a record is too long.

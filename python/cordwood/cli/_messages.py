@@ -36,18 +36,18 @@ def worst(*statuses: Status) -> Status:
 
 
 class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
-    """A failure that is neither an error of the operating system nor of a log. The message is printed unchanged."""
+    """A failure that doesn't come from the operating system or from a log. The message is printed unchanged."""
 
 
 class SourceFailure(cordwood.CordwoodError):
-    """A failure that concerns one source, while others may still succeed. The message does not name the source."""
+    """A failure that only affects one source, so others may still succeed. The message doesn't name the source."""
 
 
 NO_MEMORY = "not enough memory"
 """The message for a `MemoryError`, whose own message is empty or meant for Python programmers."""
 
 REPORTED_MAX = 10
-"""At most this many faults in a file are reported individually on stderr. Another line gives the total."""
+"""The maximum number of faults in a file to report individually on stderr. Another line gives the total."""
 
 is_quiet = False
 """Whether `--quiet` suppresses progress and hints."""
@@ -118,7 +118,7 @@ def reason_of(error: OSError) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """Returns the end of a message, suggesting a known word, or no text if none is similar."""
+    """Returns the end of a message, suggesting a known word, or an empty string if none is similar."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, known, n=1)

@@ -86,10 +86,11 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
 
 @contextlib.contextmanager
 def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
-    """Opens a new file, which gets its final name once it is complete. For `-`, yields stdout.
+    """Opens a new file, which gets its final name once it is complete. If the name is `-`, yields stdout.
 
-    A new file can be read only by users who can read all `sources`. With `overwrite`, it replaces an existing file and
-    gets its mode. If the existing file is not regular, such as a pipe, the data is written to it directly.
+    A new file can only be read by users who can read all `sources`. With `overwrite`, it replaces an existing file and
+    takes on its mode. If the existing file isn't a regular file (a pipe, for example), the data is written to it
+    directly.
     """
     if name == "-":
         yield stdout()
@@ -102,7 +103,7 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
             with open(path, "wb" if overwrite else "xb", opener=partial(os.open, mode=mode)) as file:
                 yield file
         except OSError as error:
-            # The error from a failed write has no file name. Reads never raise these errors.
+            # The error from a failed write doesn't have a file name. Reads never raise these errors.
             if error.errno in _NO_ROOM and error.filename is None:
                 error.filename = name
             raise
@@ -111,7 +112,7 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
 def _mode_of(sources: Iterable[Input]) -> int:
     """Returns the mode of a new file made from these sources, before applying the umask.
 
-    For a single file, this is the file's mode, as with `cp`. For several files or a segmented log, it contains only the
+    For a single file, this is the file's mode, as with `cp`. For several files or a segmented log, it only contains the
     permissions that all the files have.
     """
     allowed: int | None = None
@@ -139,10 +140,10 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     """Yields the path of a temporary file, which atomically becomes the file `name` once it is complete.
 
-    With `overwrite`, the temporary file replaces an existing file and gets its mode. Without `overwrite`, an error is
-    raised if a file with this name has appeared in the meantime. The temporary file is in its own directory, which
-    other users cannot enter, and has the same base name as the new file, because a file name may contain the number of
-    a log.
+    With `overwrite`, the temporary file replaces an existing file and takes on its mode. Without `overwrite`, an error
+    is raised if a file with this name has appeared in the meantime. The temporary file is in a directory of its own,
+    which other users can't enter. It has the same base name as the new file, because a file name may contain the number
+    of a log.
     """
     target = os.path.realpath(name)
     directory = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")
@@ -156,8 +157,8 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
             try:
                 os.rmdir(directory)
             except OSError:
-                # A signal has interrupted `cordwood.salvage`, leaving its temporary file. The directory is listed only
-                # in this case, because listing takes memory, and a lack of memory may have caused the failure.
+                # A signal has interrupted `cordwood.salvage`, leaving its temporary file. The directory is only
+                # listed in this case, because listing takes memory, and a lack of memory may have caused the failure.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)
@@ -203,9 +204,9 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
     By default, these signals would terminate the process immediately. If several files are unfinished, a signal calls
     the `remove` functions for all of them.
 
-    The signal handlers raise no exception, because it could interrupt the exit of a context manager and skip its last
-    steps. A signal's handler is not changed if the signal is ignored, as after `nohup`, or is handled by a program that
-    calls `main`.
+    The signal handlers don't raise exceptions, because an exception could interrupt the exit of a context manager and
+    skip its last steps. A signal's handler is left alone if the signal is ignored, as it is after `nohup`, or if it is
+    handled by a program that calls `main`.
     """
     import signal
 

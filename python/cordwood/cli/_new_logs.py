@@ -24,10 +24,10 @@ from cordwood.cli._sources import Tally, for_each_source, inputs_of
 
 
 class Copied(NamedTuple):
-    """A new log, with the texts describing it."""
+    """A new log, with the text that describes it."""
 
     report: cordwood.Report
-    """The report on the source."""
+    """The report for the source."""
     text: str
     """The text about the new log's contents."""
     fields: Mapping[str, Any] = {}
@@ -73,8 +73,8 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
 
     def write(file: Input) -> Status:
         name, destination = file.name, places[file.name]
-        # No directory is created for a file that is not a log. A source that can be read only once cannot be checked
-        # in advance.
+        # Don't create a directory for a file that isn't a log. A source that can only be read once can't be checked in
+        # advance.
         if not (options.dialect or is_stream(name)):
             cordwood.detect(name)
         place = os.path.realpath(destination)
@@ -129,12 +129,12 @@ def _fields_of(destination: str) -> dict[str, object]:
 
 
 def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
-    """Checks that the new log of a source can have this path.
+    """Checks that the new log for a source can have this path.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        SourceFailure: The existing file is neither empty nor a log, not even a damaged one, so the user probably did
-            not mean to replace it.
+        SourceFailure: The existing file is neither empty nor a log, not even a damaged one, so the user probably didn't
+            mean to replace it.
         ValueError: Same as for `check_destination`.
     """
     if os.path.exists(destination) and not os.path.isfile(destination):

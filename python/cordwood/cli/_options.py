@@ -37,7 +37,7 @@ def add_source_arguments(
     *,
     may_be_piped: bool = False,
 ) -> None:
-    """Adds the sources of a verb that accepts several. With `may_be_piped`, a pipe needs no `-`."""
+    """Adds the sources of a verb that accepts several. With `may_be_piped`, a pipe doesn't need a `-`."""
     if may_be_piped:
         parser.add_argument("sources", nargs="*", action=_Sources, metavar="SOURCE", help=what)
     else:
@@ -47,7 +47,7 @@ def add_source_arguments(
 class _Sources(argparse.Action):
     """Makes stdin the source if no source is named and stdin is a pipe or a file.
 
-    On a terminal, a source is required, or the command would wait for input.
+    On a terminal, a source is required. Otherwise, the command would wait for input.
     """
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
@@ -70,7 +70,7 @@ def add_dialect_argument(
 def _log_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise argparse.ArgumentTypeError(f"not the number of a log: {text!r}")
-    # A header has room only for the low half of the number.
+    # A header only has room for the low half of the number.
     return int(text) & 0xFFFFFFFF
 
 
@@ -101,7 +101,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
-    """Adds options of `_OPTIONS`, with other arguments for `add_argument` if `changed` has them."""
+    """Adds options from `_OPTIONS`. The arguments for `add_argument` in `changed` replace theirs."""
     for name in names:
         group = rare(parser) if name in _RARE else parser
         group.add_argument(name, **(_OPTIONS[name] | changed))
@@ -177,7 +177,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "about how many threads to use, across files and within long ones (default: one for each core)",
     },
 }
-"""For each option that several verbs have, the arguments for `add_argument`."""
+"""The arguments for `add_argument` for each option that several verbs have."""
 
 _RARE = frozenset(("--record-len-max", "--threads"))
 """The options that few people need."""

@@ -89,12 +89,12 @@ def _open_closed() -> None:
 def _open_stdout() -> None:
     """Gives `sys.stdout` its own buffer.
 
-    With PYTHONUNBUFFERED, Python's stdout has no buffer, so a write may accept only part of the data, for example when
-    the disk becomes full. Only the write's return value shows this, which neither `print` nor pyarrow checks.
+    With PYTHONUNBUFFERED, Python's stdout has no buffer, so a write may only accept part of the data, for example when
+    the disk becomes full. The only sign of this is the write's return value, which neither `print` nor pyarrow checks.
     """
     is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
     old = cast("io.TextIOWrapper", sys.stdout)
-    # In a notebook or a test, stdout may have no descriptor.
+    # In a notebook or a test, stdout may not have a descriptor.
     if not is_text_of_bytes or isinstance(old.buffer, _Stdout):
         return
     with contextlib.suppress(io.UnsupportedOperation):
@@ -117,10 +117,10 @@ def drop_failed() -> None:
 
 
 def drop_pending() -> None:
-    """Drops printed text still in a buffer.
+    """Drops printed text that is still in a buffer.
 
-    On exit, Python flushes stdout and stderr, and would wait for the reader of a full pipe. It does not flush a stream
-    whose file object is closed. The descriptor stays open for the stream that replaces the closed one.
+    On exit, Python flushes stdout and stderr, and would wait for the reader of a full pipe. However, it doesn't flush a
+    stream whose file object is closed. The descriptor stays open for the stream that replaces the closed one.
     """
     for name in "stdout", "stderr":
         old = getattr(sys, name)

@@ -50,7 +50,7 @@ examples:
 
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
-    """Returns a parser for some of the verbs, importing a module for each of them."""
+    """Returns a parser for some of the verbs, importing a module for each one."""
     # Without this formatter, argparse would look up the width with `shutil` for each option added.
     formatter_class = partial(_Formatter, width=terminal_width() - 2)
     parser = _Parser(
@@ -141,7 +141,7 @@ class _Parser(argparse.ArgumentParser):
         return options, unknown
 
     def _check_options(self, words: Sequence[str]) -> None:
-        """Reports unknown options. Without this check, argparse would report a missing argument instead."""
+        """Reports unknown options. Otherwise, argparse would report a missing argument instead."""
         words = words[: words.index("--")] if "--" in words else words
         known = [option for option in self._option_string_actions if option.startswith("--")]
         unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known]
@@ -150,7 +150,7 @@ class _Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}{guesses[0]}")
 
     def error(self, message: str) -> NoReturn:
-        """Reports a wrong command line in two lines and exits. By default, argparse prints the whole usage."""
+        """Reports an invalid command line in two lines and exits. By default, argparse prints the whole usage."""
         complain(message)
         self.exit(Status.USAGE, f"  see: {self.prog} --help\n")
 

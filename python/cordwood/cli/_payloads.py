@@ -1,4 +1,4 @@
-"""Determines the payload from the option `--as` or from the first record of a log."""
+"""Determines the payload from the `--as` option or from the first record in a log."""
 
 from __future__ import annotations
 

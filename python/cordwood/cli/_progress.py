@@ -16,9 +16,9 @@ from cordwood.cli import _messages
 class ProgressBar:
     """A progress bar on stderr that shows the rate and the remaining time.
 
-    The bar appears once the work has taken a second, but only on a terminal, and only if tqdm is installed (the extra
-    `cli`). It is not shown while records are printed on the terminal, because they already show the progress. It is
-    removed before a message is printed and when the work ends.
+    The bar appears once the work has taken a second, but only on a terminal, and only if tqdm is installed (the `cli`
+    extra). It isn't shown while records are being printed on the terminal, because they already show the progress. It
+    is removed before a message is printed and when the work ends.
     """
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Opens sources that are read several times, copying streams, which can be read only once."""
+"""Opens sources that are read several times, copying streams, which can only be read once."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from cordwood.typing import RangeReadable, Source
 
 
 def is_stream(name: str) -> bool:
-    """Checks whether a source is stdin, a pipe or a device, which can be read only once and may block forever."""
+    """Checks whether a source is stdin, a pipe or a device, which can only be read once and may block forever."""
     return name == "-" or files.is_stream(name)
 
 
 def first_stream(inputs: Iterable[Input]) -> str | None:
-    """Returns the display name of the first input that can be read only once, or `None`."""
+    """Returns the display name of the first input that can only be read once, or `None`."""
     return next((display_name(file.name) for file in inputs if not file.format and is_stream(file.name)), None)
 
 
 class Reopenable:
     """A source that can be read several times.
 
-    A named file, a segmented log or a URL can have several readers at the same time. stdin, and the temporary file that
-    a pipe is copied to, can have only one, so each reader must finish before the next one starts.
+    A named file, a segmented log or a URL can have several readers at the same time. There can only be one for stdin,
+    or for the temporary file that a pipe is copied to, so each reader must finish before the next one starts.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -61,9 +61,9 @@ class Reopenable:
         return data
 
     def check_same(self, end: int) -> None:
-        """Checks that a named file has neither been replaced nor become shorter.
+        """Checks that a named file hasn't been replaced or become shorter.
 
-        Call this after reopening the file. The original file stays open, so that no other file gets its inode.
+        Call this after reopening the file. The original file stays open so that no other file gets its inode.
 
         Raises:
             Failure: The file was replaced or cut short.

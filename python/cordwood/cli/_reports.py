@@ -16,14 +16,14 @@ from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Engine, Outcome, OutcomeKind, Reason, Severity
 
 LISTED_MAX = 1_000
-"""At most this many regions of a log are listed on stdout; `--json` lists more."""
+"""The maximum number of a log's regions to list on stdout. `--json` lists more."""
 
 NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb; --dialect chooses another"
 """The message for a damaged log whose dialect could not be detected."""
 
 
 EMPTY_RUN = "a run without a byte"
-"""The text for a run's empty log, left, for example, by a run killed before its first record."""
+"""The text for a run's empty log, such as that of a run killed before its first record."""
 
 
 def format_text(dialect: str, compression: str | None) -> str:
@@ -129,7 +129,7 @@ def _zeros_text(region: cordwood.SkippedRegion) -> str:
 
 
 def _reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
-    """Returns why a region was not returned. With `names_flip`, names any flipped bit that explains the damage."""
+    """Returns why a region wasn't returned. With `names_flip`, names any flipped bit that explains the damage."""
     flip = region.bit_flip
     if region.reason == Reason.RECORD_TOO_LARGE:
         return "a record longer than --record-len-max"
@@ -165,7 +165,7 @@ def print_report(
 
     Args:
         name: The name of the log.
-        report: The report of `verify`, `salvage` or `pack`.
+        report: The report from `verify`, `salvage` or `pack`.
         options: Only `json`, `log_number`, `start` and `strict` are used.
         sha256: The SHA-256 of the bytes read, for JSON.
         fields: Additional fields at the end of the JSON object.
@@ -203,7 +203,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
         )
         state += ", "
     else:
-        # Not "ok": the log may have been renamed, in which case readers find no record in it.
+        # Not "ok": the log may have been renamed, in which case readers don't find any records in it.
         state = "" if report.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
         why = f"; {why}, and {says}"
@@ -254,6 +254,6 @@ def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
             reason = _reason_text(region, names_flip=names_flip)
             yield f"{_place_text(region)}, {reason}", region.severity == Severity.CORRUPTION
     if len(listed) > LISTED_MAX:
-        # The report itself lists only the first 100,000 regions.
+        # The report itself only lists the first 100,000 regions.
         more = f"{'at least ' if _summary.is_cut(report) else ''}{quantity(len(listed) - LISTED_MAX, 'more region')}"
         yield f"and {more}; to list them: cordwood verify --json", False

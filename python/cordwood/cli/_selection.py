@@ -1,4 +1,4 @@
-"""Implements `--limit` and `--columns`, which select how many rows and which columns are shown."""
+"""Implements `--limit` and `--columns`, which control how many rows and which columns are shown."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from cordwood._text import display_name, escaped, quantity
 from cordwood.cli._messages import complain, guess
 
 _LISTED_MAX = 50
-"""A message names at most this many columns."""
+"""The maximum number of columns that a message names."""
 
 _SEEN_MAX = 10_000
-"""A message about an unknown column suggests one of at most this many names."""
+"""The maximum number of names considered for the suggestion in a message about an unknown column."""
 
 _MISSING = object()
 
@@ -77,7 +77,7 @@ class Selection:
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit is reached and reading can stop."""
+        """Whether the limit has been reached and reading can stop."""
         return self._limit is not None and self._count >= self._limit
 
     def take(self, row: dict[str, Any]) -> Iterable[dict[str, Any]]:

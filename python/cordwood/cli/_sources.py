@@ -32,7 +32,7 @@ T = TypeVar("T")
 def inputs_of(names: Iterable[str]) -> list[Input]:
     """Returns the files that the names in a command line refer to, as `expand` does. `-` is stdin.
 
-    A file that two names refer to is read only once, and the second name is reported.
+    If two names refer to the same file, it is only read once, and the second name is reported.
     """
     inputs = [_of_stdin() if name == "-" else name for name in names]
     return expand(inputs, same=_report_same)
@@ -139,7 +139,7 @@ class Tally(Fold):
         self.damaged_count += status == Status.DAMAGE
 
     def report_rest(self) -> None:
-        """Reports the logs that were left out and the files that are not logs, for verbs that print no totals."""
+        """Reports logs that were left out and files that aren't logs, for verbs that don't print totals."""
         for kind, (first, *more) in self.other_kinds.items():
             if more:
                 others = quantity(len(more), "more log")
@@ -151,13 +151,13 @@ class Tally(Fold):
 
     @property
     def reported_files(self) -> list[tuple[str, str]]:
-        """The files in directories that are not logs. Export metadata is included only if no log was read."""
+        """The non-log files in directories. Export metadata is only included if no log was read."""
         if not (self.log_count or self.failed_count or self.other_kinds):
             return self.others
         return [file for file in self.others if file[1] != METADATA]
 
     def others_text(self) -> str:
-        """Returns the number of `reported_files` of each format."""
+        """Returns the number of `reported_files` in each format."""
         counts = Counter(what for _, what in self.reported_files)
         kinds = ", ".join(what if len(counts) == 1 else f"{what} ({count:,})" for what, count in sorted(counts.items()))
         count = counts.total()
@@ -223,8 +223,8 @@ def for_each_source(
         options: Only `sources` and `dialect` are used.
         work: The function to call for each file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: A function that returns the kind of a log in a directory if a different kind was requested, so that
-            the log is left out and reported. Returns `None` for a log that should be read.
+        other_kind: A function that returns the kind of a log in a directory if a different kind was requested, in which
+            case the log is left out and reported. It returns `None` for a log that should be read.
         tally: The tally to use, if the verb prints totals.
     """
     has_totals = tally is not None
@@ -264,7 +264,7 @@ def _report(name: str, error: Exception) -> str:
     """Reports why a source failed, and returns the reason.
 
     Raises:
-        OSError: The error concerns stdout, so the other sources would fail the same way.
+        OSError: The error is about stdout, so the other sources would fail in the same way.
     """
     if isinstance(error, OSError):
         # A store's client raises its own error classes, which do not name the file.
@@ -273,7 +273,7 @@ def _report(name: str, error: Exception) -> str:
         if isinstance(error, BrokenPipeError) or is_of_output:
             raise error
         complain(f"{source_name(name)}: {reason_of(error)}" if is_of_client else error)
-        # An error of `salvage` may be about the new log.
+        # An error from `salvage` may be about the new log.
         is_other = error.filename not in (None, source_name(name)) and error.strerror
         return f"{error.filename}: {reason_of(error)}" if is_other else reason_of(error)
     text = NO_MEMORY if isinstance(error, MemoryError) else getattr(error, "message", str(error))

@@ -27,12 +27,12 @@ def has_color() -> bool:
 
 
 def red(text: str, *, color: bool | None = None) -> str:
-    """Returns a text about damage for stdout, in red if `color` is true. `None` means `has_color()`."""
+    """Returns text about damage for stdout, in red if `color` is true. `None` means `has_color()`."""
     return f"\x1b[1;31m{text}\x1b[0m" if (has_color() if color is None else color) else text
 
 
 def fault_count(count: int, adjective: str) -> str:
-    """Returns a number of faults as text for stdout, as `red` does unless there are none."""
+    """Returns a number of faults as text for stdout, formatted by `red` unless there are none."""
     text = f"{count:,} {adjective}"
     return red(text) if count else text
 

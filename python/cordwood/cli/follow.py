@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> Status:
             try:
                 record = next(records)
             except StopIteration:
-                # Apparent damage is read again before it is reported, even after the timeout; otherwise, it would never
+                # Apparent damage is read again before it is reported, even after the timeout. Otherwise, it would never
                 # be reported.
                 if follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
                     time.sleep(follower.delay)
@@ -114,7 +114,7 @@ _MAY_BECOME_LOGS = {
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
     """Checks whether the bytes so far may be the start of a log. If they are not, reports the file's format.
 
-    A follower refuses a file in another format only if the format has a signature; otherwise, it waits for more bytes.
+    A follower only refuses a file in another format if that format has a signature; otherwise, it waits for more bytes.
     It also waits if the file contains the rest of another log. If the file was renamed, the follower would wait forever
     without a message.
     """

@@ -40,10 +40,10 @@ EXAMPLES = """\
 """
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
-"""For each kind of record, the text about a log containing it."""
+"""For each kind of record, the text about a log that contains it."""
 
 MANIFEST_LEN_LONG = 64 << 20
-"""A MANIFEST at least this long is mentioned. A typical database's is a thousand times shorter."""
+"""The minimum length of a MANIFEST to mention. A typical database's is a thousand times shorter."""
 
 RUNS_MAX = 10
 """The maximum number of runs that get a line of their own."""
@@ -200,7 +200,7 @@ _FETCH = {ProblemKind.GIT_LFS_POINTER: "lfs pull", ProblemKind.GIT_ANNEX_POINTER
 _TOOLS = {Engine.LEVELDB: ", such as plyvel.repair_db", Engine.ROCKSDB: ", such as ldb repair"}
 
 _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
-"""With these faults, the engine would lose writes on opening the database, but its repair keeps those writes."""
+"""With these faults, the engine would lose writes when it opens the database, but its repair keeps them."""
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
@@ -210,9 +210,9 @@ def _names(paths: Sequence[str], noun: str) -> str:
 
 
 def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
-    """Returns the commands that replace a damaged log with a salvaged log, or none if no record can be salvaged.
+    """Returns the commands that replace a damaged log with a salvaged one, or none if nothing can be salvaged.
 
-    With `must_repair`, returns commands only if flipped bits explain all of the damage.
+    With `must_repair`, only returns commands if flipped bits explain all of the damage.
     """
     try:
         report: cordwood.Report = cordwood.verify(path)
@@ -240,7 +240,7 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """For a MANIFEST so long that reading it takes a while, returns a line that says so and suggests a remedy."""
+    """If reading the MANIFEST takes a while, returns a line that gives its length and any remedy."""
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):
@@ -283,7 +283,7 @@ def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
 
 
 def _live_files_text(manifests: Sequence[str]) -> str:
-    """Returns the text of `LOST_EDITS` about damaged MANIFESTs."""
+    """Returns the text from `LOST_EDITS` about damaged MANIFESTs."""
     which = display_name(manifests[0]) if len(manifests) == 1 else f"{len(manifests):,} MANIFEST files"
     whose = "its" if len(manifests) == 1 else "their"
     return f"records of {which} were lost: {whose} live files and column families may be wrong"
@@ -326,7 +326,7 @@ def _unneeded(info: Info) -> Iterator[str]:
 
 
 def _zeros(info: Info) -> str | None:
-    """Returns a text about the zeros at the ends of logs. For several logs, it does not mention padding."""
+    """Returns text about the zeros at the ends of logs. For several logs, it doesn't mention padding."""
     if info.report:
         zeros = zeros_of(info.report)
         return str(zeros) if zeros else None
@@ -338,7 +338,7 @@ def _zeros(info: Info) -> str | None:
 
 
 def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
-    """Returns a text about logs that have no records because the numbers in their names are wrong."""
+    """Returns text about logs that have no records because the numbers in their names are wrong."""
     if len(misnamed) > 1:
         return f"{quantity(len(misnamed), 'log')} belong to logs with other numbers than their names say"
     _, own, other = misnamed[0]

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> Status:
     for file, (report, sha256, batches) in tally.read(options, read):
         is_damaged = not report.ok or bool(batches and batches.fault_count)
         is_damaged |= options.strict and is_incomplete(report)
-        # A range that does not include the start may contain only an older log.
+        # A range that doesn't include the start may contain only an older log.
         is_other = report.other_log_number is not None and not options.start
         if is_damaged or is_other or not options.quiet:
             fields = batches.fields() if batches else {}

@@ -1,4 +1,4 @@
-"""Batches and their operations with file offsets, for all readers of LevelDB's write-ahead logs."""
+"""Reads batches and their operations with file offsets, for all readers of LevelDB's write-ahead logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def records(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
 
 
 def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatch, Iterator[KeyValue]]]:
-    """Yields each batch with its offset and operations. Records that are not batches are reported to the logger."""
+    """Yields each batch with its offset and operations. Records that aren't batches are reported to the logger."""
     for offset, record in records(reader):
         try:
             batch = WriteBatch(record)

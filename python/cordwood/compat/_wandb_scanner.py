@@ -1,4 +1,4 @@
-"""The scanner of `cordwood.compat.wandb`, which returns one record per call."""
+"""Implements the scanner of `cordwood.compat.wandb`, which returns one record per call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Scanner:
     raises an error.
 
     Attributes:
-        file: The file, which stays open. It can be read even if its name was removed.
+        file: The file, which stays open. It can be read even after its name has been removed.
         name: The name of the file, for messages.
         reader: The underlying reader.
         offset: The file offset after the returned records, in bytes. After an error about damage, this is the start

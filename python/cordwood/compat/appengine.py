@@ -1,8 +1,8 @@
 """App Engine's `RecordsReader` and `RecordsWriter`, for the format of Datastore exports and of MapReduce.
 
 The originals are in `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. The
-SDK runs on Python 2 only, so the tests compare the reader with leveldb-export's copy, which runs on Python 3, and the
-bytes of the writer with LevelDB's. Change::
+SDK only runs on Python 2, so the tests compare the reader with leveldb-export's copy, which runs on Python 3, and the
+writer's bytes with LevelDB's. Change::
 
     from google.appengine.api.files import records
 
@@ -19,8 +19,8 @@ to::
 >>> list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file, the reader and the writer give the same results as Google's. Like Google's, the reader skips
-damage up to the next block and reports it to a logger. This module differs in these points:
+For an undamaged file, the reader and the writer give the same results as Google's. Like Google's, the reader skips
+damage up to the next block and reports it to a logger. This module differs in the following ways:
 
 * **logger**: The logger is `cordwood`, not the root logger. `RecordsReader.reader.skipped` lists the skipped regions.
 * **unknown-type**: Only the fragment of an unknown type is skipped, not the rest of its block.
@@ -69,7 +69,7 @@ class InvalidRecordError(Error):
 
 
 class FileWriter:
-    """The methods that a writer needs. A file need not be an instance of this class."""
+    """The methods that a writer needs. A file doesn't have to be an instance of this class."""
 
     def write(self, data: bytes) -> object:
         """Writes all of `data`."""
@@ -77,7 +77,7 @@ class FileWriter:
 
 
 class FileReader:
-    """The methods that a reader needs. A file need not be an instance of this class."""
+    """The methods that a reader needs. A file doesn't have to be an instance of this class."""
 
     def read(self, size: int) -> bytes:
         """Returns the next `size` bytes, or fewer bytes at the end of the file."""
@@ -97,7 +97,7 @@ def _position_of(file: object) -> int:
 
 
 class _Log:
-    """Presents a file as a log that starts at offset 0. The file's position is moved only if necessary."""
+    """Presents a file as a log that starts at offset 0. The file's position is only moved if necessary."""
 
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
@@ -130,7 +130,7 @@ class _Log:
 
 
 class RecordsReader:
-    """Reads the records of a log. Iterating yields the records from the current position on, as `bytes`.
+    """Reads the records in a log. Iterating yields records from the current position onward, as `bytes`.
 
     Args:
         reader: A binary file, or another object with `read`. If it has `tell`, reading starts at its position. Offsets
@@ -252,7 +252,7 @@ class RecordsWriter:
         self.close()
 
     def __del__(self) -> None:
-        # The original need not be closed, so this writer must not warn if it is left open. If the last write failed,
-        # its error has already been raised, and the write would fail again here.
+        # The original doesn't have to be closed, so this writer must not warn if it is left open. If the last write
+        # failed, its error has already been raised, and the write would fail again here.
         with contextlib.suppress(Exception):
             self._writer.close()

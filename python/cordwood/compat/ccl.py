@@ -18,8 +18,8 @@ to::
 7 Live b'key' b'value' 19
 8 Deleted b'old' b'' 30
 
-On an undamaged log, it returns the same as ccl_leveldb, except for **offset**. ccl_leveldb is on no package index, so
-the tests compare with chromium-reader 0.1.1, a rewrite with the names of states and types in capitals. The
+For an undamaged log, it returns the same as ccl_leveldb, except for **offset**. ccl_leveldb isn't on any package index,
+so the tests compare against chromium-reader 0.1.1, a rewrite that has the names of states and types in capitals. The
 deviations:
 
 * **checksums**: Checksums are verified. ccl_leveldb returns damaged data as valid.
@@ -57,7 +57,7 @@ _TAG_LEN = 8
 
 
 class FileType(enum.Enum):
-    """The kind of file containing a record. For `LogFile`, this is always a log."""
+    """The kind of file that a record is from. For `LogFile`, this is always a log."""
 
     Ldb = 1
     Log = 2
@@ -83,7 +83,7 @@ class LogEntryType(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """A put or a delete, and where it was read from."""
+    """A put or a delete, along with where it was read from."""
 
     key: bytes
     value: bytes
@@ -108,7 +108,7 @@ class Record:
         offset: int,
         was_compressed: bool,  # noqa: FBT001 - theirs
     ) -> Record:
-        """Returns a record of a table, whose key ends in the sequence number and the kind."""
+        """Returns a record from a table, whose key ends with the sequence number and the kind."""
         tag = int.from_bytes(key[-_TAG_LEN:], "little")
         state = KeyState.Unknown
         if len(key) > _TAG_LEN:
@@ -119,7 +119,7 @@ class Record:
     def log_record(  # noqa: PLR0917 - theirs
         cls, key: bytes, value: bytes, seq: int, state: KeyState, origin_file: PathLike[str], offset: int
     ) -> Record:
-        """Returns a record of a log."""
+        """Returns a record from a log."""
         return cls(key, value, seq, state, FileType.Log, origin_file, offset, False)  # noqa: FBT003
 
 

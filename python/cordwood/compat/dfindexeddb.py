@@ -18,7 +18,7 @@ to::
 7 VALUE b'key' b'value' 19
 8 DELETED b'old' b'' 30
 
-On an undamaged log, it returns the same as dfindexeddb, except for the first of these deviations:
+For an undamaged log, it returns the same as dfindexeddb, except for the first of these deviations:
 
 * **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses the records
   after it.

@@ -20,8 +20,8 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 ...     list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file, it returns the same as leveldb-export's. Its deviations are those of
-`cordwood.compat.appengine.RecordsReader`, whose original leveldb-export copied, and:
+For an undamaged file, it returns the same as leveldb-export's. Its deviations are those of
+`cordwood.compat.appengine.RecordsReader`, whose original was copied by leveldb-export, along with the following:
 
 * **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`.
 * **seek**: `RecordsReader` has `seek`.
@@ -67,7 +67,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class RecordsReader(appengine.RecordsReader):
-    """Reads the records of a log. Iterating yields the records from the current position on, as `bytes`.
+    """Reads the records in a log. Iterating yields records from the current position onward, as `bytes`.
 
     Args:
         reader: Same as for `appengine.RecordsReader`.
@@ -88,7 +88,7 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
     Raises:
         OSError: The file cannot be opened or read.
         PayloadError: A record is not an entity.
-        RuntimeError: A document has a property `_key`.
+        RuntimeError: A document has a `_key` property.
     """
     if isinstance(path_or_fp, str):
         with open(path_or_fp, "rb") as file:

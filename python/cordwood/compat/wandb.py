@@ -25,7 +25,7 @@ protocol buffers, which `wandb.proto.wandb_internal_pb2` reads; newer versions o
 (b'one', None)
 >>> store.close()
 
-On an undamaged file, all calls return the same as wandb's. This module differs in these points:
+For an undamaged file, all calls return the same as wandb's. This module differs in the following ways:
 
 * **exception**: Damage raises a `DamagedError`, which is an `AssertionError` and a `cordwood.CorruptionError`. wandb
   returns damaged data under `python -O`.
@@ -129,7 +129,7 @@ class DataStore:
 
         Raises:
             CorruptionError: The file is damaged, or is not a `.wandb` file.
-            TornTailError: The file ends in an incomplete record. `cordwood.Writer` can truncate it.
+            TornTailError: The file ends with an incomplete record. `cordwood.Writer` can truncate it.
         """
         self.close()  # This store may be writing the same file, which must be completed first.
         self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "a", dialect="wandb", flush="close"))
@@ -182,7 +182,7 @@ class DataStore:
     def reader(self) -> cordwood.Reader:
         """The reader of a scanned file. `skipped` and `outcome` describe the bytes that were not returned.
 
-        `skipped` is emptied at the end of the file, and whenever it has 1,000 regions.
+        `skipped` is emptied at the end of the file, and whenever it reaches 1,000 regions.
         """
         return self._scan().reader
 
@@ -267,7 +267,7 @@ class DataStore:
         record_offset = writer.append(s)
         self._index = writer.tell()
         if self._index - record_offset > LEVELDBLOG_HEADER_LEN + len(s):
-            # The record has several fragments. wandb syncs here, so that a crash loses at most a block.
+            # The record has several fragments. wandb syncs here so that a crash loses a block at most.
             writer.sync()
             self._flush_offset = self._index
         return start, self._index, self._flush_offset
@@ -300,7 +300,7 @@ class DataStore:
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:
-        """Returns the scanned file. Without one, raises the same exceptions as wandb's file."""
+        """Returns the scanned file. If there isn't one, raises the same exceptions as wandb's file."""
         opened = self._writer if self._fp is None else self._fp
         if opened is None:
             raise AttributeError("no file has been opened")
