@@ -1,7 +1,7 @@
-"""The site: `make docs` builds it into target/docs.
+"""The documentation site, which `make docs` builds in target/docs.
 
-The pages are those of this directory, which can also be read on their own; the reference of the Python package is made
-from its stubs and docstrings. Nothing is loaded from another host.
+The pages are the ones in this directory, which can also be read on their own; the reference for the Python package is
+generated from its stubs and docstrings. Nothing is loaded from another host.
 """
 
 import re
@@ -51,12 +51,12 @@ html_theme_options = {
     "top_of_page_buttons": ["view"],
 }
 
-# A command is copied without its prompt and its output.
+# Copying a command leaves out its prompt and output.
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
 
-# The first pages of each section of the sidebar; the others of its directories follow in the order of their names.
+# The first pages in each section of the sidebar. The other pages in the section's directory follow, sorted by name.
 SIDEBAR = {
     "Start": ["install", "tutorial", "try"],
     "Guides": [
@@ -90,12 +90,12 @@ DIRECTORIES = {"Guides": "guides", "Reference": "reference", "The format": "form
 
 
 def pages_of(directory: str) -> list[str]:
-    """The pages of a directory, by their names."""
+    """The pages in a directory, sorted by name."""
     return sorted(path.relative_to(DOCS).with_suffix("").as_posix() for path in (DOCS / directory).glob("*.md"))
 
 
 def toctree(pages: list[str], *options: str) -> str:
-    """Lines that put pages into the sidebar."""
+    """The lines that add pages to the sidebar."""
     return "\n".join(["", "", "```{toctree}", ":hidden:", *options, "", *pages, "```", ""])
 
 
@@ -122,7 +122,7 @@ PUBLIC_NAMES = {
 
 
 def prepare(_app, page: str, text: list[str]) -> None:
-    """Adds the sidebar to the front page, and links that lead out of this directory lead to the repository."""
+    """Adds the sidebar to the front page, and points links that leave this directory to the repository."""
     if page.startswith("reference/api/"):
         for private, public in PUBLIC_NAMES.items():
             text[0] = re.sub(private, public, text[0])
@@ -140,8 +140,8 @@ def prepare(_app, page: str, text: list[str]) -> None:
 
 # The Python package ------------------------------------------------------------------------------
 
-# A copy of the sources that autoapi can follow: in it, the stub imports no module that imports the stub, and functions
-# that Python makes of others at run time are those of the stub, which have the signatures.
+# A copy of the sources that autoapi can follow. In the copy, the stub doesn't import modules that import the stub, and
+# functions that Python creates from others at run time are replaced by those in the stub, which have signatures.
 SOURCES = ROOT / "target" / "docs-sources" / "cordwood"
 shutil.rmtree(SOURCES, ignore_errors=True)
 PRIVATE = shutil.ignore_patterns("cli", "_spark", "__main__.py", "*.so")
@@ -149,7 +149,7 @@ shutil.copytree(ROOT / "python" / "cordwood", SOURCES, ignore=PRIVATE)
 
 
 def replace(name: str, pattern: str, by: str) -> None:
-    """Replaces all matches in a file of the copy."""
+    """Replaces all matches in one of the copied files."""
     text = (SOURCES / name).read_text(encoding="utf-8")
     (SOURCES / name).write_text(re.sub(pattern, by, text, flags=re.MULTILINE), encoding="utf-8")
 
@@ -169,7 +169,7 @@ replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwo
 
 
 class Docstring(napoleon.GoogleDocstring):
-    """Types are those of the stub: the words before a colon in the text of a property or a result are not a type."""
+    """Takes types only from the stub: in a property or a result, the words before a colon are not a type."""
 
     def _text(self, lines: list[str]) -> list[str]:
         return type(self)(self._dedent(lines), self._config).lines()
@@ -193,7 +193,7 @@ autoapi_python_class_content = "class"
 
 
 def publish(_app, _what, _name, member, *_) -> None:
-    """The same names in the lists of functions, which are not in the text of a page."""
+    """Uses the same names in the lists of functions, which aren't part of a page's text."""
     if getattr(member, "return_annotation", None):
         member.return_annotation = re.sub(DEFINED, "cordwood.", member.return_annotation)
 
@@ -204,7 +204,7 @@ objects_of = PythonDomain.get_objects
 
 
 def one_for_each_name(domain: PythonDomain) -> list[tuple]:
-    """The names that the search finds: a class of `cordwood` is not found in `cordwood.types` a second time."""
+    """The names that the search finds. A class in `cordwood` is not found a second time in `cordwood.types`."""
     found = list(objects_of(domain))
     names = {name for name, *_ in found}
     is_repeated = re.compile(r"cordwood\.(?:types|errors|typing)\.")
@@ -218,7 +218,7 @@ PythonDomain.get_objects = one_for_each_name
 
 
 def describe(_app, page: str, _template, context: dict, document) -> None:
-    """Adds the description of a page, its first paragraph, and a card for those who link to it."""
+    """Adds a page's first paragraph as its description, and a card that is shown where the page is linked."""
     paragraph = next(document.findall(nodes.paragraph), None) if document else None
     if paragraph is None:
         return
@@ -239,13 +239,13 @@ def describe(_app, page: str, _template, context: dict, document) -> None:
 
 
 def missing_page(app, _error) -> None:
-    """The page for an address that does not exist. Its own address is any, so it loads no file."""
+    """The page for an address that does not exist. It can be served at any address, so it loads no files."""
     text = (DOCS / "missing.html").read_text(encoding="utf-8")
     (Path(app.outdir) / "404.html").write_text(text.replace("HOME", html_baseurl), encoding="utf-8")
 
 
 def finish(app, failure: Exception | None) -> None:
-    """Puts the reader of logs into its page."""
+    """Inserts the log reader into its page."""
     if not failure:
         try_page.complete(Path(app.outdir) / "try.html")
 
