@@ -68,7 +68,7 @@ def test_appending_preserves_the_dialect_of_a_torn_file(path, dialect, on_torn_t
         assert [record.data for record in judge.records_in(path.read_bytes(), dialect)] == [b"one", b"new"]
 
 
-def test_an_undetectable_new_file_uses_the_leveldb_dialect(path):
+def test_a_new_file_defaults_to_the_leveldb_dialect(path):
     with cordwood.open(path, "a", dialect="auto") as writer:
         writer.append(b"one")
     assert path.read_bytes() == reference.encode([b"one"])
@@ -80,7 +80,7 @@ def test_an_undetectable_new_file_uses_the_leveldb_dialect(path):
     [("leveldb", "wandb"), ("leveldb", "swanlab"), ("wandb", "leveldb"), ("wandb", "swanlab"), ("swanlab", "leveldb")],
 )
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
-def test_a_dialect_error_on_append_includes_the_dialect_of_the_file(path, dialect, named, records, on_torn_tail):
+def test_append_dialect_errors_name_the_dialect_of_the_file(path, dialect, named, records, on_torn_tail):
     before = make(path, dialect, records)
     with pytest.raises(cordwood.DialectError, match=dialect) as caught:
         cordwood.open(path, "a", dialect=named, on_torn_tail=on_torn_tail).close()
@@ -104,9 +104,7 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("named", [False, True], ids=["not named", "named"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
-def test_appending_is_rejected_if_the_engine_never_appends_to_this_kind_of_log(
-    path, name, records, named, on_torn_tail
-):
+def test_rejects_appending_to_logs_whose_engine_never_appends(path, name, records, named, on_torn_tail):
     """It is refused, but not reported as damaged; no byte is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
@@ -125,7 +123,7 @@ def test_a_rejected_open_does_not_create_a_file(path, dialect):
 
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
 @pytest.mark.parametrize("records", [[], [b"one", PAYLOAD[:50_000]]], ids=["new", "there"])
-def test_records_without_a_log_number_are_written_exactly_as_in_leveldb(path, dialect, records):
+def test_unnumbered_records_are_written_exactly_as_leveldb_would(path, dialect, records):
     """The named dialect can read LevelDB's records, and writes the same bytes."""
     if records:
         path.write_bytes(reference.encode(records))
@@ -208,7 +206,7 @@ def numbered(path):
         yield f"{name}, zeros", whole + bytes(50_000)
 
 
-def test_a_reader_returns_the_appended_records(path):
+def test_appended_records_can_be_read_back(path):
     """For every file, a writer that opens it appends where readers look, and keeps every byte."""
     for name, before in [*contents().items(), *numbered(path)]:
         path.write_bytes(before)
@@ -255,7 +253,7 @@ LAST_RECORDS = {
 
 
 @pytest.mark.parametrize("name", LAST_RECORDS)
-def test_a_flipped_bit_in_the_last_record_is_treated_as_damage_when_appending(path, name):
+def test_append_treats_a_flipped_bit_in_the_last_record_as_damage(path, name):
     """It may have been synced. With any zeros in the record, no crash leaves it like this."""
     start = reference.encode([b"one", b"two", b"three"])
     whole = start + reference.encode([LAST_RECORDS[name]], len(start))
@@ -273,7 +271,7 @@ def test_a_flipped_bit_in_the_last_record_is_treated_as_damage_when_appending(pa
         assert path.read_bytes() == file, bit
 
 
-def test_an_unwritten_sector_is_not_mistaken_for_a_flipped_bit_when_appending(path):
+def test_append_does_not_mistake_an_unwritten_sector_for_a_flipped_bit(path):
     whole = reference.encode([b"one", PAYLOAD[:5000]])
     file = bytearray(whole)
     file[1024:1536] = bytes(512)
@@ -314,7 +312,7 @@ for number in range(1000):
     assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
 
 
-def test_records_are_buffered_until_close_if_flush_is_set_to_close(path):
+def test_flush_close_buffers_records_until_close(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -326,7 +324,7 @@ def test_records_are_buffered_until_close_if_flush_is_set_to_close(path):
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "append"}])
-def test_each_record_is_written_at_once_if_flush_is_set_to_append(path, options):
+def test_flush_append_writes_each_record_immediately(path, options):
     records = [b"one", b"", PAYLOAD[:100_000], bytes(BLOCK_LEN), b"two"]
     with cordwood.open(path, "w", **options) as writer:
         for count, record in enumerate(records, 1):
@@ -336,7 +334,7 @@ def test_each_record_is_written_at_once_if_flush_is_set_to_append(path, options)
         assert path.read_bytes() == reference.encode([*records, *[b"three"] * 1000])
 
 
-def test_an_unknown_value_of_the_flush_option_is_rejected(path):
+def test_rejects_an_unknown_flush_value(path):
     with pytest.raises(ValueError, match="flush"):
         cordwood.open(path, "w", flush="sometimes")
     assert not os.path.lexists(path)

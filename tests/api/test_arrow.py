@@ -96,7 +96,7 @@ def test_a_scan_returns_exactly_the_requested_columns(path, columns, threads):
     assert found.to_pydict() == {name: expected[name] for name in columns}
 
 
-def test_the_columns_of_a_scan_have_the_documented_arrow_types(path):
+def test_scan_columns_have_the_documented_arrow_types(path):
     assert pyarrow.schema(cordwood.scan(path)) == LARGE
     assert table(cordwood.scan(path)).schema == LARGE
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.utf8())
@@ -120,7 +120,7 @@ def test_a_scan_of_an_engine_log_matches_the_reader(source):
     assert lengths == [len(data) for _, data, _ in records]
 
 
-def test_a_pickled_batch_of_one_log_does_not_contain_the_paths_of_other_logs(tmp_path):
+def test_a_pickled_batch_does_not_include_paths_of_other_logs(tmp_path):
     paths = [tmp_path / f"{number:03}.log" for number in range(200)]
     for path in paths:
         path.write_bytes(reference.encode([b"one", b"two"]))
@@ -152,7 +152,7 @@ def test_a_scan_reads_its_sources_in_the_given_order(path, tmp_path):
     assert table(cordwood.scan([])).num_rows == 0
 
 
-def test_a_scan_returns_only_the_records_of_its_range(path):
+def test_a_scan_only_returns_records_in_its_range(path):
     start, end = OFFSETS[2], OFFSETS[10]
     assert table(cordwood.scan(path, start=start, end=end))["record"].to_pylist() == RECORDS[2:10]
     assert table(cordwood.scan(io.BytesIO(FILE), start=start, end=end))["record"].to_pylist() == RECORDS[2:10]
@@ -167,7 +167,7 @@ def test_a_scan_reads_a_file_object_from_its_current_position():
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_a_scan_produces_the_same_table_whether_or_not_it_reads_ahead(tmp_path, threads):
+def test_reading_ahead_does_not_change_the_table(tmp_path, threads):
     path = tmp_path / "long.log"
     file = reference.encode(PAYLOAD[at : at + 99] for at in range(140_000))
     at = 5_000_000
@@ -269,7 +269,7 @@ CONSUMERS = {
 
 @pytest.mark.parametrize("columns", [["record"], ["offset"], ["salvaged", "record"]])
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_arrow_consumers_raise_an_error_for_damage_with_the_message_of_cordwood(path, consumer, columns):
+def test_arrow_consumers_report_damage_with_the_cordwood_message(path, consumer, columns):
     read, error = CONSUMERS[consumer]
     at = OFFSETS[1000]
     path.write_bytes(flipped(FILE, at + 10))
@@ -279,7 +279,7 @@ def test_arrow_consumers_raise_an_error_for_damage_with_the_message_of_cordwood(
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_arrow_consumers_raise_the_error_of_a_failing_file_object(consumer):
+def test_arrow_consumers_raise_the_error_from_a_failing_file_object(consumer):
     class Failing(io.BytesIO):
         def read(self, size):
             raise ValueError("the network is gone")
@@ -312,7 +312,7 @@ def test_a_failed_stream_raises_its_error_again_on_every_read(path):
 
 @pytest.mark.parametrize("columns", [["offset", "record"], ["offset", "end_offset"], ["offset", "record", "salvaged"]])
 @pytest.mark.parametrize("policy", ["skip", "stop", "salvage"])
-def test_skipped_bytes_are_logged_and_listed_in_the_outcome(path, policy, columns, caplog):
+def test_skipped_bytes_show_up_in_the_log_and_the_outcome(path, policy, columns, caplog):
     path.write_bytes(flipped(flipped(FILE, OFFSETS[1000] + 10), OFFSETS[1010] + 10))
     with cordwood.open(path, on_corruption=policy) as reader:
         records = list(reader.records())
@@ -335,7 +335,7 @@ def test_skipped_bytes_are_logged_and_listed_in_the_outcome(path, policy, column
     assert [record.getMessage() for record in caplog.records] == logged
 
 
-def test_the_outcome_of_each_source_is_listed_as_soon_as_a_scan_reads_it(path):
+def test_each_source_gets_an_outcome_as_soon_as_the_scan_reads_it(path):
     scan = cordwood.scan([FILE * 1, path])
     reader = pyarrow.RecordBatchReader.from_stream(scan)
     assert scan.outcomes == ()
@@ -347,7 +347,7 @@ def test_the_outcome_of_each_source_is_listed_as_soon_as_a_scan_reads_it(path):
 # Sources without a second reading ---------------------------------------------------------------
 
 
-def test_a_scan_can_continue_where_a_reader_stopped(path):
+def test_a_scan_can_pick_up_where_a_reader_left_off(path):
     with cordwood.open(path) as reader:
         assert next(reader) == RECORDS[0]
         assert pyarrow.table(cordwood.scan(path, start=reader.tell()))["record"].to_pylist() == RECORDS[1:]
@@ -355,14 +355,14 @@ def test_a_scan_can_continue_where_a_reader_stopped(path):
         assert pyarrow.table(cordwood.scan(path, start=reader.tell()))["record"].to_pylist() == []
 
 
-def test_an_unseekable_object_can_be_read_only_once():
+def test_an_unseekable_object_can_only_be_read_once():
     scan = cordwood.scan(OnlyRead(FILE))
     assert table(scan)["record"].to_pylist() == RECORDS
     with pytest.raises(OSError, match="was read once, and cannot seek"):
         table(scan)
 
 
-def test_starting_a_second_stream_of_a_file_object_invalidates_the_first():
+def test_a_second_stream_over_a_file_object_invalidates_the_first():
     file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
     scan = cordwood.scan(io.BytesIO(file))
     first, second = (pyarrow.RecordBatchReader.from_stream(scan) for _ in range(2))
@@ -430,7 +430,7 @@ def test_a_scan_rejects_objects_that_are_not_sources(sources):
         cordwood.scan(sources)
 
 
-def test_a_scan_opens_its_sources_only_when_it_is_read(tmp_path):
+def test_a_scan_does_not_open_its_sources_until_it_is_read(tmp_path):
     scan = cordwood.scan(tmp_path / "later.log")
     stream = scan.__arrow_c_stream__()
     (tmp_path / "later.log").write_bytes(FILE)
@@ -573,7 +573,7 @@ def test_any_thread_can_release_batches_in_any_order(path):
     assert [batches[index]["record"].to_pylist() for index in (1, 2)] == [records[1], records[2]]
 
 
-def test_a_consumer_thread_can_read_while_another_thread_runs_python_code():
+def test_a_consumer_thread_can_read_while_another_runs_python():
     """The stream reads a Python file object, so the thread has to wait for the interpreter."""
     file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
     found = []

@@ -58,7 +58,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_an_array_of_byte_strings_produces_the_same_log_as_a_list(data_type):
+def test_an_arrow_array_writes_the_same_log_as_a_list(data_type):
     assert log_of(pyarrow.array(RECORDS, data_type)) == (reference.encode(RECORDS), len(RECORDS))
 
 
@@ -69,25 +69,25 @@ def test_text_is_appended_as_utf8(data_type):
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_extending_a_log_with_an_array_slice_appends_only_the_records_of_the_slice(data_type):
+def test_extend_with_an_array_slice_only_appends_that_slice(data_type):
     array = pyarrow.array(RECORDS, data_type)
     for start, end in [(0, 0), (1, 2), (3, 1_500), (len(RECORDS) - 1, len(RECORDS)), (len(RECORDS), len(RECORDS))]:
         assert log_of(array[start:end])[0] == reference.encode(RECORDS[start:end])
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_a_column_of_several_arrays_is_appended_in_order(data_type):
+def test_a_chunked_column_is_appended_in_order(data_type):
     column = pyarrow.chunked_array([RECORDS[:1], [], RECORDS[1:2_000], RECORDS[2_000:]], data_type)
     assert log_of(column) == (reference.encode(RECORDS), len(RECORDS))
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_extending_a_log_with_an_empty_column_appends_no_records(data_type):
+def test_extend_with_an_empty_column_appends_nothing(data_type):
     assert log_of(pyarrow.array([], data_type)) == (b"", 0)
     assert log_of(pyarrow.chunked_array([], data_type)) == (b"", 0)
 
 
-def test_the_extend_method_accepts_polars_pandas_and_pyarrow_columns():
+def test_extend_accepts_polars_pandas_and_pyarrow_columns():
     for column in [
         polars.Series(RECORDS),
         pandas.Series(RECORDS, dtype=pandas.ArrowDtype(pyarrow.binary())),
@@ -105,7 +105,7 @@ def test_a_writer_can_append_the_records_of_a_scan(tmp_path):
     assert copy.read_bytes() == path.read_bytes()
 
 
-def test_the_extend_method_accepts_readers_and_batches():
+def test_extend_accepts_readers_and_batches():
     file = reference.encode(RECORDS)
     assert log_of(cordwood.open(file)) == (file, len(RECORDS))
     [batch] = cordwood.open(file).record_batches(target_len=1 << 30)
@@ -113,7 +113,7 @@ def test_the_extend_method_accepts_readers_and_batches():
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "close"}, {"sync_interval": 0}, {"dialect": "packed"}])
-def test_a_column_can_be_appended_with_each_set_of_writer_options(tmp_path, options):
+def test_a_column_can_be_appended_with_any_writer_options(tmp_path, options):
     path = tmp_path / "some.log"
     with cordwood.open(path, "w", **options) as writer:
         assert writer.extend(pyarrow.array(RECORDS)) == len(RECORDS)
@@ -129,7 +129,7 @@ def test_a_column_is_appended_to_a_segmented_log(tmp_path):
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
 @pytest.mark.parametrize("at", [0, 1, 7, 8, 2_500])
-def test_a_null_raises_an_error_with_its_index_once_earlier_records_are_appended(data_type, at):
+def test_a_null_raises_its_index_after_earlier_records_are_appended(data_type, at):
     records = [*RECORDS[:at], None, *RECORDS[at:]]
     for column in [
         pyarrow.array(records, data_type),
@@ -175,7 +175,7 @@ def test_a_closed_writer_rejects_a_column():
         writer.extend(pyarrow.array([], pyarrow.binary()))
 
 
-def test_appending_a_column_stops_at_a_record_that_is_too_long(tmp_path):
+def test_extend_stops_at_a_record_that_is_too_long(tmp_path):
     with (
         cordwood.open(tmp_path / "some.log", "w", record_len_max=5) as writer,
         pytest.raises(cordwood.RecordTooLargeError),
@@ -221,7 +221,7 @@ def failing(name, errno, text):
     return change
 
 
-def test_a_failing_stream_raises_its_error_once_earlier_records_are_appended():
+def test_a_failing_stream_raises_after_earlier_records_are_appended():
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer, pytest.raises(OSError, match="no more of it") as raised:
         writer.extend(Stream(failing("get_next", 5, b"no more of it")))
@@ -447,7 +447,7 @@ def test_views_outside_their_buffer_are_rejected(bad):
     assert list(cordwood.open(sink.getvalue())) == [b"20 bytes in a buffer"]
 
 
-def test_extending_a_log_with_random_offsets_appends_records_or_raises_an_error():
+def test_random_offsets_either_append_records_or_raise():
     random_numbers = random.Random(1)
     data = PAYLOAD[:50]
     array = pyarrow.array([data[:10]] * 4 + [data[:10]])

@@ -51,7 +51,7 @@ def step(**values):
     return field(2, b"".join(field(1, field(2, k.encode()) + field(16, v.encode())) for k, v in values.items()))
 
 
-def test_a_table_built_from_several_files_contains_the_entities_of_each_file(exports):
+def test_a_table_of_several_files_has_the_entities_from_each(exports):
     scan = cordwood.scan(exports, decode="entity")
     assert isinstance(scan, cordwood.DecodedScan)
     assert (scan.skipped, scan.outcomes, scan.left_out, scan.ok) == ((), (), (), True)
@@ -72,7 +72,7 @@ def test_a_table_built_from_several_files_contains_the_entities_of_each_file(exp
     assert pa.schema(scan).equals(table.schema)
 
 
-def test_a_scan_decodes_each_kind_of_payload(tmp_path):
+def test_a_scan_decodes_every_kind_of_payload(tmp_path):
     wal = written(tmp_path / "wal", [bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64")])
     table = pa.table(cordwood.scan(wal, decode="write-batch"))
     assert table.select(["sequence", "kind", "key", "value"]).to_pylist() == [
@@ -94,7 +94,7 @@ def test_a_scan_decodes_each_kind_of_payload(tmp_path):
     ]
 
 
-def test_a_decoded_scan_of_a_directory_reads_only_one_kind_of_log(tmp_path):
+def test_a_decoded_directory_scan_only_reads_one_kind_of_log(tmp_path):
     """The directory of a database has logs of two kinds, and a text with the name of a log."""
     directory = tmp_path / "database"
     directory.mkdir()
@@ -134,7 +134,7 @@ def test_duckdb_and_polars_can_query_a_decoded_scan(exports):
     assert frame["tags"].to_list() == [None, ["a"], None]
 
 
-def test_a_decoded_scan_contains_the_columns_of_the_selection_or_schema(exports):
+def test_a_decoded_scan_has_the_columns_it_was_asked_for(exports):
     scan = cordwood.scan(exports[0], decode="entity", columns=["n", "__path__"])
     assert pa.table(scan).to_pydict() == {"n": [1.0, 0.5], "__path__": ["Task/1", "Task/two"]}
     with pytest.raises(ValueError, match="there is no column 'm', only '__kind__'"):
@@ -256,7 +256,7 @@ def test_a_table_reflects_the_files_at_the_time_it_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("kept_len_max", [None, 0], ids=["kept", "too long"])
-def test_a_scan_counts_the_rows_omitted_from_its_table(kept_len_max, tmp_path, monkeypatch):
+def test_a_scan_reports_the_rows_left_out_of_its_table(kept_len_max, tmp_path, monkeypatch):
     """Of one table, and not also of the reading that found the columns."""
     if kept_len_max is not None:
         monkeypatch.setattr("cordwood._tables.scan._KEPT_LEN_MAX", kept_len_max)
@@ -274,7 +274,7 @@ def test_a_scan_counts_the_rows_omitted_from_its_table(kept_len_max, tmp_path, m
         assert (ok, outcomes) == (False, ["clean", "clean"])
 
 
-def test_an_unseekable_source_is_read_only_once(exports, tmp_path, monkeypatch):
+def test_an_unseekable_source_is_only_read_once(exports, tmp_path, monkeypatch):
     """A short one is a table without a schema, too."""
     data = exports[0].read_bytes()
     schema = pa.schema([("n", pa.float64())])
@@ -322,7 +322,7 @@ CHANGED = "; the file has changed: make a new scan"
     ],
 )
 @pytest.mark.parametrize("decode", ["json", "entity"])
-def test_a_value_added_later_that_does_not_fit_the_columns_raises_an_error(decode, first, second, message, tmp_path):
+def test_a_later_value_that_does_not_fit_the_columns_raises(decode, first, second, message, tmp_path):
     """A value that does not fit the columns is an error that says where it is; no value is changed or left out."""
     if decode == "entity" and second == 1 << 63:
         pytest.skip("not an integer of Datastore")
@@ -344,7 +344,7 @@ def test_a_value_added_later_that_does_not_fit_the_columns_raises_an_error(decod
     assert CHANGED in str(caught.value)
 
 
-def test_a_decoded_scan_includes_values_added_later_if_they_fit_the_columns(tmp_path):
+def test_later_values_are_included_if_they_fit_the_columns(tmp_path):
     """A column of floating-point numbers also takes integers, and JSON text all values."""
     lines = [b'{"f": 0.5, "j": [1, {}]}', b'{"j": 1}']
     path = written(tmp_path / "log", lines)
@@ -467,7 +467,7 @@ def test_a_null_in_a_non_nullable_column_raises_an_error(tmp_path):
 
 @pytest.mark.parametrize("decode", ["json", "entity"])
 @pytest.mark.parametrize("policy", ["raise", "skip"])
-def test_starting_a_second_stream_of_a_file_object_fails_the_first(decode, policy, tmp_path):
+def test_a_second_stream_over_a_file_object_makes_the_first_fail(decode, policy, tmp_path):
     """They would move each other's position: the one that has started first fails, as in a scan of bytes."""
     text = "x" * 10_000
     lines = [json.dumps({"i": i, "text": text}).encode() for i in range(600)]
@@ -515,7 +515,7 @@ def test_a_null_character_in_a_column_name_is_escaped(tmp_path):
     [(rb"a\u0000b", r"a\x00b"), (rb"\ud800", r"\ud800"), (rb"\ud800\u0000", r"\ud800\x00")],
     ids=repr,
 )
-def test_the_columns_of_a_scan_can_be_passed_as_a_selection_or_schema(name, column, tmp_path):
+def test_scan_columns_can_be_reused_as_a_selection_or_schema(name, column, tmp_path):
     lines = [b'{"%s":1,"s":{"%s":2},"c":3}' % (name, name), b'{"c":4}', b'{"%s":5}' % name]
     path = written(tmp_path / "log", lines)
     whole = pa.table(cordwood.scan(path, decode="json"))
@@ -534,7 +534,7 @@ def test_the_columns_of_a_scan_can_be_passed_as_a_selection_or_schema(name, colu
 
 
 @pytest.mark.parametrize("values", [(b"1", b"1"), (b"1", b"null"), (b"null", b"1"), (b"null", b"null")])
-def test_selecting_colliding_column_names_with_a_schema_raises_an_error(values, tmp_path):
+def test_a_schema_rejects_colliding_column_names(values, tmp_path):
     row = rb'"a\u0000b":%s,"a\\x00b":%s' % values
     number = (r"a\x00b", pa.int64())
     fields = {"row": pa.schema([number]), "object": pa.schema([("s", pa.struct([number]))])}
@@ -602,7 +602,7 @@ def test_a_table_without_columns_preserves_its_row_count(tmp_path):
     assert pa.table(cordwood.scan(written(tmp_path / "none", []), decode="json")).num_rows == 0
 
 
-def test_the_error_for_a_record_of_another_format_includes_its_offset(exports, tmp_path):
+def test_wrong_format_errors_include_the_record_offset(exports, tmp_path):
     path = written(
         tmp_path / "mixed", [entities.entity([("T", 1)], {"n": 1}), b"junk", *[entities.entity([("T", 2)], {"n": 2})]]
     )
@@ -621,7 +621,7 @@ def test_the_error_for_a_record_of_another_format_includes_its_offset(exports, t
     assert isinstance(error, cordwood.errors.PayloadError)
 
 
-def test_a_value_that_cannot_be_decoded_is_omitted_when_salvaging(tmp_path):
+def test_salvaging_leaves_out_values_that_cannot_be_decoded(tmp_path):
     path = written(tmp_path / "run-a.wandb", [step(a="1", b="{")], dialect="wandb")
     with pytest.raises(cordwood.errors.PayloadError, match="the value of 'b' is not JSON"):
         pa.table(cordwood.scan(path, decode="wandb-history"))
@@ -635,7 +635,7 @@ def names_of(path):
     return list(zip(*(table.column(name).to_pylist() for name in ("key", "column_family_name")), strict=True))
 
 
-def test_column_families_are_given_the_names_stored_by_rocksdb(tmp_path):
+def test_column_families_get_the_names_rocksdb_stored(tmp_path):
     rocksdict = pytest.importorskip("rocksdict")
     database = rocksdict.Rdict(str(tmp_path / "db"), rocksdict.Options(raw_mode=True))
     users, units = (
@@ -662,7 +662,7 @@ def added(*families):
     return [b"\xc8\x01" + bytes([number]) + b"\xc9\x01" + bytes([len(name)]) + name for number, name in families]
 
 
-def test_the_names_of_column_families_are_read_once_for_many_logs(tmp_path, monkeypatch):
+def test_column_family_names_are_only_read_once_for_many_logs(tmp_path, monkeypatch):
     manifest = written(tmp_path / "MANIFEST-000001", added((1, b"users")))
     paths = [
         written(tmp_path / f"{number:06}.log", [struct.pack("<QI", 1, 1) + b"\x05\x01\x01k\x01v"])
@@ -683,7 +683,7 @@ def test_a_leveldb_database_has_no_column_family_names():
     assert {name for _, name in names_of(VECTORS / "leveldb/plyvel/000003.log")} == {None}
 
 
-def test_operations_that_precede_a_fault_are_returned_as_rows(tmp_path):
+def test_operations_before_a_fault_still_become_rows(tmp_path):
     put = b"\x01\x02k1\x01v"
     records = [
         struct.pack("<QI", 1, 2) + put + b"\x63",
@@ -704,7 +704,7 @@ def test_operations_that_precede_a_fault_are_returned_as_rows(tmp_path):
     assert str(raised.value).partition("Detail")[0].count("the record at offset 0") == 1
 
 
-def test_a_decoded_scan_either_raises_an_error_for_damage_or_skips_the_damage(exports):
+def test_a_decoded_scan_either_raises_on_damage_or_skips_it(exports):
     data = bytearray(exports[1].read_bytes())
     data[-1] ^= 1
     exports[1].write_bytes(data)
@@ -719,12 +719,12 @@ def test_a_decoded_scan_either_raises_an_error_for_damage_or_skips_the_damage(ex
 VECTORS = Path(__file__).parents[1] / "vectors"
 
 
-def test_the_name_of_each_payload_is_declared_for_type_checkers():
+def test_type_checkers_know_every_payload_name():
     assert list(get_args(DecoderName)) == list(PAYLOADS)
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_a_scan_has_the_same_rows_and_columns_as_a_converted_log(name, exports, tmp_path):
+def test_scan_and_convert_produce_the_same_rows_and_columns(name, exports, tmp_path):
     """On one log of each kind, and on two."""
     kind = PAYLOADS[name].kind
     log = {
@@ -784,7 +784,7 @@ def test_invalid_options_are_rejected(exports, tmp_path):
     )
 
 
-def test_pyarrow_is_imported_only_when_a_table_is_created():
+def test_pyarrow_is_not_imported_until_a_table_is_created():
     script = "import cordwood, sys; assert not {'pyarrow', 'json'} & sys.modules.keys(), sys.modules.keys()"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
     script = (
@@ -797,7 +797,7 @@ def test_pyarrow_is_imported_only_when_a_table_is_created():
 
 
 @pytest.mark.parametrize("sources", [5, None, [5], ["some.log", None], io.StringIO("text"), [io.StringIO("text")]])
-def test_decoding_scans_reject_invalid_sources(sources):
+def test_decoded_scans_reject_invalid_sources(sources):
     message = r"must be a path, a URL, bytes or another buffer|text file"
     with pytest.raises(TypeError, match=message):
         cordwood.scan(sources, decode="json")

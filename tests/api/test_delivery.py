@@ -32,7 +32,7 @@ STEPS = {
 
 @pytest.mark.parametrize("dialect", ["leveldb", None])
 @pytest.mark.parametrize("step", STEPS)
-def test_available_records_are_returned_before_a_file_object_is_read_again(step, dialect):
+def test_returns_available_records_before_reading_the_file_object_again(step, dialect):
     class Source:
         written = b""
 
@@ -54,7 +54,7 @@ TIMEOUT = 120
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", ["pipe", "socket"])
-def test_a_pipe_or_a_socket_delivers_each_record_before_the_next_is_written(kind, step):
+def test_pipes_and_sockets_deliver_each_record_before_the_next_is_written(kind, step):
     if kind == "pipe":
         receive, send = os.pipe()
         source, sink = os.fdopen(receive, "rb", buffering=0), os.fdopen(send, "wb", buffering=0)

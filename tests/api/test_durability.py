@@ -63,7 +63,7 @@ def test_each_sync_policy_syncs_records_on_schedule(path, options, offsets, clos
     assert path.read_bytes() == reference.encode([bytes(100)] * 4)
 
 
-def test_appending_with_sync_syncs_the_record_and_all_earlier_records(path):
+def test_append_with_sync_also_syncs_all_earlier_records(path):
     with cordwood.Writer(path) as writer:
         assert writer.append(b"one") == 0
         assert writer.append(b"two", sync=True) == 10
@@ -74,7 +74,7 @@ def test_appending_with_sync_syncs_the_record_and_all_earlier_records(path):
 
 
 @pytest.mark.parametrize("flush", ["append", "close"])
-def test_the_extend_method_syncs_the_records_that_precede_an_overlong_record(path, flush):
+def test_extend_syncs_the_records_before_an_overlong_one(path, flush):
     with cordwood.Writer(path, sync="append", flush=flush, record_len_max=5) as writer:
         with pytest.raises(cordwood.RecordTooLargeError):
             writer.extend([b"one", b"two", b"longer"])
@@ -116,7 +116,7 @@ def test_sync_options_require_a_path(tmp_path, options):
 
 
 @pytest.mark.parametrize("kind", ["path", "object"])
-def test_records_appended_with_sync_by_several_threads_are_written_exactly_once(path, kind):
+def test_synced_appends_from_several_threads_are_written_exactly_once(path, kind):
     """Once its append returns, each record is in the log exactly once."""
     count = 50
     start = threading.Barrier(8)
@@ -171,7 +171,7 @@ def test_waiting_for_durability_syncs_without_appending(path):
         writer.wait_durable(10)
 
 
-def test_waiting_for_durability_syncs_a_file_object_but_rejects_a_buffer(path):
+def test_waiting_for_durability_works_on_files_but_not_on_buffers(path):
     with path.open("wb") as file, cordwood.Writer(file) as writer:
         writer.append(b"one")
         writer.wait_durable(10)
@@ -205,7 +205,7 @@ def test_waiting_for_durability_does_not_block_other_threads(path):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
-def test_waiting_for_durability_fails_once_a_sync_has_failed(path):
+def test_waiting_for_durability_fails_after_a_failed_sync(path):
     writer = cordwood.Writer(path)
     writer.append(b"one")
     with failing("fdatasync"), pytest.raises(OSError, match="no byte is known to be on the disk"):
@@ -322,7 +322,7 @@ def test_a_write_that_does_not_fit_on_the_disk_is_rolled_back(path, length):
     assert list(cordwood.open(path)) == [b"before", PAYLOAD[:10_000], b"two", b"three"]
 
 
-def test_a_record_that_failed_to_be_written_is_not_in_the_log(path):
+def test_a_record_whose_write_failed_is_not_in_the_log(path):
     """Records acknowledged earlier still are."""
     with cordwood.Writer(path) as writer:
         writer.append(b"one")
@@ -445,7 +445,7 @@ def test_a_new_process_rewrites_the_bytes_after_the_checkpoint(path):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_a_writer_opened_at_a_checkpoint_checks_only_the_blocks_after_the_checkpoint(path, index):
+def test_opening_at_a_checkpoint_only_checks_the_blocks_after_it(path, index):
     records = [b"one", PAYLOAD[:70_000], b"two", PAYLOAD[:40_000]]
     file = bytearray(reference.encode(records))
     offsets = reference.record_offsets(records)

@@ -170,7 +170,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_have_separate_attributes_for_path_message_and_hint(name, kind):
+def test_errors_have_separate_path_message_and_hint_attributes(name, kind):
     content, use, class_, message, hint = KINDS[kind]
     Path(name).write_bytes(content)
     with pytest.raises(class_) as caught:
@@ -223,7 +223,7 @@ def test_a_write_error_reports_how_much_of_the_log_is_on_disk(name):
         writer.close()
 
 
-def test_the_error_for_arguments_that_the_dialect_does_not_support_includes_a_hint(name):
+def test_unsupported_dialect_arguments_raise_an_error_with_a_hint(name):
     with pytest.raises(ValueError, match="leveldb logs have no log number") as caught:
         cordwood.open(name, "w", dialect="leveldb", log_number=1)
     assert caught.value.hint == "omit_log_number"
@@ -231,7 +231,7 @@ def test_the_error_for_arguments_that_the_dialect_does_not_support_includes_a_hi
     assert not Path(name).exists()
 
 
-def test_the_hint_to_check_the_offset_is_given_only_after_a_seek(name):
+def test_only_suggests_checking_the_offset_after_a_seek(name):
     records = [b"x" * 100] * 10_000
     data = bytearray(reference.encode(records))
     data[107 + 7] ^= 1
@@ -299,7 +299,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-def test_hints_printed_by_a_command_mention_the_options_of_that_command(name, kind, capfd, monkeypatch):
+def test_hints_from_a_command_mention_its_own_options(name, kind, capfd, monkeypatch):
     content, _, _, message, _ = KINDS[kind]
     arguments, status, hint = COMMANDS[kind]
     Path(name).write_bytes(content)

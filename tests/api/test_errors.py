@@ -49,13 +49,13 @@ def test_creating_a_file_in_a_missing_directory_raises_a_file_not_found_error(pa
 
 
 @pytest.mark.parametrize("mode", ["r", "w", "a"])
-def test_opening_a_directory_raises_an_error_that_says_that_it_is_a_directory(tmp_path, mode):
+def test_opening_a_directory_says_that_it_is_a_directory(tmp_path, mode):
     with pytest.raises(IsADirectoryError) as caught:
         cordwood.open(tmp_path, mode)
     assert caught.value.filename == str(tmp_path)
 
 
-def test_errors_contain_the_message_of_the_operating_system(tmp_path):
+def test_errors_include_the_operating_systems_message(tmp_path):
     """Rust has different texts, such as "entity already exists"."""
     (tmp_path / "there.log").write_bytes(FILE)
     for call, number in [
@@ -70,7 +70,7 @@ def test_errors_contain_the_message_of_the_operating_system(tmp_path):
 
 
 @pytest.mark.parametrize("call", [cordwood.open, cordwood.verify, cordwood.follow])
-def test_a_path_that_resembles_a_url_is_treated_as_a_path(call):
+def test_a_path_that_looks_like_a_url_is_still_a_path(call):
     for name in "missing.log", "/a://b", "a b://c":
         with pytest.raises(FileNotFoundError) as caught:
             call(name)
@@ -99,12 +99,12 @@ def test_a_writer_rejects_reader_options(path):
 
 
 @pytest.mark.parametrize(("source", "kind"), [(b"a.log", "bytes"), (3, "int"), (None, "NoneType")])
-def test_splits_cannot_be_planned_for_an_object_that_is_not_a_path(source, kind):
+def test_plan_splits_rejects_objects_that_are_not_paths(source, kind):
     with pytest.raises(TypeError, match=rf"path must be str or os\.PathLike, not {kind}"):
         cordwood.plan_splits([source], 1)
 
 
-def test_splits_cannot_be_planned_for_a_path_given_as_bytes():
+def test_plan_splits_rejects_bytes_paths():
     with pytest.raises(TypeError, match=r"path must be str or os\.PathLike, not bytes"):
         cordwood.plan_splits(b"a.log", 1)
 
@@ -190,7 +190,7 @@ def test_a_writer_rejects_a_text_file_object(path):
         cordwood.open(sink, "w")
 
 
-def test_the_letter_b_at_the_end_of_a_mode_has_no_effect(path):
+def test_a_trailing_b_in_the_mode_has_no_effect(path):
     for mode, records in ("xb", [b"one"]), ("ab", [b"one", b"two"]), ("wb", [b"new"]):
         with cordwood.open(path, mode) as writer:
             writer.append(records[-1])
@@ -201,7 +201,7 @@ def test_the_letter_b_at_the_end_of_a_mode_has_no_effect(path):
 
 
 @pytest.mark.parametrize("mode", ["r+b", "br", "rbb", "rt", "r+", "b", "", "R"])
-def test_an_unknown_mode_is_rejected_without_creating_a_file(path, mode):
+def test_rejecting_an_unknown_mode_creates_no_file(path, mode):
     with pytest.raises(ValueError, match=f"mode must be 'r', 'w', 'x' or 'a', not '{re.escape(mode)}'"):
         cordwood.open(path, mode)
     assert not path.exists()
@@ -217,12 +217,12 @@ def test_an_unknown_corruption_policy_is_rejected():
         cordwood.open(FILE, on_corruption="ignore")
 
 
-def test_opening_an_object_rather_than_a_path_for_append_is_rejected():
+def test_append_mode_requires_a_path():
     with pytest.raises(ValueError, match="path"):
         cordwood.open(io.BytesIO(FILE), "a")
 
 
-def test_the_error_for_an_unknown_option_includes_the_name_of_the_option(path):
+def test_unknown_option_errors_name_the_option(path):
     with pytest.raises(TypeError, match="encoding"):
         cordwood.open(FILE, encoding="utf-8")
     with pytest.raises(TypeError, match="encoding"):
@@ -232,13 +232,13 @@ def test_the_error_for_an_unknown_option_includes_the_name_of_the_option(path):
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
-def test_a_negative_or_65_bit_option_value_raises_an_overflow_error(option, number):
+def test_negative_and_65_bit_option_values_raise_an_overflow_error(option, number):
     with pytest.raises(OverflowError, match=f"(?m)^while processing '{option}'$"):
         cordwood.open(FILE, **{option: number})
 
 
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max", "log_number", "verify_checksums"])
-def test_a_numeric_option_rejects_values_of_other_types(option):
+def test_numeric_options_reject_other_types(option):
     for value in "1", 1.5, [1]:
         with pytest.raises(TypeError, match=f"'{type(value).__name__}' object (?s:.*)while processing '{option}'$"):
             cordwood.open(FILE, **{option: value})
@@ -271,7 +271,7 @@ TIMES = {"timeout", "poll_interval", "sync_interval"}
 
 
 @pytest.mark.parametrize("option", OUT_OF_RANGE)
-def test_an_option_value_out_of_range_is_rejected(option):
+def test_rejects_out_of_range_option_values(option):
     use = OUT_OF_RANGE[option]
     if option in {"threads", *TIMES}:
         with pytest.raises(ValueError, match=rf"^{option} must be .*, not -1(\.0)?$"):
@@ -294,7 +294,7 @@ def test_an_option_value_out_of_range_is_rejected(option):
         ("sync_interval", lambda value: cordwood.Writer("none/x.log", sync_interval=value)),
     ],
 )
-def test_an_option_for_a_time_rejects_text_nan_and_negative_numbers(option, use):
+def test_time_options_reject_text_nan_and_negative_numbers(option, use):
     with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
         use("1")
     for value, text in [(float("nan"), "NaN"), (-1.5, "-1.5"), (-1e300, "-1e300")]:
@@ -355,7 +355,7 @@ def test_a_start_offset_past_the_end_of_a_file_raises_a_truncation_error(path, s
         assert reader.outcome == cordwood.types.Outcome(kind="clean", offset=len(FILE))
 
 
-def test_an_offset_that_overflows_the_position_of_a_file_object_raises_an_error():
+def test_an_offset_that_overflows_a_file_objects_position_raises():
     source = io.BytesIO(b"other" + FILE)
     source.seek(5)
     with pytest.raises(OverflowError):
@@ -395,7 +395,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("option", NAMES)
-def test_an_unknown_value_of_an_option_is_rejected(option, tmp_path, monkeypatch):
+def test_rejects_unknown_option_values(option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values, use = NAMES[option]
     with pytest.raises(TypeError, match=f"(?m)^while processing '{option}'$"):
@@ -406,7 +406,7 @@ def test_an_unknown_value_of_an_option_is_rejected(option, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("record", ["text", 1, None, 1.5, [1], memoryview(b"abcd")[::2]])
-def test_the_append_and_extend_methods_reject_objects_that_are_not_records(record):
+def test_append_and_extend_reject_objects_that_are_not_records(record):
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         writer.append(b"one")
@@ -418,7 +418,7 @@ def test_the_append_and_extend_methods_reject_objects_that_are_not_records(recor
     assert sink.getvalue() == FILE
 
 
-def test_the_extend_method_rejects_an_object_that_is_not_iterable():
+def test_extend_rejects_objects_that_are_not_iterable():
     with cordwood.open(io.BytesIO(), "w") as writer, pytest.raises(TypeError):
         writer.extend(1)
 
@@ -453,7 +453,7 @@ def test_a_closed_reader_rejects_every_call():
             use()
 
 
-def test_the_outcome_of_a_reader_is_still_available_after_it_is_closed():
+def test_the_outcome_is_still_available_after_closing_the_reader():
     file = bytes([FILE[0] ^ 1]) + FILE[1:]
     with cordwood.open(file, on_corruption="skip") as reader:
         assert list(reader) == []
@@ -591,7 +591,7 @@ class Answers:
     ],
     ids=repr,
 )
-def test_a_reader_can_continue_after_the_read_method_raises_an_exception(error):
+def test_a_reader_can_continue_after_read_raises(error):
     with cordwood.open(Answers(FILE[:15], error, FILE[15:])) as reader:
         assert next(reader) == b"one"
         with pytest.raises(type(error)) as caught:
@@ -602,7 +602,7 @@ def test_a_reader_can_continue_after_the_read_method_raises_an_exception(error):
 
 
 @pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.record_batches])
-def test_an_exception_raised_by_the_read_method_does_not_lose_records(take):
+def test_no_records_are_lost_when_read_raises(take):
     with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
         found = [next(take(reader))]
         with pytest.raises(OSError, match="mine"):
@@ -667,7 +667,7 @@ def test_a_log_handler_that_raises_stop_iteration_does_not_end_the_log(monkeypat
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
-def test_an_exception_raised_by_a_signal_handler_does_not_lose_records(tmp_path):
+def test_no_records_are_lost_when_a_signal_handler_raises(tmp_path):
     class AlarmError(Exception):
         pass
 
@@ -703,7 +703,7 @@ def test_an_exception_raised_by_a_signal_handler_does_not_lose_records(tmp_path)
 
 
 @pytest.mark.parametrize("error", [MemoryError("mine"), OSError(errno.EIO, "mine"), KeyboardInterrupt()], ids=repr)
-def test_appending_raises_the_exception_of_the_sink_unchanged(error):
+def test_append_lets_exceptions_from_the_sink_through_unchanged(error):
     class Failing:
         def write(self, data):
             raise error
@@ -717,7 +717,7 @@ def test_appending_raises_the_exception_of_the_sink_unchanged(error):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket"])
-def test_a_write_to_a_non_blocking_sink_that_would_block_raises_an_error(kind):
+def test_a_write_that_would_block_raises_an_error(kind):
     """It returns None if it has written no byte."""
     if kind == "pipe":
         start, end = os.pipe()
@@ -737,19 +737,19 @@ def test_a_write_to_a_non_blocking_sink_that_would_block_raises_an_error(kind):
 
 
 @pytest.mark.parametrize("answer", ["text", 1, [1, 2]])
-def test_the_read_method_of_a_source_must_return_bytes(answer):
+def test_read_must_return_bytes(answer):
     with cordwood.open(Answers(answer)) as reader, pytest.raises(TypeError, match=r"read\(.*\) must return bytes"):
         next(reader)
 
 
-def test_an_error_is_raised_if_the_read_method_returns_none():
+def test_read_returning_none_raises_an_error():
     with cordwood.open(Answers(None, FILE)) as reader:
         with pytest.raises(BlockingIOError, match="None"):
             next(reader)
         assert list(reader) == RECORDS
 
 
-def test_an_error_is_raised_if_the_read_method_returns_more_bytes_than_requested():
+def test_read_returning_too_many_bytes_raises_an_error():
     class Generous:
         def read(self, size):
             return bytes(size + 1)
@@ -761,7 +761,7 @@ def test_an_error_is_raised_if_the_read_method_returns_more_bytes_than_requested
 @pytest.mark.parametrize(
     "use", [next, lambda reader: next(reader.record_batches()), cordwood.Reader.tell, cordwood.Reader.close]
 )
-def test_a_source_cannot_call_the_reader_that_is_reading_it(use):
+def test_a_source_cannot_call_back_into_its_reader(use):
     class Knot:
         def read(self, size):
             use(self.reader)
@@ -805,7 +805,7 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
-def test_a_writer_fails_permanently_once_the_write_method_raises_an_exception(error):
+def test_a_writer_fails_for_good_once_write_raises(error):
     sink = FailsOnce(error)
     writer = cordwood.open(sink, "w")
     writer.append(b"one")
@@ -844,7 +844,7 @@ def test_stop_iteration_raised_by_a_sink_becomes_a_runtime_error(method):
 
 
 @pytest.mark.parametrize("answer", [-1, 0, 11, 1 << 70, "10", 1.5])
-def test_an_invalid_return_value_of_the_write_method_raises_an_error(answer):
+def test_an_invalid_return_value_from_write_raises_an_error(answer):
     class Liar:
         def write(self, data):
             return answer
@@ -857,7 +857,7 @@ def test_an_invalid_return_value_of_the_write_method_raises_an_error(answer):
         writer.close()
 
 
-def test_an_exception_raised_by_the_flush_method_propagates_to_the_caller():
+def test_exceptions_from_flush_propagate_to_the_caller():
     class Sink(io.BytesIO):
         def flush(self):
             raise OSError("mine")
@@ -869,7 +869,7 @@ def test_an_exception_raised_by_the_flush_method_propagates_to_the_caller():
         writer.close()
 
 
-def test_syncing_an_object_that_is_not_a_file_is_rejected():
+def test_only_real_files_can_be_synced():
     for sink in [io.BytesIO(), FailsOnce(None)]:
         with cordwood.open(sink, "w") as writer:
             writer.append(b"one")
@@ -888,7 +888,7 @@ def test_syncing_an_object_that_is_not_a_file_is_rejected():
     ],
     ids=["flush", "append", "extend"],
 )
-def test_a_sink_cannot_call_the_writer_that_is_writing_to_it(use):
+def test_a_sink_cannot_call_back_into_its_writer(use):
     class Knot:
         def write(self, data):
             self.writer.append(data)
@@ -902,7 +902,7 @@ def test_a_sink_cannot_call_the_writer_that_is_writing_to_it(use):
         sink.writer.close()
 
 
-def test_the_extend_method_appends_the_records_yielded_before_an_exception():
+def test_extend_keeps_the_records_yielded_before_an_exception():
     def records():
         yield b"one"
         yield b"two"
@@ -970,7 +970,7 @@ def test_an_error_explains_why_a_source_cannot_be_read():
 
 
 @pytest.mark.parametrize("name", BYTES_LIKE)
-def test_the_error_for_an_invalid_record_suggests_a_remedy(name, tmp_path):
+def test_invalid_record_errors_suggest_a_fix(name, tmp_path):
     argument, use = BYTES_LIKE[name]
     with cordwood.open(tmp_path / "some.log", "w") as writer:
         for value, text in [
@@ -990,7 +990,7 @@ def test_the_error_for_an_invalid_record_suggests_a_remedy(name, tmp_path):
     ["text", "", b"bytes", b"", bytearray(b"bytes"), memoryview(b"bytes")],
     ids=lambda value: f"{type(value).__name__} {len(value)}",
 )
-def test_the_extend_method_rejects_a_single_record(value):
+def test_extend_rejects_a_single_record(value):
     with cordwood.Writer(io.BytesIO()) as writer:
         with pytest.raises(TypeError) as raised:
             writer.extend(value)
@@ -1046,7 +1046,7 @@ def uses_of_follower(path):
     ],
     ids=["reader of a path", "reader of bytes", "writer to a path", "writer to an object", "follower"],
 )
-def test_every_use_of_a_closed_object_raises_a_clear_error(tmp_path, uses_of, opened, what):
+def test_using_a_closed_object_always_raises_a_clear_error(tmp_path, uses_of, opened, what):
     path = tmp_path / "some.log"
     path.write_bytes(FILE)
     closed, uses = uses_of(path if opened == "path" else opened)

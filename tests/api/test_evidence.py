@@ -80,7 +80,7 @@ def test_sequence_numbers_of_deleted_and_overwritten_keys_are_reported(tmp_path)
     assert (keys.deleted_count, keys.overwritten_count, keys.faulty_batch_count) == (4, 1, 0)
 
 
-def test_equal_keys_of_different_column_families_are_tracked_separately(tmp_path):
+def test_the_same_key_in_two_column_families_is_tracked_separately(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"a"), put(b"a", column_family=1)], [delete(b"a", column_family=1)])
     keys = cordwood.evidence(path).logs[0].keys
@@ -149,13 +149,13 @@ def test_an_old_value_is_uncertain_after_an_interruption(between, change, tmp_pa
     assert ("not in this log" in found.html, "not found: it may be lost" in found.html) == (is_certain, not is_certain)
 
 
-def test_a_record_that_is_not_a_write_batch_makes_earlier_values_uncertain(tmp_path):
+def test_a_record_other_than_a_write_batch_makes_earlier_values_uncertain(tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(reference.encode([batch_of(1, put(b"k")), b"no batch", batch_of(2, delete(b"k"))]))
     assert [change.is_certain for change in cordwood.evidence(path).logs[0].keys.deleted] == [False]
 
 
-def test_a_salvaged_record_does_not_confirm_another_salvaged_record(tmp_path):
+def test_salvaged_records_do_not_confirm_each_other(tmp_path):
     path = tmp_path / "000003.log"
     _, second, third = log_of(path, [put(b"a")], [put(b"k")], [delete(b"k")])
     data = bytearray(path.read_bytes())
@@ -205,7 +205,7 @@ def test_records_that_are_not_write_batches_are_counted_in_the_evidence(tmp_path
     assert "1 record could not be decoded as a write batch" in found.html
 
 
-def test_operations_that_precede_a_fault_in_a_batch_are_included(tmp_path):
+def test_includes_the_operations_before_a_fault_in_a_batch(tmp_path):
     path = tmp_path / "000003.log"
     batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
     with cordwood.open(path, "w") as writer:
@@ -225,7 +225,7 @@ def test_the_evidence_includes_the_size_time_and_sha256_of_each_file(tmp_path):
     assert (log.modified, log.is_changed) == ("1970-01-12T13:46:40.123456Z", False)
 
 
-def test_a_timestamp_outside_the_calendar_is_formatted_as_none(tmp_path):
+def test_a_timestamp_outside_the_calendar_becomes_none(tmp_path):
     assert reading.utc(1 << 70) is None
     assert reading.utc(-1) == "1969-12-31T23:59:59.999999Z"
 
@@ -247,7 +247,7 @@ def test_the_evidence_page_says_when_and_where_the_logs_were_read(tmp_path, monk
     assert cordwood.evidence(tmp_path / "000003.log").directory is None
 
 
-def test_a_log_that_changes_while_it_is_read_is_marked_in_the_evidence(tmp_path):
+def test_evidence_flags_a_log_that_changes_while_being_read(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(reference.encode([b"one"]))
 
@@ -285,7 +285,7 @@ def test_the_evidence_page_describes_each_region_in_full(tmp_path):
         assert part in text
 
 
-def test_the_json_evidence_contains_the_same_facts_as_the_page(tmp_path):
+def test_json_evidence_has_the_same_facts_as_the_page(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"\xff")], [delete(b"\xff")])
     found = json.loads(cordwood.evidence(path, command="cordwood evidence").json)
@@ -325,7 +325,7 @@ def test_a_binary_key_is_shown_as_bytes_in_the_evidence(key, shown, tmp_path):
     assert f"<td>{shown}</td>" in html.replace("<code><bdi>", "").replace("</bdi></code>", "")
 
 
-def test_keys_and_names_are_escaped_in_the_page(tmp_path):
+def test_the_page_escapes_keys_and_names(tmp_path):
     directory = tmp_path / "<img src=x>\u202e\n"
     directory.mkdir()
     path = directory / "<script>alert('1')&\u2066.log"
@@ -371,7 +371,7 @@ def test_evidence_can_be_gathered_from_a_log_at_a_url(tmp_path):
     assert "not computed" in cordwood.Evidence((log,)).html
 
 
-def test_the_evidence_page_says_which_lists_are_shortened(tmp_path):
+def test_the_evidence_page_says_which_lists_were_cut_short(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, *([put(b"%d" % number), put(b"%d" % number), delete(b"%d" % number)] for number in range(1100)))
     data = bytearray(path.read_bytes() + bytes(-path.stat().st_size % 32768))
@@ -402,14 +402,14 @@ def test_the_number_of_tracked_keys_is_limited(tmp_path, monkeypatch):
     assert "There are too many keys" in found.html
 
 
-def test_details_are_included_only_for_the_first_logs(tmp_path, monkeypatch):
+def test_only_the_first_logs_get_details(tmp_path, monkeypatch):
     monkeypatch.setattr(reading.limits, "DETAILED_MAX", 1)
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     assert [bool(log.svg) for log in cordwood.evidence(tmp_path).logs] == [True, False]
 
 
-def test_the_evidence_reports_whether_databases_in_directories_are_intact(tmp_path, capsys):
+def test_evidence_reports_whether_databases_are_intact(tmp_path, capsys):
     with cordwood.open(tmp_path / "MANIFEST-000002", "w") as writer:
         # The comparator, the log number, the next file number and the last sequence number.
         writer.append(b"\x01\x1aleveldb.BytewiseComparator\x02\x03\x03\x05\x04\x00")
@@ -442,7 +442,7 @@ def test_the_evidence_page_lists_failures_even_if_there_are_no_logs(name, tmp_pa
     assert "Evidence: 0 logs" in found.html
 
 
-def test_the_report_of_a_log_that_is_removed_while_it_is_read_is_preserved(tmp_path, monkeypatch, capsys):
+def test_keeps_the_report_of_a_log_removed_while_being_read(tmp_path, monkeypatch, capsys):
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     reads = reading.reads

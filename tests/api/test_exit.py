@@ -129,7 +129,7 @@ time.sleep(0.3)  # Its length only decides where in their calls the threads are.
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_program_can_exit_while_threads_are_inside_calls(name, tmp_path):
+def test_the_program_can_exit_while_threads_are_in_the_middle_of_calls(name, tmp_path):
     """Before Python 3.14, its end unwinds the stack of a thread that asks for the interpreter, also through ours."""
     data = reference.encode([bytes(1_000)] * 6_000)
     (tmp_path / "log").write_bytes(data)
@@ -191,7 +191,7 @@ def run_program(script, directory, *flags):
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_the_writer_of_a_daemon_thread_is_closed_at_exit(name, tmp_path):
+def test_a_daemon_threads_writer_is_closed_at_exit(name, tmp_path):
     done = run_program(HELD.replace("OPEN", OPEN[name]), tmp_path, "-W", "always::ResourceWarning")
     assert done.returncode == 0
     assert "ResourceWarning: unclosed writer" in done.stderr
@@ -224,7 +224,7 @@ is_started.wait()
 
 
 @pytest.mark.parametrize("name", ["a buffered log", "a packed log", "a segmented log", "a file object"])
-def test_records_from_a_daemon_thread_are_in_the_log_at_exit(name, tmp_path):
+def test_records_from_a_daemon_thread_make_it_into_the_log_at_exit(name, tmp_path):
     done = run_program(APPENDS.replace("OPEN", OPEN[name]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     acknowledged = (tmp_path / "acknowledged").read_bytes().split()
@@ -233,7 +233,7 @@ def test_records_from_a_daemon_thread_are_in_the_log_at_exit(name, tmp_path):
     assert len(records) <= len(acknowledged) + 1
 
 
-def test_records_can_still_be_appended_in_exit_handlers(tmp_path):
+def test_exit_handlers_can_still_append_records(tmp_path):
     appends = "import atexit, cordwood\nlog = OPEN\natexit.register(log.append, b'one')\n"
     done = run_program(appends.replace("OPEN", OPEN["a buffered log"]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -264,7 +264,7 @@ is_writing.wait()
 """
 
 
-def test_a_program_exits_even_if_a_daemon_thread_is_stuck_in_a_write(tmp_path):
+def test_the_program_exits_even_if_a_daemon_thread_is_stuck_writing(tmp_path):
     done = run_program(WAITS, tmp_path)
     assert done.returncode == 0
     assert "another thread is writing to the object" in done.stderr
@@ -287,7 +287,7 @@ log.append(b"two")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", OPEN)
-def test_a_forked_child_closes_only_its_own_logs(name, tmp_path):
+def test_a_forked_child_only_closes_its_own_logs(name, tmp_path):
     sink = HELD[: HELD.index("is_written")]
     done = run_program(sink + FORKS.replace("OPEN", OPEN[name]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -296,7 +296,7 @@ def test_a_forked_child_closes_only_its_own_logs(name, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_forked_during_a_write_can_exit(tmp_path):
+def test_a_child_forked_in_the_middle_of_a_write_can_exit(tmp_path):
     forks = """
 import os, sys
 child = os.fork()

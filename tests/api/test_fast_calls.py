@@ -46,7 +46,7 @@ BASE_ITERATOR, BASE_BATCH_ITERATOR, BASE_WRITER = (final.__base__ for final in C
 # The classes -----------------------------------------------------------------------------------
 
 
-def test_the_final_classes_override_the_methods_of_their_base_classes():
+def test_final_classes_override_their_base_class_methods():
     """If the final classes cannot be made, their bases take their place, and everything works, but more slowly."""
     names = ["__next__", "__next__", "append"]
     modules = ["cordwood._native", "cordwood._native", "cordwood"]
@@ -95,7 +95,7 @@ def test_the_final_class_can_be_pickled(protocol):
 
 
 @pytest.mark.parametrize("final", CLASSES)
-def test_each_object_owns_a_reference_to_its_class(final):
+def test_every_object_holds_a_reference_to_its_class(final):
     batch = first_batch()
 
     def make():
@@ -141,7 +141,7 @@ def steps_of(step, iterate, reader):
 
 @pytest.mark.parametrize("on_corruption", ["raise", "skip", "salvage", "stop"])
 @pytest.mark.parametrize("file", DAMAGE)
-def test_the_fast_and_slow_paths_of_next_return_the_same_records_and_errors(file, on_corruption):
+def test_fast_and_slow_next_return_the_same_records_and_errors(file, on_corruption):
     ways = [(next, iter), (ITERATOR.__next__, iter), (BASE_ITERATOR.__next__, iter)]
     ways.append((next, lambda reader: reader))
     fast, *others = (steps_of(*way, cordwood.open(file, on_corruption=on_corruption)) for way in ways)
@@ -164,7 +164,7 @@ def test_fast_and_slow_calls_share_the_same_position():
     assert is_same
 
 
-def test_requesting_the_next_record_of_a_closed_reader_raises_an_error():
+def test_next_on_a_closed_reader_raises_an_error():
     reader = cordwood.open(FILE)
     iterator = iter(reader)
     assert next(iterator) == RECORDS[0]
@@ -180,7 +180,7 @@ def test_requesting_the_next_record_of_a_closed_reader_raises_an_error():
 @pytest.mark.parametrize(
     "step", [next, BATCH_ITERATOR.__next__, BASE_BATCH_ITERATOR.__next__], ids=["next", "final", "base"]
 )
-def test_calling_next_returns_the_records_of_a_batch_one_by_one(step):
+def test_next_returns_the_records_of_a_batch_one_at_a_time(step):
     batch = first_batch()
     one, other = iter(batch), iter(batch)
     # The records stay in memory as long as there is an iterator.
@@ -197,7 +197,7 @@ def test_calling_next_returns_the_records_of_a_batch_one_by_one(step):
 
 
 @pytest.mark.parametrize("flush", ["append", "close"])
-def test_the_fast_and_slow_paths_of_append_write_the_same_bytes(tmp_path, flush):
+def test_fast_and_slow_append_write_the_same_bytes(tmp_path, flush):
     expected = reference.record_offsets(RECORDS)
     for number, append in enumerate(
         [
@@ -215,7 +215,7 @@ def test_the_fast_and_slow_paths_of_append_write_the_same_bytes(tmp_path, flush)
         assert is_same, number
 
 
-def test_the_fast_path_of_append_accepts_other_buffers_and_sinks(tmp_path):
+def test_fast_append_accepts_other_buffers_and_sinks(tmp_path):
     class Bytes(bytes):
         pass
 
@@ -228,7 +228,7 @@ def test_the_fast_path_of_append_accepts_other_buffers_and_sinks(tmp_path):
     assert (tmp_path / "other.log").read_bytes() == reference.encode([b"abc"] * 3)
 
 
-def test_the_fast_path_of_append_syncs_on_request(tmp_path):
+def test_fast_append_syncs_on_request(tmp_path):
     with cordwood.open(tmp_path / "some.log", "x") as writer:
         writer.append(b"abc")
         assert writer.durable_offset == 0
@@ -245,7 +245,7 @@ def raised(call, *arguments, **keywords):
     return info.type, str(info.value)
 
 
-def test_the_fast_path_of_append_rejects_the_same_arguments_as_the_base_class(tmp_path):
+def test_fast_append_rejects_the_same_arguments_as_the_base_class(tmp_path):
     writer = cordwood.open(tmp_path / "some.log", "x")
     for arguments, keywords in [
         ((), {}),

@@ -110,7 +110,7 @@ def test_a_follower_resumes_from_a_saved_offset(live):
         assert list(again) == []
 
 
-def test_a_follower_can_be_iterated_again_after_it_timed_out(live):
+def test_a_follower_can_be_iterated_again_after_a_timeout(live):
     follower = cordwood.follow(live, timeout=0.15)
     start = time.monotonic()
     assert list(follower) == []
@@ -152,7 +152,7 @@ def test_a_follower_waits_for_a_recycled_file_to_be_reused(tmp_path):
         assert follower.waiting.reason == "idle"
 
 
-def test_a_follower_distinguishes_an_idle_log_from_an_incomplete_record(live):
+def test_a_follower_tells_an_idle_log_from_an_incomplete_record(live):
     write(live, [b"one", b"two"])
     whole = live.read_bytes()
     live.write_bytes(whole[:15])
@@ -174,7 +174,7 @@ def damaged(live):
     live.write_bytes(data)
 
 
-def test_a_follower_raises_damage_at_once_if_a_valid_block_comes_next(live):
+def test_damage_is_raised_right_away_if_a_valid_block_follows(live):
     write(live, [b"one", b"x" * 32_751, b"three"])
     data = bytearray(live.read_bytes())
     data[18] ^= 1
@@ -189,7 +189,7 @@ def test_a_follower_raises_damage_at_once_if_a_valid_block_comes_next(live):
     assert [region.reason for region in follower.skipped] == ["checksum_mismatch"]
 
 
-def test_damage_at_the_end_of_a_log_raises_exactly_one_error_in_time(live):
+def test_damage_at_the_end_of_a_log_is_raised_once_and_promptly(live):
     write(live, [b"one", b"two"])
     data = bytearray(live.read_bytes())
     data[-1] ^= 1
@@ -210,7 +210,7 @@ def test_damage_at_the_end_of_a_log_raises_exactly_one_error_in_time(live):
     assert (region.offset, region.end_offset, region.severity) == (10, 32_768, "corruption")
 
 
-def test_a_follower_applies_the_skip_and_stop_policies(live, caplog):
+def test_a_follower_honors_the_skip_and_stop_policies(live, caplog):
     damaged(live)
     follower = cordwood.follow(live, on_corruption="skip", timeout=0)
     reader = cordwood.open(live, on_corruption="skip")
@@ -231,7 +231,7 @@ def test_a_follower_applies_the_skip_and_stop_policies(live, caplog):
     assert asyncio.run(collect()) == [b"one"]
 
 
-def test_a_follower_raises_errors_for_truncation_and_rotation(live):
+def test_a_follower_raises_on_truncation_and_rotation(live):
     write(live, [b"one", b"two"])
     follower = cordwood.follow(live, timeout=0)
     list(follower)
@@ -318,7 +318,7 @@ def test_a_late_record_after_a_long_run_of_zeros_is_returned_before_reopening(li
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such timers here")
-def test_ctrl_c_interrupts_searching_a_replaced_file(live):
+def test_ctrl_c_interrupts_the_search_of_a_replaced_file(live):
     write(live, [b"one"])
     # The search takes minutes, the file hardly any space.
     os.truncate(live, 8 << 40)
@@ -329,7 +329,7 @@ def test_ctrl_c_interrupts_searching_a_replaced_file(live):
             next(follower)
 
 
-def test_reopening_reads_the_new_file_from_its_start_with_the_same_options(live, caplog, monkeypatch, tmp_path):
+def test_reopening_starts_the_new_file_from_the_top_with_the_same_options(live, caplog, monkeypatch, tmp_path):
     write(live, [b"one", b"two"])
     monkeypatch.chdir(live.parent)
     with cordwood.follow(live.name, timeout=0, start=10, on_corruption="skip", on_rotation="reopen") as follower:
@@ -370,7 +370,7 @@ def test_reopening_raises_an_error_if_a_directory_replaced_the_file(live):
 
 
 @pytest.mark.parametrize(("tail", "kind"), [(b"", "clean"), (b"torn", "torn_tail")])
-def test_iteration_ends_at_a_rotation_if_the_option_is_set_to_stop(live, tail, kind, caplog):
+def test_the_stop_policy_ends_iteration_at_a_rotation(live, tail, kind, caplog):
     write(live, [b"one", b"two"])
     follower = cordwood.follow(live, on_rotation="stop", timeout=HANG)
     assert next(follower) == b"one"
@@ -393,7 +393,7 @@ def test_iteration_ends_at_a_rotation_if_the_option_is_set_to_stop(live, tail, k
 
 
 @pytest.mark.parametrize("on_rotation", ["reopen", "stop"])
-def test_truncation_raises_an_error_even_if_rotation_reopens_or_stops(live, on_rotation):
+def test_truncation_raises_regardless_of_the_rotation_policy(live, on_rotation):
     write(live, [b"one", b"two"])
     with cordwood.follow(live, timeout=0, on_rotation=on_rotation) as follower:
         assert list(follower) == [b"one", b"two"]
@@ -523,7 +523,7 @@ def test_leaving_an_async_with_block_closes_the_follower(live):
         asyncio.run(read(follower))
 
 
-def test_the_outcome_of_a_follower_is_still_available_after_it_is_closed(live):
+def test_the_outcome_is_still_available_after_closing_the_follower(live):
     log = bytearray(encode([b"one", b"two"]))
     log[8] ^= 1
     live.write_bytes(log + encode([b"three"] * 8_000)[:40_000])
@@ -653,7 +653,7 @@ def test_a_follower_accepts_an_infinite_timeout(live):
     assert (follower.timeout, follower.delay) == (float("inf"), float("inf"))
 
 
-def test_a_relative_path_refers_to_the_same_file_after_the_directory_changes(tmp_path, monkeypatch):
+def test_a_relative_path_still_works_after_a_directory_change(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     with cordwood.open("live.log", "w") as writer, cordwood.follow("live.log", timeout=0) as follower:

@@ -168,7 +168,7 @@ def test_fragments_of_other_dialects_are_listed():
     assert fragment.stored_crc == fragment.computed_crc == zlib.crc32(b"\x01foo")
 
 
-def test_the_reason_why_each_fragment_is_faulty_is_reported():
+def test_every_faulty_fragment_has_a_reason():
     foo = reference.fragment(1, b"foo")
     cases = {
         b"": [],
@@ -231,7 +231,7 @@ def test_a_pipe_is_rejected_immediately(tmp_path):
     writer.join()
 
 
-def test_listing_fragments_of_a_file_that_is_not_a_log_raises_an_error_at_once():
+def test_listing_fragments_of_a_non_log_file_raises_immediately():
     fragments = cordwood.fragments(b"\x1f\x8b\x08\0" + bytes(100))
     with pytest.raises(cordwood.DialectError, match="gzip"):
         next(fragments)
@@ -296,7 +296,7 @@ def test_memory_use_does_not_grow_with_the_log(tmp_path):
     assert grown < 48 << 10
 
 
-def test_two_threads_share_an_iterator_without_repeating_a_fragment():
+def test_two_threads_can_share_an_iterator_without_repeats():
     fragments = cordwood.fragments(reference.encode([b"record"] * 50_000))
     found = [[], []]
     threads = [threading.Thread(target=lambda into=into: into.extend(fragments)) for into in found]

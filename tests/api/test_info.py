@@ -62,7 +62,7 @@ def test_info_about_several_sources_describes_them_together(directory, tmp_path)
     assert [(path, type(error)) for path, error in info.failures] == [(f"{tmp_path}/missing", FileNotFoundError)]
 
 
-def test_requesting_info_about_an_unreadable_file_raises_an_error(tmp_path):
+def test_info_about_an_unreadable_file_raises_an_error(tmp_path):
     (tmp_path / "note").write_text("This is a text. It is no log.")
     with pytest.raises(cordwood.DialectError):
         cordwood.info(tmp_path / "note")

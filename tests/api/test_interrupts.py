@@ -143,7 +143,7 @@ def test_ctrl_c_interrupts_a_call_that_waits_for_a_pipe(tmp_path, name):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are missing here")
-def test_an_interrupted_pipe_read_is_retried(tmp_path):
+def test_reading_a_pipe_can_be_retried_after_an_interrupt(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR)
@@ -245,7 +245,7 @@ ITERATIONS = {
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("after", ITERATIONS)
-def test_an_interrupt_inside_a_batch_is_raised_at_once(after, error):
+def test_an_interrupt_inside_a_batch_is_raised_immediately(after, error):
     reader = cordwood.Reader(Interrupted(error))
     with pytest.raises(error):
         next(reader.record_batches(target_len=1 << 30))
@@ -254,7 +254,7 @@ def test_an_interrupt_inside_a_batch_is_raised_at_once(after, error):
     assert reader.tell() == len(LOG)
 
 
-def test_records_read_before_an_interrupt_are_returned():
+def test_records_read_before_an_interrupt_are_not_lost():
     reader = cordwood.Reader(Interrupted(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         next(reader.record_batches(target_len=1 << 30))
@@ -291,7 +291,7 @@ def test_a_source_error_is_raised_after_earlier_records_are_returned():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe has no path here")
-def test_ctrl_c_inside_a_batch_from_a_pipe_does_not_lose_records():
+def test_ctrl_c_in_the_middle_of_a_pipe_batch_loses_no_records():
     receive, send = os.pipe()
     with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
         sink.write(LOG[:500])

@@ -40,7 +40,7 @@ def directory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["data", Path("data"), "data/", "dat?", ["data"], iter(["data"])])
-def test_many_logs_can_be_given_as_a_directory_a_pattern_or_a_list(source, directory):
+def test_accepts_a_directory_a_pattern_or_a_list_of_logs(source, directory):
     reports = cordwood.verify(source)
     names = [os.path.normpath(name) for name in reports]
     assert names == ["data/000001.log", "data/sub/000002.log"]
@@ -62,7 +62,7 @@ def test_verifying_one_log_returns_one_report(directory):
     assert cordwood.verify("data/[1].log").ok
 
 
-def test_other_files_are_still_reported_if_one_cannot_be_read(directory):
+def test_one_unreadable_file_does_not_hide_the_others(directory):
     reports = cordwood.verify(["data/000001.log", "data/missing", "data/notes"])
     assert list(reports) == ["data/000001.log"]
     assert {name: type(error) for name, error in reports.errors.items()} == {
@@ -72,7 +72,7 @@ def test_other_files_are_still_reported_if_one_cannot_be_read(directory):
     assert not reports.ok
 
 
-def test_the_result_of_verifying_no_logs_is_not_ok(tmp_path):
+def test_verifying_no_logs_at_all_is_not_ok(tmp_path):
     assert not cordwood.verify(tmp_path).ok
     assert list(cordwood.verify(str(tmp_path / "*.log")).errors) == [str(tmp_path / "*.log")]
 
@@ -92,7 +92,7 @@ def test_invalid_options_raise_an_error_when_reading_many_logs(directory):
         cordwood.verify([LOG])
 
 
-def test_statistics_and_maps_can_be_made_of_many_logs(directory):
+def test_stat_and_map_work_on_many_logs(directory):
     stats, pictures = cordwood.stat(directory), cordwood.map(directory)
     assert [stat.record_count for stat in stats.values()] == [3, 2]
     assert [picture.damaged_len > 0 for picture in pictures.values()] == [False, True]
@@ -100,7 +100,7 @@ def test_statistics_and_maps_can_be_made_of_many_logs(directory):
     assert pickle.loads(pickle.dumps(stats)) == stats  # noqa: S301 - our own
 
 
-def test_the_reported_progress_adds_up_to_all_bytes(directory):
+def test_reported_progress_adds_up_to_the_total_size(directory):
     read_lens = []
     cordwood.verify(directory, progress=read_lens.append)
     assert sum(read_lens) == 2 * len(LOG)
@@ -118,7 +118,7 @@ def test_salvaging_copies_each_log_to_a_directory(directory):
         cordwood.salvage(directory, "data/new")
 
 
-def test_salvaging_a_split_rather_than_a_whole_log_is_rejected(directory):
+def test_salvage_rejects_a_split_of_a_log(directory):
     splits = cordwood.plan_splits(directory / "000001.log", BLOCK_LEN)
     assert len(splits) == 2
     for source in (splits, iter(splits), ["data", splits[0]], splits[0]):
@@ -204,7 +204,7 @@ def test_each_split_is_verified_and_summarized_separately(directory):
         cordwood.salvage(splits[0], "new")
 
 
-def test_a_group_of_splits_is_scanned_into_one_table(directory):
+def test_a_group_of_splits_becomes_a_single_table(directory):
     pa = pytest.importorskip("pyarrow")
     splits = cordwood.plan_splits("data/000001.log", 1)
     offsets = [pa.table(cordwood.scan(source))["offset"].to_pylist() for source in (splits[0], splits[1:], splits)]
@@ -257,7 +257,7 @@ def planned(sources):
 
 
 @pytest.mark.parametrize(("module", "records_in"), [("_many", scanned), ("_splits", planned)])
-def test_a_log_renamed_while_its_directory_is_listed_is_found(module, records_in, tmp_path, monkeypatch):
+def test_finds_a_log_renamed_while_its_directory_is_being_listed(module, records_in, tmp_path, monkeypatch):
     """A live database starts a log and removes the one before."""
     for name in ("000003", "000004"):
         (tmp_path / f"{name}.log").write_bytes(reference.encode([name.encode()]))
@@ -304,7 +304,7 @@ def test_the_command_and_the_library_return_the_same_results(directory, capsys):
         assert list(pictures) == list(reports)
 
 
-def test_salvaging_with_the_command_and_the_library_writes_the_same_files(directory, capsys):
+def test_the_salvage_command_and_the_library_write_the_same_files(directory, capsys):
     reports = cordwood.salvage(directory, "by-library")
     assert main(["salvage", str(directory), "by-command"]) == 3
     files = [
@@ -316,7 +316,7 @@ def test_salvaging_with_the_command_and_the_library_writes_the_same_files(direct
     assert "DAMAGED" in capsys.readouterr().out
 
 
-def test_the_result_of_verifying_is_not_ok_if_all_records_have_another_log_number(tmp_path, capsys):
+def test_verify_is_not_ok_if_every_record_has_a_different_log_number(tmp_path, capsys):
     """For the library as for the verbs."""
     with cordwood.open(tmp_path / "000006.log", "w", dialect="recyclable", log_number=6) as writer:
         writer.append(bytes(40_000))
@@ -340,7 +340,7 @@ def test_the_result_of_verifying_is_not_ok_if_all_records_have_another_log_numbe
     assert [cordwood.verify([part]).ok for part in parts] == [False, True]
 
 
-def test_the_result_of_verifying_a_directory_without_logs_is_not_ok(tmp_path):
+def test_verifying_a_directory_without_logs_is_not_ok(tmp_path):
     (tmp_path / "notes").write_text("This is a text. It is no log.")
     for source in tmp_path, []:
         found = cordwood.verify(source), cordwood.info(source), cordwood.evidence(source)
@@ -367,7 +367,7 @@ def test_an_exception_in_the_progress_callback_propagates_to_the_caller(error, d
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100_000)])
-def test_the_given_dialect_is_used_for_a_split_without_a_dialect(content, tmp_path):
+def test_a_split_without_a_dialect_uses_the_one_given(content, tmp_path):
     (tmp_path / "log").write_bytes(content or LOG)
     [split, *_] = cordwood.plan_splits(tmp_path / "log", BLOCK_LEN)
     split = split._replace(dialect=None)
@@ -394,7 +394,7 @@ class Removes:
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_removing_a_file_from_a_directory_after_it_is_listed_does_not_cause_an_error(function, threads, tmp_path):
+def test_removing_a_listed_file_from_a_directory_is_not_an_error(function, threads, tmp_path):
     """As by a live database. The files that have come instead are read."""
     for name in ("1.log", "2.log", "below/3.log"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -404,7 +404,7 @@ def test_removing_a_file_from_a_directory_after_it_is_listed_does_not_cause_an_e
     assert (results.ok, results.errors, results.others) == (True, {}, {})
 
 
-def test_removing_a_file_that_was_given_by_name_causes_an_error(tmp_path):
+def test_removing_a_file_passed_by_name_is_an_error(tmp_path):
     for name in ("1.log", "2.log"):
         (tmp_path / name).write_bytes(reference.encode([b"one"]))
     results = cordwood.verify([tmp_path / "1.log", tmp_path / "2.log"], progress=Removes(tmp_path))
@@ -467,7 +467,7 @@ def test_the_repr_of_several_reports_includes_the_damaged_logs(tmp_path):
     assert len(repr(evidence.logs[0])) < 500
 
 
-def test_the_error_for_a_pattern_given_instead_of_a_log_includes_a_hint(tmp_path):
+def test_passing_a_pattern_instead_of_a_log_raises_with_a_hint(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.open(tmp_path / "*.log")
     assert caught.value.hint == cordwood.types.Hint.READ_DIRECTORY

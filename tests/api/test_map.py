@@ -68,7 +68,7 @@ def test_a_map_shows_a_log_in_an_object_store():
     assert cordwood.map(Stored()).svg.count("some.log") == 3
 
 
-def test_the_map_function_accepts_the_options_of_a_reader():
+def test_map_accepts_reader_options():
     with pytest.raises(cordwood.DialectError):
         cordwood.map(TEXT)
     assert cordwood.map(TEXT, dialect="leveldb").file_len == len(TEXT)
@@ -78,6 +78,6 @@ def test_the_map_function_accepts_the_options_of_a_reader():
         cordwood.map("none.log")
 
 
-def test_drawing_a_map_of_an_open_file_is_rejected():
+def test_map_rejects_an_open_file():
     with pytest.raises(TypeError, match="pass its path, or its content"):
         cordwood.map(io.BytesIO(FILE))

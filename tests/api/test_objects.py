@@ -113,7 +113,7 @@ class Log:
             return file.write(data)
 
 
-def test_collecting_a_writer_in_a_cycle_with_its_sink_writes_its_records_and_warns(tmp_path):
+def test_collecting_a_writer_sink_cycle_writes_its_records_and_warns(tmp_path):
     path = tmp_path / "example.log"
     log = Log(path)
     log.writer.append(b"one")

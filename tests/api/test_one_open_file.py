@@ -48,9 +48,7 @@ def change_directory(directory):
 
 @pytest.mark.parametrize("happens", [replace, unlink, change_directory])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_batches_are_read_from_the_opened_file_even_if_it_is_replaced_or_removed(
-    directory, monkeypatch, happens, threads
-):
+def test_keeps_reading_the_open_file_even_if_replaced_or_removed(directory, monkeypatch, happens, threads):
     monkeypatch.chdir(directory)
     with cordwood.Reader("a") as reader:
         packs = reader.record_batches(threads=threads)
@@ -65,14 +63,14 @@ def test_batches_are_read_from_the_opened_file_even_if_it_is_replaced_or_removed
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
-def test_checking_a_file_opens_it_only_once(directory, monkeypatch, function, threads, dialect):
+def test_verify_and_stat_only_open_the_file_once(directory, monkeypatch, function, threads, dialect):
     opened = count_opens(directory / "a", lambda: function(str(directory / "a"), threads=threads, dialect=dialect))
     assert opened == 1
 
 
 @needs_descriptors
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
-def test_a_reader_that_starts_in_the_middle_opens_its_path_only_once(directory, dialect):
+def test_a_reader_that_starts_in_the_middle_only_opens_its_path_once(directory, dialect):
     path = str(directory / "a")
     start = 40 * MIB
 
@@ -162,7 +160,7 @@ def test_truncating_a_log_while_threads_read_it_raises_an_error(tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("start", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
-def test_reading_from_an_offset_past_the_end_of_the_file_raises_a_truncation_error(tmp_path, threads, start):
+def test_reading_past_the_end_of_the_file_raises_a_truncation_error(tmp_path, threads, start):
     path = tmp_path / "short.log"
     path.write_bytes(reference.encode([b"one"]))
     with cordwood.Reader(path, start=start) as reader:

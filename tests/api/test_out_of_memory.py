@@ -141,7 +141,7 @@ HOLD_NOTHING = {
 
 
 @pytest.mark.parametrize("call", HOLD_NOTHING)
-def test_calls_that_return_no_records_do_not_retain_records_in_memory(log, call):
+def test_calls_that_return_no_records_do_not_keep_any_in_memory(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 
@@ -188,7 +188,7 @@ assert records == list(cordwood.open(path))
 
 
 @pytest.mark.parametrize("room", [2 * MIB, 2 * MIB + 20_000, 2 * MIB + 40_000])
-def test_fragments_read_before_memory_runs_out_are_unchanged(many, room):
+def test_running_out_of_memory_keeps_the_fragments_read_so_far(many, room):
     script = "assert kept == list(cordwood.fragments(path))"
     run(many, KEEP.replace("STEPS", "cordwood.fragments(path)") + script, room)
 
@@ -247,11 +247,11 @@ def test_handles_cannot_be_copied(call, tmp_path):
 
 
 @pytest.mark.parametrize("call", COPY_TWICE)
-def test_copying_large_data_twice_runs_out_of_memory(call, tmp_path):
+def test_second_copy_of_large_data_runs_out_of_memory(call, tmp_path):
     run(tmp_path, MAKE.format(COPY_TWICE[call]), LARGE)
 
 
-def test_salvaging_never_has_more_than_one_copy_of_a_record_in_memory(log, tmp_path):
+def test_salvage_never_holds_two_copies_of_a_record_in_memory(log, tmp_path):
     script = f"limit(room)\nassert cordwood.salvage(path, {str(tmp_path / 'clean.log')!r}).record_count == 3"
     run(log, script, LARGE)
     assert (tmp_path / "clean.log").read_bytes() == log.read_bytes()

@@ -22,7 +22,7 @@ records = st.lists(st.tuples(st.integers(0, 1_000), lengths), max_size=60).map(
 
 @settings(max_examples=100)
 @given(records, st.sampled_from(COMPRESSIONS))
-def test_packing_and_unpacking_a_log_restores_the_same_file(tmp_path_factory, records, compression):
+def test_unpacking_a_packed_log_restores_the_original(tmp_path_factory, records, compression):
     directory = tmp_path_factory.mktemp("pack")
     file = reference.encode(records)
     report = cordwood.pack(file, directory / "packed", compression=compression)
@@ -78,7 +78,7 @@ def test_packing_and_unpacking_a_real_log_restores_the_original_file(path, compr
     assert (again == path.read_bytes()) == (skipped <= {"file_header"})
 
 
-def test_packing_preserves_records_that_compress_to_less_than_a_byte_each(tmp_path):
+def test_pack_handles_records_that_compress_to_less_than_a_byte(tmp_path):
     """Each needs a byte of its container for its offset, and pyarrow reads the frames that are lengthened for that."""
     records = [b'{"step": %d, "loss": 0.25}' % step for step in range(5000)]
     cordwood.pack(reference.encode(records), tmp_path / "packed")
@@ -105,20 +105,20 @@ def refused(source, tmp_path, kind, **options):
         (bytes(BLOCK_LEN), (0, BLOCK_LEN, "zero_fill")),
     ],
 )
-def test_packing_a_log_with_regions_that_may_have_been_records_is_rejected(file, place, tmp_path):
+def test_pack_rejects_regions_that_may_have_been_records(file, place, tmp_path):
     for source in file, io.BytesIO(file), OnlyRead(file, 1000):
         error = refused(source, tmp_path, cordwood.CorruptionError)
         assert (error.offset, error.length, error.reason, error.hint) == (*place, "salvage")
 
 
-def test_packing_omits_the_padding_of_a_log(tmp_path):
+def test_pack_drops_padding(tmp_path):
     file = written([b"one"])
     report = cordwood.pack(file.ljust(BLOCK_LEN, b"\0"), tmp_path / "a", dialect="leveldb")
     assert (tmp_path / "a").read_bytes() == file
     assert report.outcome.zeros_offset == 10
 
 
-def test_packing_a_log_that_unpacking_could_not_restore_is_rejected(tmp_path):
+def test_pack_rejects_logs_that_unpack_could_not_restore(tmp_path):
     sink = io.BytesIO()
     with cordwood.open(sink, "w", dialect="pebble", log_number=6) as writer:
         writer.append(b"one")
@@ -153,7 +153,7 @@ def test_invalid_options_are_rejected(tmp_path):
     assert cordwood.detect(tmp_path / "default").compression == "zstd"
 
 
-def test_packing_and_unpacking_never_replace_a_file(tmp_path):
+def test_pack_and_unpack_never_overwrite_a_file(tmp_path):
     source, other = tmp_path / "a.log", tmp_path / "other"
     source.write_bytes(written([b"one"]))
     other.write_bytes(b"precious")
@@ -170,7 +170,7 @@ def test_packing_and_unpacking_never_replace_a_file(tmp_path):
         cordwood.pack(source, io.BytesIO())
 
 
-def test_packing_reports_progress_and_raises_exceptions_from_the_callback(tmp_path):
+def test_pack_reports_progress_and_propagates_callback_exceptions(tmp_path):
     file = written([PAYLOAD] * 40)
     lens = []
     report = cordwood.pack(file, tmp_path / "packed", progress=lens.append)
@@ -184,7 +184,7 @@ def test_packing_reports_progress_and_raises_exceptions_from_the_callback(tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["packed"]
 
 
-def test_a_packed_log_of_highly_compressible_records_is_read_by_default():
+def test_reads_packed_logs_of_highly_compressible_records_by_default():
     record = bytes(1 << 20)
     with cordwood.open(file := io.BytesIO(), "w", dialect="packed", compression="zstd") as writer:
         for _ in range(260):

@@ -109,7 +109,7 @@ def everything(source, threads, **options):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_same_records_and_damage_are_found_with_any_number_of_threads(logs, dialect, seed):
+def test_records_and_damage_do_not_depend_on_the_number_of_threads(logs, dialect, seed):
     file, offsets = logs[dialect]
     random_ = random.Random(f"{dialect} {seed}")
     options = {
@@ -145,7 +145,7 @@ def test_reading_ahead_continues_after_an_oversized_record(rest):
         assert everything(file, threads, **options) == expected
 
 
-def test_reading_with_threads_returns_the_written_records(logs):
+def test_threads_return_exactly_the_records_that_were_written(logs):
     file, offsets = logs["leveldb"]
     with cordwood.open(file) as reader:
         found = [record for batch in reader.record_batches(threads=3) for record in batch]
@@ -215,7 +215,7 @@ def test_threads_stop_after_the_last_batch_is_returned(path):
 
 @pytest.mark.parametrize("kept", ["batches", "reader, batches"])
 @pytest.mark.parametrize("source", ["bytes", "buffer", "mmap", "path"])
-def test_the_program_can_exit_while_threads_read_ahead(path, source, kept):
+def test_program_exits_cleanly_while_threads_are_reading_ahead(path, source, kept):
     """Global variables are destroyed when no thread can get the interpreter any more, even to read from a buffer."""
     program = f"""
 import mmap, sys, cordwood
@@ -253,7 +253,7 @@ def test_a_reader_in_a_reference_cycle_with_its_source_is_garbage_collected(logs
     assert comes_to(0)
 
 
-def test_reading_ahead_can_be_mixed_with_other_reads(logs):
+def test_read_ahead_can_be_interleaved_with_other_reads(logs):
     """Each continues where the last one stopped."""
     file, _ = logs["leveldb"]
     expected = list(records(0))
@@ -275,7 +275,7 @@ def test_reading_ahead_can_be_mixed_with_other_reads(logs):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_continues_reading_independently(path):
+def test_parent_and_child_read_independently_after_a_fork(path):
     """The child does not inherit the threads: it starts its own, and the parent's continue."""
     program = """
 import os, sys, cordwood
@@ -322,7 +322,7 @@ def test_truncating_a_file_while_it_is_read_raises_an_error(path, tmp_path, thre
     assert found == list(cordwood.open(copy))
 
 
-def test_a_growing_file_is_read_to_its_new_end(path, tmp_path):
+def test_reads_a_growing_file_to_its_new_end(path, tmp_path):
     copy = tmp_path / "copy.log"
     copy.write_bytes(path.read_bytes())
     with cordwood.open(copy) as reader:

@@ -31,7 +31,7 @@ def test_an_exhausted_reader_returns_no_more_records():
         assert next(reader, None) is None
 
 
-def test_the_records_method_returns_the_offset_and_data_of_each_record():
+def test_records_yields_offsets_along_with_the_data():
     with cordwood.open(FILE) as reader:
         records = list(reader.records())
     assert [record.data for record in records] == RECORDS
@@ -40,13 +40,13 @@ def test_the_records_method_returns_the_offset_and_data_of_each_record():
     assert records[-1].end_offset == len(FILE)
 
 
-def test_records_with_lengths_near_the_copy_size_are_read_unchanged():
+def test_reads_records_whose_lengths_are_close_to_the_copy_size():
     lengths = [piece * 2048 + more for piece in range(20) for more in (-1, 0, 1) if piece * 2048 + more >= 0]
     records = [PAYLOAD[length : 2 * length] for length in lengths]
     assert list(cordwood.open(reference.encode(records))) == records
 
 
-def test_all_methods_of_reading_share_the_same_position():
+def test_all_read_methods_share_one_position():
     with cordwood.open(FILE) as reader:
         records, batches = reader.records(), reader.record_batches(target_len=0)
         assert next(reader) == RECORDS[0]
@@ -66,7 +66,7 @@ def test_all_methods_of_reading_share_the_same_position():
     ],
     ids=["a full block", "a trailer that is not zero", "zeros"],
 )
-def test_a_batch_before_damage_is_returned_first(before):
+def test_returns_the_batch_before_the_damage_and_then_raises(before):
     with cordwood.open(before + wrong(fragment(FULL, b"two"))) as reader:
         batches = reader.record_batches()
         assert len(next(batches)) == 1
@@ -78,7 +78,7 @@ def test_a_batch_before_damage_is_returned_first(before):
 # Position --------------------------------------------------------------------------------------
 
 
-def test_calling_tell_returns_the_end_of_the_last_returned_record():
+def test_tell_is_the_end_of_the_last_record_returned():
     with cordwood.open(FILE) as reader:
         assert reader.tell() == 0
         for record in reader.records():
@@ -86,7 +86,7 @@ def test_calling_tell_returns_the_end_of_the_last_returned_record():
         assert reader.tell() == len(FILE)
 
 
-def test_calling_tell_after_a_damage_error_returns_the_end_of_the_damage():
+def test_tell_is_the_end_of_the_damage_after_an_error():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file) as reader:
         with pytest.raises(cordwood.CorruptionError):
@@ -95,7 +95,7 @@ def test_calling_tell_after_a_damage_error_returns_the_end_of_the_damage():
 
 
 @pytest.mark.parametrize("index", range(len(RECORDS)))
-def test_another_reader_can_resume_at_the_position_of_the_first_reader(index):
+def test_a_second_reader_can_pick_up_where_the_first_left_off(index):
     with cordwood.open(FILE) as reader:
         for _ in range(index):
             next(reader)
@@ -153,7 +153,7 @@ def test_seeking_into_the_middle_of_a_record_reports_damage():
         pytest.param(lambda reader: next(reader.record_batches()), id="record_batches"),
     ],
 )
-def test_the_error_for_damage_at_a_seek_target_mentions_that_the_offset_may_be_wrong(step, tmp_path):
+def test_damage_at_a_seek_target_hints_that_the_offset_may_be_wrong(step, tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE)
     text = "if no record starts at this offset, this is not damage"
@@ -174,7 +174,7 @@ def test_the_error_for_damage_at_a_seek_target_mentions_that_the_offset_may_be_w
         assert text not in str(caught.value)
 
 
-def test_a_reader_reads_records_added_later(tmp_path):
+def test_reader_picks_up_records_added_later(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE[:50_000])
     with cordwood.open(path) as reader, path.open("ab") as file:
@@ -199,7 +199,7 @@ def test_a_range_contains_the_records_that_start_in_the_range():
                     assert reader.skipped == ()
 
 
-def test_a_range_excludes_the_record_at_its_end():
+def test_range_excludes_a_record_that_starts_at_its_end():
     with cordwood.open(FILE, end=OFFSETS[2]) as reader:
         assert list(reader) == RECORDS[:2]
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", OFFSETS[2])
@@ -340,7 +340,7 @@ def test_the_stop_policy_treats_damage_as_the_end_of_the_log(source):
         assert regions[1:] == [(BLOCK_LEN, len(file), "not_read")]
 
 
-def test_damaged_data_is_returned_if_checksums_are_not_verified():
+def test_returns_damaged_data_when_checksum_verification_is_off():
     file = bytearray(SHORT)
     file[9] ^= 1
     assert list(cordwood.open(file, verify_checksums=False)) == [b"ond", b"two"]
@@ -415,7 +415,7 @@ def test_the_repr_of_a_reader_contains_its_path(tmp_path):
     assert str(path) in repr(cordwood.open(path))
 
 
-def test_values_with_equal_fields_are_equal_and_have_the_same_hash():
+def test_values_with_equal_fields_compare_and_hash_equal():
     for one, other in zip(values(), values(), strict=True):
         assert one is not other
         assert one == other
@@ -436,14 +436,14 @@ def test_records_with_different_offsets_or_data_are_not_equal():
         assert value is not None
 
 
-def test_attributes_of_values_cannot_be_set():
+def test_values_are_immutable():
     for value in values():
         for name in type(value).__match_args__:
             with pytest.raises(AttributeError):
                 setattr(value, name, 0)
 
 
-def test_a_region_has_a_length():
+def test_region_length():
     _, region, _ = values()
     assert region.length == 10
 
@@ -456,7 +456,7 @@ def test_attributes_with_fixed_choices_are_enum_members():
     assert (region.stored_crc, region.computed_crc) == (None, None)
 
 
-def test_records_regions_and_outcomes_support_positional_patterns():
+def test_records_regions_and_outcomes_can_be_matched_positionally():
     seen = []
     for value in values():
         match value:

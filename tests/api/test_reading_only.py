@@ -16,7 +16,7 @@ def state(directory):
     ]
 
 
-def test_reading_a_log_does_not_change_any_file(tmp_path):
+def test_reading_leaves_every_file_untouched(tmp_path):
     directory = tmp_path / "logs"
     for name in ("leveldb", "rocksdb", "pebble", "wandb", "swanlab", "appengine"):
         shutil.copytree(VECTORS / name, directory / name)

@@ -48,7 +48,7 @@ def test_a_record_batch_is_a_sequence():
             pack[index]
 
 
-def test_a_log_without_records_has_no_batches():
+def test_empty_log_has_no_batches():
     assert list(cordwood.open(b"").record_batches()) == []
     assert list(cordwood.open(bytes(100)).record_batches()) == []
 
@@ -56,12 +56,12 @@ def test_a_log_without_records_has_no_batches():
 @pytest.mark.parametrize(
     ("len_max", "lengths"), [(0, [1] * 10), (1, [1] * 10), (100, [1] * 10), (101, [2] * 5), (1 << 40, [10])]
 )
-def test_a_batch_ends_with_the_record_that_brings_it_to_the_target_length(len_max, lengths):
+def test_a_batch_ends_once_it_reaches_the_target_length(len_max, lengths):
     with cordwood.open(reference.encode([bytes(100)] * 10)) as reader:
         assert [len(pack) for pack in reader.record_batches(target_len=len_max)] == lengths
 
 
-def test_reading_batches_and_single_records_shares_the_same_position():
+def test_batches_and_single_records_share_one_position():
     with cordwood.open(reference.encode([b"a", b"b", b"c", b"d", b"e"])) as reader:
         assert next(reader) == b"a"
         packs = reader.record_batches(target_len=1)
@@ -146,7 +146,7 @@ def test_damage_between_batches_raises_an_error():
         assert next(packs, None) is None
 
 
-def test_a_batch_spans_damage_that_is_counted_but_not_logged():
+def test_once_damage_is_no_longer_logged_a_batch_can_span_it():
     # Every second record is damaged. The first ten regions are logged, and each ends a pack.
     records = [b"%093d" % index for index in range(3_000)]
     offsets = reference.record_offsets(records)
@@ -218,7 +218,7 @@ def with_damage_in_blocks(numbers):
 
 @pytest.mark.parametrize("at", range(3, 9))
 @pytest.mark.parametrize("read_on", ["records", "batches"])
-def test_an_interrupt_does_not_change_which_records_are_marked_as_salvaged(at, read_on):
+def test_ctrl_c_does_not_change_which_records_are_marked_salvaged(at, read_on):
     """The batch being filled spans damage in many blocks."""
     data = with_damage_in_blocks(number for number in range(80) if number % 3)
     expected = list(cordwood.Reader(data, on_corruption="salvage").records())
@@ -236,7 +236,7 @@ def test_an_interrupt_does_not_change_which_records_are_marked_as_salvaged(at, r
     assert list(reader.records()) == expected[count:]
 
 
-def test_the_position_of_a_reader_is_after_the_regions_that_follow_the_last_record():
+def test_reader_position_is_past_any_regions_after_the_last_record():
     """Half of the blocks are damaged at their start, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):
@@ -252,7 +252,7 @@ def test_the_position_of_a_reader_is_after_the_regions_that_follow_the_last_reco
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "salvage", "stop"])
 @pytest.mark.parametrize("threads", [2, 3])
-def test_several_threads_return_the_same_batches_as_one_thread(long_file, policy, threads):
+def test_batches_are_the_same_with_one_thread_or_several(long_file, policy, threads):
     with cordwood.open(long_file, on_corruption=policy) as one, cordwood.open(long_file, on_corruption=policy) as many:
         expected = list(take(one.record_batches()))
         assert list(take(many.record_batches(threads=threads))) == expected
@@ -288,12 +288,12 @@ def test_batches_read_by_threads_share_one_position(long_file):
         assert reader.outcome.kind == "torn_tail"
 
 
-def test_a_source_that_cannot_be_read_twice_is_read_by_one_thread():
+def test_uses_one_thread_if_the_source_can_only_be_read_once():
     with cordwood.open(io.BytesIO(FILE)) as reader:
         assert [list(pack) for pack in reader.record_batches(threads=4)] == [RECORDS]
 
 
-def test_reading_record_batches_with_zero_threads_is_rejected():
+def test_record_batches_rejects_zero_threads():
     with pytest.raises(ValueError, match="threads"):
         cordwood.open(FILE).record_batches(threads=0)
 

@@ -207,7 +207,7 @@ def short_ranges(monkeypatch):
 
 @pytest.mark.cell("remote", "whole")
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_kind_of_source_returns_the_records(kind, tmp_path, short_ranges):
+def test_reads_records_from_every_kind_of_source(kind, tmp_path, short_ranges):
     file, offsets = log_of("leveldb", 1)
     path = tmp_path / "example.log"
     path.write_bytes(file)
@@ -224,7 +224,7 @@ def test_every_kind_of_source_returns_the_records(kind, tmp_path, short_ranges):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_function_accepts_every_kind_of_source(kind, tmp_path, short_ranges):
+def test_all_functions_accept_all_kinds_of_sources(kind, tmp_path, short_ranges):
     file, offsets = log_of("leveldb", 3)
     file = bytearray(file)
     file[offsets[5] + 7] ^= 1
@@ -255,7 +255,7 @@ def test_every_function_accepts_every_kind_of_source(kind, tmp_path, short_range
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_remote_reading_matches_local_reading_in_every_dialect(dialect, seed, tmp_path, short_ranges, no_log):
+def test_remote_and_local_reads_agree_in_every_dialect(dialect, seed, tmp_path, short_ranges, no_log):
     file, offsets = log_of(dialect, seed, 500_000)
     random_ = random.Random(f"{dialect} {seed}")
     file = damaged(file, random_) if seed else file
@@ -280,7 +280,7 @@ def test_the_log_number_is_read_from_the_url():
 
 
 @pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
-def test_a_remote_file_that_is_not_a_log_causes_the_same_error_as_a_local_file(file, tmp_path):
+def test_remote_files_that_are_not_logs_fail_like_local_ones(file, tmp_path):
     """Like a file object, it is identified from its start only."""
 
     def outcome(source):
@@ -325,14 +325,14 @@ def counted():
         (["counted://logs/sub/", "counted://logs/1.log"], ["sub/3.log", "1.log"]),
     ],
 )
-def test_many_logs_in_a_store_can_be_given_as_a_directory_or_a_pattern(url, names, counted):
+def test_logs_in_a_store_can_be_selected_by_directory_or_pattern(url, names, counted):
     reports = cordwood.verify(url)
     assert [name.partition("logs/")[2] for name in reports] == names
     assert reports.ok
     assert {split.path.partition("logs/")[2] for split in cordwood.plan_splits(url, 1 << 20)} == set(names)
 
 
-def test_salvaging_a_store_preserves_paths_and_writes_only_to_the_new_directory(counted, tmp_path):
+def test_salvaging_a_store_keeps_paths_and_only_writes_to_the_new_directory(counted, tmp_path):
     fsspec.filesystem("counted").pipe_file("counted://logs/../../out.log", counted)
     for url, names in (
         ("counted://logs/", ["1.log", "2.log", "out.log", "sub/3.log"]),
@@ -355,7 +355,7 @@ def test_salvaging_a_store_preserves_paths_and_writes_only_to_the_new_directory(
         ("memory://**/*.log", ["x1/a.log", "x1/n/c.log", "x2/b.log"]),
     ],
 )
-def test_salvaging_preserves_the_paths_of_logs_below_the_fixed_prefix_of_a_pattern(pattern, relatives, tmp_path):
+def test_salvage_keeps_paths_relative_to_the_fixed_prefix_of_a_pattern(pattern, relatives, tmp_path):
     memory = fsspec.filesystem("memory")
     for name in ("x1/a.log", "x2/b.log", "x1/n/c.log"):
         memory.pipe_file(f"/{name}", reference.encode([name.encode()]))
@@ -393,7 +393,7 @@ def test_the_matches_of_a_chained_url_pattern_include_its_archive_and_cache(url,
     assert list(reports) == [name.format(tmp_path) for name in names]
 
 
-def test_a_store_pattern_without_matches_is_reported_as_an_error(counted):
+def test_a_store_pattern_that_matches_no_files_is_an_error(counted):
     reports = cordwood.verify("counted://logs/*.wandb")
     assert [type(error) for error in reports.errors.values()] == [FileNotFoundError]
     assert not reports.ok
@@ -419,7 +419,7 @@ def test_planning_splits_requests_the_length_of_each_file_once(counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat, cordwood.info, cordwood.scan])
-def test_file_lengths_known_from_a_listing_are_not_requested_again(function, counted):
+def test_does_not_request_file_lengths_already_in_the_listing(function, counted):
     function("counted://logs/")
     assert CountingFileSystem.infos == []
 
@@ -497,7 +497,7 @@ def test_storage_options_are_passed_to_the_file_system_of_each_url(function, sou
         assert not COUNTS[function](sources, storage_options={"user": "wrong"})
 
 
-def test_every_function_passes_on_the_storage_options_for_a_url(counted):
+def test_every_function_forwards_storage_options(counted):
     fsspec.register_implementation("private", Private, clobber=True)
     url, options = "private://logs/1.log", {"user": "right"}
     records = list(cordwood.open(counted))
@@ -519,7 +519,7 @@ def test_every_function_passes_on_the_storage_options_for_a_url(counted):
     ["example.log", ["example.log"], b"", io.BytesIO(), (MemoryStore(), "example.log")],
     ids=lambda at: type(at).__name__,
 )
-def test_storage_options_without_a_url_are_rejected(source):
+def test_rejects_storage_options_without_a_url(source):
     for function in cordwood.open, cordwood.verify, cordwood.scan, cordwood.info:
         with pytest.raises(ValueError, match="storage_options are for URLs, and no source is one"):
             function(source, storage_options={"user": "right"})
@@ -531,7 +531,7 @@ def test_info_requests_the_length_and_the_start_of_a_file_once(counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-def test_specifying_the_dialect_causes_no_additional_request(function, counted):
+def test_naming_the_dialect_costs_no_extra_request(function, counted):
     function("counted://logs/")
     without = len(CountingFileSystem.requests)
     assert without == 3
@@ -582,7 +582,7 @@ def test_small_files_in_a_store_are_read_by_several_threads(function, of, monkey
     assert not together.broken
 
 
-def test_splits_can_be_planned_for_objects_in_stores(counted):
+def test_plan_splits_accepts_store_objects(counted):
     store = MemoryStore()
     obstore.put(store, "a.log", counted)
     file = fsspec.open("counted://logs/1.log")
@@ -626,7 +626,7 @@ def test_a_list_can_mix_store_objects_and_urls(counted):
 
 
 @pytest.mark.parametrize("most", [0, 1, 5])
-def test_a_failure_to_start_threads_is_reported_as_an_error_of_the_source(most, monkeypatch):
+def test_failure_to_start_threads_is_reported_for_the_source(most, monkeypatch):
     file = reference.encode([b"one"])
     urls = [in_memory(file, f"{number}.log") for number in range(9)]
     start, started = threading.Thread.start, []
@@ -647,7 +647,7 @@ def test_a_failure_to_start_threads_is_reported_as_an_error_of_the_source(most, 
     assert {type(error) for error in cordwood.verify(urls).errors.values()} == {BlockingIOError}
 
 
-def test_planning_splits_requests_the_lengths_of_several_files_concurrently(counted, monkeypatch):
+def test_plan_splits_requests_file_lengths_in_parallel(counted, monkeypatch):
     together = threading.Barrier(2)
 
     def info(self, path, **options):
@@ -683,7 +683,7 @@ def test_the_read_ahead_setting_limits_the_length_of_the_requested_ranges():
         cordwood.set_read_ahead(131_071)
 
 
-def test_several_sources_can_be_given_as_a_tuple_of_paths(tmp_path):
+def test_accepts_a_tuple_of_paths(tmp_path):
     paths = tmp_path / "a.log", tmp_path / "b.log"
     for path in paths:
         path.write_bytes(log_of("leveldb", 5, 1_000)[0])
@@ -706,7 +706,7 @@ def long_log():
 
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
 @pytest.mark.parametrize("kind", ["URL", "store and path", "own ranges"])
-def test_reading_a_range_transfers_little_more_than_the_range(kind, dialect, long_log):
+def test_range_read_transfers_little_more_than_the_range(kind, dialect, long_log):
     file, offsets = long_log
     if kind == "URL":
         fsspec.filesystem("counted").pipe_file("/bucket/long.log", file)
@@ -724,7 +724,7 @@ def test_reading_a_range_transfers_little_more_than_the_range(kind, dialect, lon
     assert cordwood.verify(source, start=start, end=end).record_count
 
 
-def test_every_byte_is_requested_once(long_log):
+def test_every_byte_is_requested_exactly_once(long_log):
     file, offsets = long_log
     for read in (
         lambda source: len(list(cordwood.open(source))),
@@ -741,7 +741,7 @@ def test_every_byte_is_requested_once(long_log):
         assert requests[-1][1] == len(file)
 
 
-def test_reading_a_split_of_64_mib_requires_at_most_eight_requests():
+def test_a_64_mib_split_takes_at_most_eight_requests():
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend([bytes(100_000)] * 2_000)
     fsspec.filesystem("counted").pipe_file("/bucket/long.log", file.getvalue())
@@ -872,7 +872,7 @@ class StoreError(OSError):
     ],
     ids=repr,
 )
-def test_an_operating_system_error_has_its_original_class_and_includes_the_source(error, text, method):
+def test_os_errors_keep_their_class_and_name_the_source(error, text, method):
     source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
     setattr(source, method, lambda *_: fail(error))
     with pytest.raises(OSError, match=text) as caught:
@@ -883,7 +883,7 @@ def test_an_operating_system_error_has_its_original_class_and_includes_the_sourc
 
 @pytest.mark.parametrize("method", ["size", "read_range"])
 @pytest.mark.parametrize("error", [StoreError(503), io.UnsupportedOperation("mine")], ids=repr)
-def test_an_exception_raised_by_the_store_client_is_raised_unchanged(error, method):
+def test_store_client_exceptions_propagate_unchanged(error, method):
     source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
     setattr(source, method, lambda *_: fail(error))
     with pytest.raises(OSError, match=re.escape(str(error))) as caught:
@@ -891,7 +891,7 @@ def test_an_exception_raised_by_the_store_client_is_raised_unchanged(error, meth
     assert caught.value is error
 
 
-def test_a_file_object_that_ends_before_its_stated_size_raises_an_error():
+def test_a_file_object_shorter_than_its_stated_size_is_an_error():
     """As obstore's file object does if a server sends an empty body."""
 
     class Cut(io.BytesIO):
@@ -909,7 +909,7 @@ def test_a_file_object_that_ends_before_its_stated_size_raises_an_error():
 
 
 @pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "store and path"])
-def test_reading_a_missing_object_in_a_store_raises_a_file_not_found_error(kind):
+def test_a_missing_store_object_raises_file_not_found_error(kind):
     source = SOURCES[kind](b"")
     if kind == "store and path":
         source[0].delete(source[1])
@@ -1030,7 +1030,7 @@ class Held(Ranges):
 
 
 @pytest.mark.parametrize("end", ["close", "collect", "cycle", "fragments", "error", "scan"])
-def test_closing_a_reader_leaves_no_thread_or_request_running(end, short_ranges):
+def test_close_leaves_no_threads_or_requests_running(end, short_ranges):
     file, _ = log_of("leveldb", 8)
     source = Held(file)
     gc.collect()
@@ -1096,7 +1096,7 @@ def test_a_forked_process_does_not_wait_for_threads_of_its_parent(short_ranges):
     wait_for_no_threads()
 
 
-def test_pressing_ctrl_c_stops_the_wait_for_a_range_without_losing_a_record(short_ranges):
+def test_ctrl_c_while_waiting_for_a_range_loses_no_records(short_ranges):
     """It takes effect at once, and no record is lost."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals come to the main thread")
@@ -1140,7 +1140,7 @@ print(sorted(names & set(sys.modules)))
     )
 
 
-def test_a_missing_fsspec_package_is_named_in_the_error():
+def test_error_names_fsspec_if_it_is_not_installed():
     """The import is blocked, so that the test works even if fsspec is installed."""
     text = run("""
 import sys
@@ -1161,7 +1161,7 @@ for url in "s3://b/a.log", "simplecache::gs://b/a.log", "other://a":
     ]
 
 
-def test_a_missing_file_system_package_is_named_in_the_error(monkeypatch):
+def test_error_names_the_missing_file_system_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     with pytest.raises(ModuleNotFoundError, match=r"^gs://b/a.log: .*: pip install fsspec gcsfs$"):
         cordwood.open("gs://b/a.log")
@@ -1172,7 +1172,7 @@ def test_a_missing_file_system_package_is_named_in_the_error(monkeypatch):
 # Other sources -------------------------------------------------------------------------------
 
 
-def test_a_path_containing_a_url_like_prefix_is_a_local_path(tmp_path, monkeypatch):
+def test_a_local_path_may_contain_a_url_like_prefix(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in "c://x", "a b://c", "./memory://x", "/memory://x":
         with pytest.raises(FileNotFoundError) as caught:
@@ -1200,7 +1200,7 @@ def test_writing_to_or_following_a_url_is_rejected(call, why):
         call("memory://bucket/new.log")
 
 
-def test_an_open_file_that_decompresses_its_data_is_rejected(tmp_path):
+def test_rejects_open_files_that_decompress_their_data(tmp_path):
     file, _ = log_of("leveldb", 1, 10_000)
     url = in_memory(b"", "example.log.gz")
     with fsspec.open(url, "wb", compression="gzip") as compressed:
@@ -1211,7 +1211,7 @@ def test_an_open_file_that_decompresses_its_data_is_rejected(tmp_path):
         assert list(cordwood.open(source)) == list(cordwood.open(file))
 
 
-def test_a_reader_reads_the_members_of_archives(tmp_path):
+def test_reads_archive_members(tmp_path):
     import tarfile
     import zipfile
 
@@ -1255,14 +1255,14 @@ def test_a_url_and_its_cached_form_are_treated_as_the_same_file(tmp_path):
     assert log.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_writer_writes_to_an_fsspec_file():
+def test_writes_to_an_fsspec_file():
     with fsspec.open("memory://bucket/new.log", "wb") as file, cordwood.open(file, "w") as writer:
         writer.extend([b"one", b"two"])
     assert list(cordwood.open("memory://bucket/new.log")) == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("source", [5, None, object(), MemoryStore(), (1, "a")])
-def test_opening_an_object_of_another_type_is_rejected(source):
+def test_open_rejects_objects_that_are_not_sources(source):
     with pytest.raises(TypeError, match=r"must be a path, a URL, bytes or another buffer, or an object with read"):
         cordwood.open(source)
 
@@ -1348,7 +1348,7 @@ def test_a_database_in_a_store_is_not_checked(names, tmp_path, capsys):
     assert main(["cat", url]) == 0
 
 
-def test_opening_a_segmented_log_in_a_store_raises_an_error(tmp_path, capsys):
+def test_segmented_logs_in_a_store_cannot_be_opened(tmp_path, capsys):
     directory = tmp_path / "directory"
     directory.mkdir()
     for name in SEGMENTS:

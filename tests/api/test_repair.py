@@ -123,7 +123,7 @@ def test_flipped_bits_in_records_are_repaired_only_on_request(tmp_path):
         cordwood.open(data, repair_bit_flips=True)
 
 
-def test_two_flipped_bits_in_one_fragment_are_not_repaired(tmp_path):
+def test_does_not_repair_two_flipped_bits_in_one_fragment(tmp_path):
     data = flipped(flipped(written([b"one", b"two", b"three"]), 17, 5), 18, 0)
     report = cordwood.salvage(data, tmp_path / "new.log", dialect="leveldb", repair_bit_flips=True)
     assert (report.record_count, report.repaired_count, report.repaired) == (2, 0, ())
@@ -146,7 +146,7 @@ def test_a_record_is_written_only_if_all_its_fragments_are_valid_or_repaired(tmp
     assert list(cordwood.open(tmp_path / "part.log")) == [b"next"]
 
 
-def test_a_flipped_bit_in_the_file_header_is_located(tmp_path):
+def test_locates_a_flipped_bit_in_the_file_header(tmp_path):
     path = tmp_path / "run.wandb"
     with cordwood.open(path, "w", dialect="wandb") as writer:
         writer.append(b"one")

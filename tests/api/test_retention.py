@@ -53,7 +53,7 @@ def test_starting_a_segment_removes_expired_segments(directory):
         assert starts(directory) == [200, 300, 350]
 
 
-def test_starting_a_segment_removes_segments_of_an_earlier_process(directory):
+def test_starting_a_segment_also_removes_segments_from_earlier_processes(directory):
     with opened(directory) as writer:
         writer.extend(NUMBERS[:35])
     set_ages(directory, dict.fromkeys((0, 100, 200, 300), 7200))
@@ -84,7 +84,7 @@ def test_a_segment_is_removed_once_it_exceeds_either_limit(directory):
         assert starts(directory) == [360]
 
 
-def test_the_error_for_a_follower_overtaken_by_retention_states_the_first_offset(directory):
+def test_a_follower_overtaken_by_retention_reports_the_first_available_offset(directory):
     with opened(directory, retention_bytes=0) as writer, cordwood.follow(directory, timeout=0) as follower:
         writer.extend(NUMBERS[:5])
         assert list(follower) == NUMBERS[:5]
@@ -116,7 +116,7 @@ KINDS = {
 
 @pytest.mark.cell("*", "retention")
 @pytest.mark.parametrize("kind", KINDS)
-def test_retention_is_rejected_for_a_log_that_is_not_segmented(directory, kind):
+def test_retention_requires_a_segmented_log(directory, kind):
     options, refused = KINDS[kind]
     sink = "memory://orders" if kind == "remote" else directory
     if refused:

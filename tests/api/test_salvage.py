@@ -28,7 +28,7 @@ def read_salvaged(reader):
 
 @pytest.mark.cell("one-file", "salvage")
 @given(st.one_of(smashed_logs(), smashed_logs(), files), options)
-def test_salvaging_returns_the_same_records_as_the_reference(file, options):
+def test_salvage_matches_the_reference(file, options):
     *expected, end = reference.events(file, salvage=True, **options)
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage", **options) as reader:
         assert read_salvaged(reader) == merged(expected)
@@ -46,7 +46,7 @@ def test_salvaging_a_range_matches_the_reference(file_with_range, options):
 
 
 @given(st.one_of(smashed_logs(), files), st.data())
-def test_reading_adjacent_ranges_returns_the_whole_log(file, data):
+def test_adjacent_ranges_add_up_to_the_whole_log(file, data):
     cuts = data.draw(st.lists(st.integers(0, len(file)), max_size=5))
     parts = []
     for start, end in pairwise([0, *sorted(cuts), None]):
@@ -57,7 +57,7 @@ def test_reading_adjacent_ranges_returns_the_whole_log(file, data):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_salvaging_returns_at_least_the_records_that_skipping_damage_returns(file):
+def test_salvage_returns_every_record_that_skip_returns(file):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         skipped = list(reader.records())
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -82,7 +82,7 @@ def test_salvaging_marks_records_after_damage_in_the_same_block():
         assert region.bit_flip is None, "only verify and salvage look for it"
 
 
-def test_the_salvaged_flag_is_part_of_the_repr_and_of_equality():
+def test_salvaged_flag_affects_repr_and_equality():
     file = bytearray(written([b"one", b"two"]))
     with cordwood.open(file, dialect="leveldb") as reader:
         _, sound = reader.records()
@@ -102,7 +102,7 @@ def test_record_batches_contain_salvaged_records():
         assert [list(batch) for batch in reader.record_batches()] == [[b"two", b"three"]]
 
 
-def test_following_a_log_with_the_salvage_policy_is_rejected(tmp_path):
+def test_follow_rejects_the_salvage_policy(tmp_path):
     path = tmp_path / "live.log"
     path.write_bytes(b"")
     with pytest.raises(ValueError, match="salvage"):
@@ -132,7 +132,7 @@ def check_report(report, file, **options):
 
 
 @given(files_with_ranges(), options, st.integers(2, 5))
-def test_a_report_matches_a_reader_with_any_number_of_threads(file_with_range, options, threads):
+def test_report_matches_a_reader_for_any_thread_count(file_with_range, options, threads):
     file, file_range = file_with_range
     options |= file_range
     report = cordwood.verify(file, dialect="leveldb", **options)
@@ -142,7 +142,7 @@ def test_a_report_matches_a_reader_with_any_number_of_threads(file_with_range, o
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_verifying_counts_the_records_that_the_leveldb_rule_drops(file):
+def test_verify_counts_records_dropped_by_the_leveldb_rule(file):
     """In one reading."""
     *by_rule, _ = reference.events(file)
     count = sum(isinstance(event, reference.Record) for event in by_rule)
@@ -202,7 +202,7 @@ def test_verifying_accepts_an_intact_log_and_a_log_with_a_torn_tail():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_an_undetectable_dialect_is_reported_as_unknown_with_any_number_of_threads(threads, tmp_path):
+def test_undetectable_dialect_is_reported_as_unknown_for_any_thread_count(threads, tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(written([b"one"]))
     assert cordwood.verify(path, threads=threads).dialect_known
@@ -211,12 +211,12 @@ def test_an_undetectable_dialect_is_reported_as_unknown_with_any_number_of_threa
     assert cordwood.verify(path, threads=threads, dialect="leveldb").dialect_known
 
 
-def test_verifying_with_an_invalid_number_of_threads_is_rejected():
+def test_verify_rejects_an_invalid_thread_count():
     with pytest.raises(ValueError, match="threads"):
         cordwood.verify(b"", threads=0)
 
 
-def test_verifying_raises_the_exception_of_the_source(tmp_path):
+def test_verify_propagates_exceptions_from_the_source(tmp_path):
     class Bad:
         def read(self, size):
             raise LookupError("no more")
@@ -267,13 +267,13 @@ def test_salvaging_never_overwrites_a_file(tmp_path):
         cordwood.salvage(source, io.BytesIO())
 
 
-def test_a_destination_without_a_directory_is_in_the_current_directory(tmp_path, monkeypatch):
+def test_destination_defaults_to_the_current_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cordwood.salvage(written([b"one"]), "clean.log")
     assert (tmp_path / "clean.log").read_bytes() == written([b"one"])
 
 
-def test_a_failure_halfway_through_salvage_leaves_no_file(tmp_path):
+def test_a_salvage_that_fails_midway_leaves_no_file(tmp_path):
     class Fails(OnlyRead):
         def read(self, size):
             piece = super().read(size)
@@ -316,7 +316,7 @@ def test_the_statistics_of_a_log_match_the_reference(file, options):
     assert cordwood.stat(file, dialect="leveldb", threads=3, **options) == stat
 
 
-def test_salvaging_joins_a_first_fragment_after_damage_to_the_rest_of_its_record():
+def test_salvage_reassembles_a_record_that_starts_right_after_damage():
     bad = bytearray(reference.fragment(FULL, b"bad"))
     bad[8] ^= 1
     whole = BLOCK_LEN - len(bad) - HEADER_LEN
@@ -329,7 +329,7 @@ def test_salvaging_joins_a_first_fragment_after_damage_to_the_rest_of_its_record
         assert [type(event) for event in read_events(reader)] == [reference.Skipped] * 2
 
 
-def test_seeking_to_a_salvaged_record_still_marks_it_as_salvaged():
+def test_a_salvaged_record_is_still_marked_after_seeking_to_it():
     file = bytearray(reference.encode([b"record %d" % number for number in range(5)]))
     file[15 + 9] ^= 1
     with cordwood.open(bytes(file), dialect="leveldb", on_corruption="salvage") as reader:

@@ -111,7 +111,7 @@ def test_a_pattern_that_matches_segments_in_the_current_directory_selects_the_lo
     assert (name, report.record_count) == (".", len(records))
 
 
-def test_a_log_matched_by_several_patterns_is_listed_once_whether_or_not_it_is_segmented(orders, monkeypatch):
+def test_logs_matched_by_several_patterns_are_listed_once_segmented_or_not(orders, monkeypatch):
     directory, records = orders
     monkeypatch.chdir(directory.parent)
     with cordwood.open("a.log", "w") as writer:
@@ -120,14 +120,14 @@ def test_a_log_matched_by_several_patterns_is_listed_once_whether_or_not_it_is_s
     assert {name: report.record_count for name, report in reports.items()} == {"a.log": 1, "orders": len(records)}
 
 
-def test_a_segment_is_read_as_a_single_file_if_its_own_path_is_given(orders):
+def test_the_path_of_a_single_segment_reads_only_that_file(orders):
     directory, records = orders
     first = directory / names_in(directory)[0]
     assert cordwood.verify([first])[str(first)].record_count == cordwood.verify(first).record_count < len(records)
 
 
 @pytest.mark.parametrize("name", ["orders/", "", "orders/*.log", "**/*.log"])
-def test_a_segmented_log_in_a_store_is_rejected(orders, name):
+def test_rejects_segmented_logs_in_a_store(orders, name):
     memory = pytest.importorskip("fsspec").filesystem("memory")
     directory, _ = orders
     memory.store.clear()
@@ -146,7 +146,7 @@ def test_a_segmented_log_in_a_store_is_rejected(orders, name):
     assert cordwood.verify(f"memory://shop/orders/{names_in(directory)[0]}").record_count > 1
 
 
-def test_reading_the_splits_of_a_pruned_log_returns_each_record_once(tmp_path):
+def test_splits_of_a_pruned_log_return_each_record_once(tmp_path):
     directory = tmp_path / "orders"
     with cordwood.open(directory, "a", segment_len=100_000) as log:
         records = [(log.append(bytes(5_000)), bytes(5_000)) for _ in range(100)]
@@ -157,7 +157,7 @@ def test_reading_the_splits_of_a_pruned_log_returns_each_record_once(tmp_path):
     assert [record.offset for split in splits for record in cordwood.open(split).records()] == left
 
 
-def test_the_error_for_reading_at_a_pruned_offset_states_the_first_offset(orders):
+def test_reading_at_a_pruned_offset_reports_the_first_available_offset(orders):
     directory, records = orders
     with cordwood.open(directory, "a", segment_len=300) as log:
         first = log.prune_before(records[50][0])
@@ -203,7 +203,7 @@ def test_an_overlong_segment_is_reported_as_an_empty_region(orders):
     assert report.record_count == stat.record_count == len(records)
 
 
-def test_seeking_to_the_end_finds_newly_started_segments(orders):
+def test_seek_to_end_discovers_new_segments(orders):
     directory, records = orders
     with cordwood.open(directory) as reader:
         assert list(reader) == [record for _, record in records]
@@ -220,7 +220,7 @@ def test_seeking_to_the_end_finds_newly_started_segments(orders):
         assert list(reader) == [record for _, record in records + added]
 
 
-def test_a_follower_that_never_waits_reports_a_missing_segment(orders):
+def test_follower_reports_a_missing_segment_even_if_it_never_waits(orders):
     directory, records = orders
     names = names_in(directory)
     (directory / names[2]).unlink()
@@ -242,7 +242,7 @@ def test_a_directory_with_other_files_is_not_opened_as_a_log(tmp_path):
             read(tmp_path)
 
 
-def test_copying_a_segmented_log_writes_a_directory_with_one_segment(orders, tmp_path):
+def test_copy_of_a_segmented_log_is_a_directory_with_one_segment(orders, tmp_path):
     directory, records = orders
     for copy in (cordwood.salvage, cordwood.pack):
         new = tmp_path / copy.__name__
@@ -257,7 +257,7 @@ def test_copying_a_segmented_log_writes_a_directory_with_one_segment(orders, tmp
     assert list(cordwood.open(tmp_path / "salvage"))[-1] == b"more"
 
 
-def test_salvaging_or_packing_to_a_file_named_like_a_segment_is_rejected(orders, tmp_path):
+def test_salvage_and_pack_reject_destinations_named_like_a_segment(orders, tmp_path):
     directory, _ = orders
     first, second, *_ = (str(directory / name) for name in names_in(directory))
     segment = tmp_path / f"{99:020}.log"
@@ -285,7 +285,7 @@ def test_a_follower_returns_each_record_once_across_many_rotations(tmp_path):
             assert [(record.offset, record.data) for record in another.records()] == added
 
 
-def test_a_follower_that_is_overtaken_by_pruning_raises_an_error(tmp_path):
+def test_follower_raises_an_error_when_pruning_overtakes_it(tmp_path):
     with cordwood.open(tmp_path / "orders", "a", segment_len=1000) as log:
         first, *_, last = rotated(log, [b"first", b"second", b"third"])
         follower = cordwood.follow(tmp_path / "orders", timeout=0)
@@ -317,7 +317,7 @@ def test_a_coroutine_can_follow_a_log_that_a_thread_rotates(tmp_path):
     log.close()
 
 
-def test_writing_a_new_log_into_a_segment_directory_is_rejected(orders, tmp_path):
+def test_cannot_create_a_log_inside_a_segment_directory(orders, tmp_path):
     directory, records = orders
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "tea.log").write_bytes(b"")
@@ -326,7 +326,7 @@ def test_writing_a_new_log_into_a_segment_directory_is_rejected(orders, tmp_path
     assert len(list(cordwood.open(directory))) == len(records)
 
 
-def test_the_error_for_an_invalid_segment_includes_its_name(orders):
+def test_error_names_the_invalid_segment(orders):
     directory, _ = orders
     name = names_in(directory)[0]
     (directory / name).write_text("no log\n" * 50)
@@ -377,14 +377,14 @@ class Listings:
     ],
     ids=["splits", "info", "splits of several"],
 )
-def test_a_segment_directory_is_listed_once_per_call(orders, call, monkeypatch):
+def test_each_call_lists_the_segment_directory_only_once(orders, call, monkeypatch):
     directory, _ = orders
     listings = Listings(monkeypatch, directory)
     assert call(directory)
     assert (listings.lists, listings.stats) == (1, len(names_in(directory)))
 
 
-def test_a_file_whose_name_exceeds_the_offset_limit_is_not_a_segment(tmp_path):
+def test_a_file_name_beyond_the_offset_limit_is_not_a_segment(tmp_path):
     path = tmp_path / "orders" / "99999999999999999999.log"
     path.parent.mkdir()
     with cordwood.open(path, "w") as log:
@@ -393,7 +393,7 @@ def test_a_file_whose_name_exceeds_the_offset_limit_is_not_a_segment(tmp_path):
     assert list(cordwood.verify(path.parent)) == [str(path)]
 
 
-def test_collecting_evidence_treats_a_segmented_log_as_one_log(orders):
+def test_evidence_treats_a_segmented_log_as_one_log(orders):
     directory, _ = orders
     names = names_in(directory)
     whole = b"".join((directory / name).read_bytes() for name in names)
@@ -415,7 +415,7 @@ def test_collecting_evidence_treats_a_segmented_log_as_one_log(orders):
     assert [found.first_bytes for found in reading.regions_of(log)] == [None, None]
 
 
-def test_the_evidence_shows_the_first_bytes_of_every_region_at_the_same_offset(orders):
+def test_evidence_shows_first_bytes_when_two_regions_share_an_offset(orders):
     """A region without bytes, which says that a segment is too long, starts where the damage after it starts."""
     directory, _ = orders
     first, second = names_in(directory)[:2]
@@ -438,7 +438,7 @@ def test_the_sha256_hash_does_not_cover_segments_added_later(orders):
     assert sha256_of(str(directory), end) == hashlib.sha256(whole).hexdigest()
 
 
-def test_mapping_a_segmented_log_or_listing_its_fragments_is_rejected_with_advice(orders):
+def test_map_and_fragments_reject_a_segmented_log_with_advice(orders):
     directory, _ = orders
     for refused in (cordwood.map, lambda path: list(cordwood.fragments(path))):
         with pytest.raises(IsADirectoryError, match="name its files") as raised:
@@ -460,7 +460,7 @@ def test_a_damaged_segment_never_hides_later_segments(policy, tmp_path):
     assert list(cordwood.open(directory, on_corruption=policy)) == [*records[:2], *records[3:]]
 
 
-def test_a_follower_reports_that_its_segmented_log_was_replaced_by_another_log(tmp_path):
+def test_follower_reports_when_its_segmented_log_is_replaced(tmp_path):
     directory = tmp_path / "log"
 
     def write(tag):
@@ -478,7 +478,7 @@ def test_a_follower_reports_that_its_segmented_log_was_replaced_by_another_log(t
 
 
 @pytest.mark.parametrize("name", [".nfs0000000000000001", "lost+found", ".DS_Store"])
-def test_files_that_the_operating_system_creates_in_the_directory_are_ignored(orders, name):
+def test_ignores_files_that_the_operating_system_adds_to_the_directory(orders, name):
     directory, records = orders
     with cordwood.follow(directory, timeout=0) as follower:
         next(follower)
@@ -488,7 +488,7 @@ def test_files_that_the_operating_system_creates_in_the_directory_are_ignored(or
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on x86-64 Linux a call can be replaced")
-def test_a_log_whose_listed_segments_were_all_pruned_is_listed_again(tmp_path):
+def test_relists_segments_if_all_of_them_were_pruned_after_listing(tmp_path):
     directory = tmp_path / "log"
     directory.mkdir()
     old, new = (directory / f"{offset:020}.log" for offset in (0, 10))

@@ -80,7 +80,7 @@ def test_rotating_starts_a_segment_and_pruning_removes_old_segments(directory):
             call()
 
 
-def test_rotating_or_pruning_a_single_file_log_is_rejected(tmp_path):
+def test_rotate_and_prune_require_a_segmented_log(tmp_path):
     with cordwood.open(tmp_path / "log", "w") as of_file, cordwood.open(io.BytesIO(), "w") as of_object:
         for writer in (of_file, of_object):
             assert writer.first_offset == 0
@@ -139,7 +139,7 @@ def test_invalid_option_values_are_rejected_before_a_file_is_created(directory, 
     assert not (database / "LOCK").exists()
 
 
-def test_errors_report_offsets_within_the_whole_log(directory):
+def test_error_offsets_are_relative_to_the_whole_log(directory):
     with opened(directory) as writer:
         writer.extend(NUMBERS[:13])
     last = directory / f"{100:020}.log"
@@ -163,7 +163,7 @@ def test_errors_report_offsets_within_the_whole_log(directory):
         assert (error.offset, error.length, error.reason, error.hint) == (95, 5, "missing_segment", "salvage")
 
 
-def test_a_checkpoint_is_an_offset_within_the_whole_log(directory):
+def test_checkpoint_offsets_are_relative_to_the_whole_log(directory):
     with opened(directory) as writer:
         writer.extend(NUMBERS[:25])
     for checkpoint in (0, 70, 200, 240, 250):
@@ -211,7 +211,7 @@ def test_competing_processes_take_turns_writing_a_log(directory):
     assert written == [[*turn, str(number)] for turn in turns for number in range(7)]
 
 
-def test_threads_share_a_log_that_is_rotated_and_pruned(directory):
+def test_threads_can_share_a_log_while_it_is_rotated_and_pruned(directory):
     acknowledged = []
     with opened(directory, segment_len=1000) as writer:
 
@@ -285,7 +285,7 @@ def test_opening_a_segmented_log_reads_at_most_its_last_segment(directory):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on Linux, x86-64")
-def test_opening_a_segmented_log_syncs_a_directory_that_may_be_from_another_process(directory):
+def test_opening_syncs_a_segment_directory_that_another_process_may_have_created(directory):
     directory.mkdir()
     with failing("fsync"), pytest.raises(OSError, match=os.strerror(errno.ENOTTY)) as caught:
         opened(directory)
@@ -293,7 +293,7 @@ def test_opening_a_segmented_log_syncs_a_directory_that_may_be_from_another_proc
     assert list(directory.iterdir()) == []
 
 
-def test_a_log_can_be_opened_even_if_its_last_segment_has_lost_its_first_sector(directory):
+def test_opens_a_log_whose_last_segment_lost_its_first_sector(directory):
     synced = [b"synced %d" % number for number in range(100)]
     directory.mkdir()
     first = reference.encode(synced)

@@ -93,14 +93,14 @@ def source(request, tmp_path):
         source.close()
 
 
-def test_every_kind_of_source_returns_the_records(source):
+def test_reads_records_from_every_kind_of_source(source):
     with cordwood.open(source) as reader:
         assert list(reader) == RECORDS
         assert reader.skipped == ()
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
 
-def test_every_kind_of_source_returns_the_records_of_a_range(source):
+def test_reads_ranges_from_every_kind_of_source(source):
     with cordwood.open(source, start=OFFSETS[3], end=OFFSETS[5]) as reader:
         assert [record.offset for record in reader.records()] == OFFSETS[3:5]
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", OFFSETS[5])
@@ -139,7 +139,7 @@ def test_a_reader_reports_the_path_of_its_source(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file names are Unicode there")
-def test_a_path_that_is_not_unicode_can_be_written_and_read(tmp_path):
+def test_non_unicode_paths_can_be_written_and_read(tmp_path):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.log")
     with cordwood.open(path, "x") as writer:
         writer.append(b"one")
@@ -258,7 +258,7 @@ def test_reading_a_range_of_a_seekable_object_reads_little_more_than_the_range(t
             assert reader.outcome.kind == "clean"
 
 
-def test_an_unseekable_source_is_also_read_up_to_the_start_of_a_range():
+def test_an_unseekable_source_is_read_through_to_the_start_of_a_range():
     with cordwood.open(OnlyRead(FILE, 1000), start=OFFSETS[6]) as reader:
         assert list(reader) == [b"three"]
 
@@ -290,14 +290,14 @@ def test_an_empty_source_has_no_records_and_no_damage():
             assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", 0, ())
 
 
-def test_an_instance_of_a_bytes_subclass_can_be_a_source():
+def test_accepts_a_bytes_subclass_as_a_source():
     class Bytes(bytes):
         pass
 
     assert list(cordwood.open(Bytes(FILE))) == RECORDS
 
 
-def test_a_reader_reads_the_records_that_a_writer_sends_through_a_pipe():
+def test_reads_records_written_to_a_pipe():
     read_end, write_end = os.pipe()
 
     def write():
@@ -411,7 +411,7 @@ def test_the_bytes_stored_by_a_sink_never_change(kept, some):
     assert b"".join(data[:700_000] for data in expected) == reference.encode(records)
 
 
-def test_a_sink_can_store_the_bytes_it_is_given_and_then_raise_an_error():
+def test_a_sink_may_keep_its_bytes_and_then_raise():
     kept = []
 
     class Raises:
@@ -454,7 +454,7 @@ def test_file_objects_stay_open_and_are_flushed(tmp_path):
         assert (tmp_path / "example.log").stat().st_size == 10
 
 
-def test_a_writer_writes_to_a_gzip_file(tmp_path):
+def test_writes_to_a_gzip_file(tmp_path):
     with gzip.open(tmp_path / "example.gz", "wb", compresslevel=1) as file, cordwood.open(file, "w") as writer:
         writer.extend(RECORDS)
     with gzip.open(tmp_path / "example.gz") as file:
@@ -462,7 +462,7 @@ def test_a_writer_writes_to_a_gzip_file(tmp_path):
 
 
 @pytest.mark.parametrize("make", [bytes, bytearray, memoryview, lambda data: array.array("B", data)])
-def test_any_buffer_can_be_appended_as_a_record(make):
+def test_append_accepts_any_buffer(make):
     sink = io.BytesIO()
     with cordwood.open(sink, "w") as writer:
         for record in RECORDS:
@@ -470,7 +470,7 @@ def test_any_buffer_can_be_appended_as_a_record(make):
     assert sink.getvalue() == FILE
 
 
-def test_the_path_of_a_path_like_object_can_be_bytes(tmp_path):
+def test_accepts_path_like_objects_with_bytes_paths(tmp_path):
     log, new = tmp_path / "\udcff.log", tmp_path / "new.log"
     path = PathOfBytes(log)
     with cordwood.open(path, "x") as writer:
@@ -503,7 +503,7 @@ def names(tmp_path):
     return [tmp_path / "latest-run" / "a.log", str(log), PathOfBytes(tmp_path / "hard.log"), f"file://{log}", other]
 
 
-def test_scanning_a_file_given_under_several_names_reads_it_once(names):
+def test_scan_reads_a_file_once_even_under_several_names(names):
     scan = cordwood.scan(names, columns=["path", "record"])
     assert pyarrow.table(scan).to_pydict() == {
         "path": [str(names[0]), str(names[-1])],
@@ -519,7 +519,7 @@ def test_planning_splits_includes_each_file_exactly_once(names):
     assert [(split.path, split.start) for split in splits] == [(str(names[0]), 0), (str(names[-1]), 0)]
 
 
-def test_a_scan_reads_a_source_that_is_not_a_path_each_time_it_is_given(names):
+def test_scan_reads_non_path_sources_as_often_as_they_are_given(names):
     content = reference.encode([b"one"])
     log = names[-1]
     with log.open("rb") as file:

@@ -62,7 +62,7 @@ TAKE = [
 
 
 @pytest.mark.parametrize("source", [bytes, bytearray, io.BytesIO])
-def test_each_record_is_returned_to_exactly_one_of_the_threads_sharing_a_reader(source, frequent_switches):
+def test_threads_sharing_a_reader_get_each_record_exactly_once(source, frequent_switches):
     records = numbered(20_000)
     with cordwood.open(source(reference.encode(records))) as reader:
         shares = in_threads(lambda thread: TAKE[thread % len(TAKE)](reader))
@@ -71,7 +71,7 @@ def test_each_record_is_returned_to_exactly_one_of_the_threads_sharing_a_reader(
     assert sorted(record for share in shares for record in share) == records
 
 
-def test_each_record_is_returned_to_exactly_one_of_the_threads_sharing_an_iterator(frequent_switches):
+def test_threads_sharing_an_iterator_get_each_record_exactly_once(frequent_switches):
     records = numbered(20_000)
     with cordwood.open(reference.encode(records)) as reader:
         iterator = reader.records()
@@ -79,7 +79,7 @@ def test_each_record_is_returned_to_exactly_one_of_the_threads_sharing_an_iterat
     assert sorted(record for share in shares for record in share) == records
 
 
-def test_threads_that_share_a_writer_write_complete_records(tmp_path, frequent_switches):
+def test_records_stay_intact_when_threads_share_a_writer(tmp_path, frequent_switches):
     path = tmp_path / "example.log"
 
     def write(thread):
@@ -183,7 +183,7 @@ def test_an_exception_raised_by_the_sink_ends_all_threads(frequent_switches):
     assert sink.calls == 3
 
 
-def test_closing_a_reader_in_another_thread_raises_an_error_in_threads_that_use_it(frequent_switches):
+def test_closing_a_reader_raises_in_every_thread_still_using_it(frequent_switches):
     def read_on():
         while True:
             next(reader, None)
@@ -327,7 +327,7 @@ USES = [
 
 @needs_fork
 @ignores_warning
-def test_using_a_reader_that_was_in_use_during_a_fork_raises_an_error():
+def test_a_reader_that_was_busy_during_a_fork_cannot_be_used():
     """No thread of the child will ever finish the step that a thread of the parent has started."""
     records = numbered(100)
     source = Slow(reference.encode(records))
@@ -361,7 +361,7 @@ def test_using_a_reader_that_was_in_use_during_a_fork_raises_an_error():
 @needs_fork
 @ignores_warning
 @pytest.mark.parametrize("is_started", [False, True])
-def test_threads_of_a_forked_process_can_share_a_reader(frequent_switches, is_started):
+def test_threads_can_share_a_reader_after_a_fork(frequent_switches, is_started):
     """They wait for each other, from the first use in that process on."""
     records = numbered(20_000)
     reader = cordwood.open(reference.encode(records))
@@ -380,7 +380,7 @@ def test_threads_of_a_forked_process_can_share_a_reader(frequent_switches, is_st
 
 @needs_fork
 @ignores_warning
-def test_a_source_that_forks_during_read_returns_records_in_both_processes():
+def test_both_processes_get_records_if_the_source_forks_during_a_read():
     """The step that forked is in both processes, and ends in both."""
     records = numbered(1_000)
 

@@ -65,7 +65,7 @@ def test_iteration_can_resume_after_each_record(dataset, tmp_path, name, split_l
 
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 @pytest.mark.parametrize("name", LOGS)
-def test_a_dataset_skips_the_same_damage_after_it_is_resumed(dataset, tmp_path, name, policy):
+def test_a_resumed_dataset_skips_the_same_damage(dataset, tmp_path, name, policy):
     paths = written(tmp_path, LOGS[name])
     for path in paths[:2]:
         content = bytearray(path.read_bytes())

@@ -235,7 +235,7 @@ HANDLES = {
 INDICES = {"RecordIndex"}
 
 
-def test_the_tested_values_include_each_public_class():
+def test_every_public_class_has_a_test_value():
     enums = {name for name, item in CLASSES.items() if issubclass(item, enum.Enum)}
     assert len(enums) >= 8
     assert CLASSES.keys() == VALUES.keys() | ERRORS.keys() | enums | HANDLES.keys() | INDICES
@@ -291,7 +291,7 @@ def test_values_cannot_be_changed_after_creation(name):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_the_repr_of_each_value_is_one_short_line(name):
+def test_repr_fits_on_one_short_line(name):
     text = repr(VALUES[name])
     # The name of a dialect is shown as a name.
     assert type(VALUES[name]).__name__ in text or name == "DetectedDialect"
@@ -300,7 +300,7 @@ def test_the_repr_of_each_value_is_one_short_line(name):
 
 
 @pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
-def test_evaluating_the_repr_gives_an_equal_value(name):
+def test_eval_of_the_repr_gives_an_equal_value(name):
     """Only these classes: all others are shown in angle brackets, or hold the contents of a log."""
     assert eval(repr(VALUES[name]), {**vars(cordwood), **vars(cordwood.types)}) == VALUES[name]  # noqa: S307 - our own
 
@@ -367,7 +367,7 @@ def test_values_read_from_a_log_can_be_copied(file):
 
 
 @pytest.mark.parametrize("reason", types.Reason)
-def test_a_region_of_each_reason_has_a_severity_and_description(reason):
+def test_every_reason_has_a_severity_and_a_description(reason):
     region = cordwood.SkippedRegion(offset=5, end_offset=6, reason=reason)
     assert (region.reason, region.length) == (reason, 1)
     assert str(region) == f"1 byte at offset 5: {region.description}"
@@ -397,7 +397,7 @@ def test_enums_define_every_name_in_the_rust_core(of_package, source):
     assert of_core == list(of_package)
 
 
-def test_a_report_states_the_total_numbers_of_damaged_and_skipped_bytes():
+def test_report_totals_damaged_and_skipped_bytes():
     made = cordwood.Report(
         dialect=LEVELDB,
         record_count=0,
@@ -514,7 +514,7 @@ class Table(HTMLParser):
 TAGS = {"table", "caption", "tr", "td", "th", "p"}
 
 
-def test_a_value_is_shown_as_a_table_in_a_notebook(tmp_path):
+def test_values_render_as_tables_in_a_notebook(tmp_path):
     path = tmp_path / "<b>&'\"<script>.log"
     path.write_bytes(DAMAGED)
     report = Table(cordwood.verify(path)._repr_html_())
@@ -532,7 +532,7 @@ def test_a_value_is_shown_as_a_table_in_a_notebook(tmp_path):
     assert saved.texts[0] == str(path)
 
 
-def test_a_value_of_a_log_without_a_path_is_shown_as_a_table_in_a_notebook():
+def test_values_from_a_log_without_a_path_render_in_a_notebook():
     assert Table(cordwood.verify(FILE)._repr_html_()).texts[0] == "Report"
     strange = cordwood.Stat(
         dialect=LEVELDB, record_count=0, payload_len=0, file_len=0, outcome=CLEAN, path=os.fsdecode(b"\xff.log")
@@ -560,7 +560,7 @@ def test_a_value_of_a_log_without_a_path_is_shown_as_a_table_in_a_notebook():
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_copy_of_an_error_has_all_its_attributes(name):
+def test_copying_an_error_keeps_all_its_attributes(name):
     error = ERRORS[name]
     error.__notes__ = ["a note"]
     for other in copies(error):
@@ -599,7 +599,7 @@ def test_the_repr_of_a_closed_object_says_that_it_is_closed(opened, shown, tmp_p
 
 
 @pytest.mark.parametrize("name", HANDLES)
-def test_the_error_for_copying_or_pickling_a_handle_gives_advice(name, tmp_path):
+def test_copying_or_pickling_a_handle_fails_with_advice(name, tmp_path):
     (tmp_path / "some.log").write_bytes(FILE)
     make, instead = HANDLES[name]
     handle = make(tmp_path / "some.log")

@@ -27,7 +27,7 @@ def path(tmp_path):
 # Appending records -----------------------------------------------------------------------------
 
 
-def test_appending_returns_the_record_offset_and_tell_returns_the_log_length():
+def test_append_returns_the_record_offset_and_tell_the_log_length():
     with cordwood.open(io.BytesIO(), "w") as writer:
         assert writer.tell() == 0
         assert writer.append(b"one") == 0
@@ -45,7 +45,7 @@ def test_extending_a_log_returns_the_number_of_records():
     assert sink.getvalue() == ONE_TWO
 
 
-def test_extending_a_log_from_a_reader_copies_its_records(path):
+def test_extend_accepts_a_reader(path):
     path.write_bytes(reference.encode([PAYLOAD, b"", b"x"]))
     sink = io.BytesIO()
     with cordwood.open(path) as reader, cordwood.open(sink, "w") as writer:
@@ -53,7 +53,7 @@ def test_extending_a_log_from_a_reader_copies_its_records(path):
     assert sink.getvalue() == path.read_bytes()
 
 
-def test_a_writer_writes_a_record_of_many_megabytes(path):
+def test_writes_a_record_of_many_megabytes(path):
     record = PAYLOAD * 40
     with cordwood.open(path, "x") as writer:
         writer.append(record)
@@ -93,7 +93,7 @@ def test_records_are_buffered_and_written_in_256_kib_pieces():
     assert b"".join(sink) == reference.encode([PAYLOAD[:1000]] * 4000)
 
 
-def test_by_default_appended_records_are_written_before_the_call_returns(path):
+def test_append_writes_before_returning_by_default(path):
     with cordwood.open(path, "w") as writer:
         writer.append(b"one")
         assert path.read_bytes() == ONE
@@ -141,7 +141,7 @@ def test_syncing_through_a_file_object_makes_records_durable(path):
 # Closing ---------------------------------------------------------------------------------------
 
 
-def test_closing_a_writer_writes_its_records_and_closing_it_again_has_no_effect(path):
+def test_close_writes_the_records_and_can_be_repeated(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")
     writer.close()
@@ -177,7 +177,7 @@ def test_a_closed_writer_rejects_even_an_empty_iterable(kind, records, path):
         writer.extend(records)
 
 
-def test_extending_a_closed_writer_raises_the_exception_of_the_iterable(path):
+def test_extending_a_closed_writer_still_propagates_exceptions_from_the_iterable(path):
     def records():
         raise KeyError("mine")
         yield b""
@@ -243,7 +243,7 @@ def test_opening_in_write_mode_replaces_an_existing_file(path):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_opening_an_empty_or_missing_file_for_append_starts_a_log(path, exists):
+def test_append_mode_starts_a_log_if_the_file_is_empty_or_missing(path, exists):
     if exists:
         path.touch()
     with cordwood.open(path, "a") as writer:
@@ -261,7 +261,7 @@ def test_a_log_can_be_opened_for_append_repeatedly(path):
 
 
 @pytest.mark.parametrize("distance", range(20))
-def test_a_log_can_be_opened_for_append_at_every_distance_from_a_block_end(path, distance):
+def test_append_mode_works_at_any_distance_from_the_block_end(path, distance):
     first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - distance]
     path.write_bytes(reference.encode([first]))
     with cordwood.open(path, "a") as writer:
@@ -291,7 +291,7 @@ TORN = {
 
 
 @pytest.mark.parametrize("name", TORN)
-def test_opening_a_log_with_a_torn_tail_for_append_raises_an_error_with_advice(path, name):
+def test_opening_a_torn_log_for_append_fails_with_advice(path, name):
     file, offset, length, reason = TORN[name]
     path.write_bytes(file)
     with pytest.raises(cordwood.TornTailError) as caught:
@@ -387,7 +387,7 @@ def test_a_writer_rejects_a_record_that_readers_would_reject(tmp_path, flush):
     assert list(cordwood.Reader(log, record_len_max=5)) == [b"12345", b"three", b""]
 
 
-def test_writers_and_readers_have_the_same_default_limit_on_record_length():
+def test_readers_and_writers_share_the_same_default_record_limit():
     defaults = {
         inspect.signature(function).parameters["record_len_max"].default
         for function in (cordwood.Reader, cordwood.Writer, cordwood.follow, cordwood.verify, cordwood.stat)

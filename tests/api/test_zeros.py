@@ -72,7 +72,7 @@ def test_trailing_zeros_can_span_parts_read_by_several_threads():
 
 # The two records of a packed log share a container.
 @pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {"packed"}))
-def test_no_zeros_offset_is_reported_for_a_log_without_trailing_zeros(dialect):
+def test_no_zeros_offset_without_trailing_zeros(dialect):
     log = log_in(dialect, [b"one", bytes(50)])
     record = log_in(dialect, [b"one", b"two"])[len(log_in(dialect, [b"one"])) :]
     block = 2 * BLOCK_LEN + (7 if dialect == "wandb_old" else 0)
@@ -82,12 +82,12 @@ def test_no_zeros_offset_is_reported_for_a_log_without_trailing_zeros(dialect):
             assert outcome.zeros_offset is None
 
 
-def test_the_zeros_offset_of_a_file_of_only_zeros_is_0():
+def test_zeros_offset_is_0_if_the_file_is_all_zeros():
     for length in (1, 7, 5_000, 2 * BLOCK_LEN):
         assert [outcome.zeros_offset for outcome in outcomes_of(bytes(length))] == [0] * 9
 
 
-def test_zeros_shorter_than_a_header_are_treated_as_a_block_trailer():
+def test_fewer_zeros_than_a_header_count_as_a_block_trailer():
     file = reference.encode([PAYLOAD[: BLOCK_LEN - 7 - 6]]) + bytes(6)
     assert cordwood.verify(file).outcome.zeros_offset is None
     assert cordwood.verify(file + bytes(1)).outcome.zeros_offset == BLOCK_LEN
@@ -100,7 +100,7 @@ def test_the_offset_of_trailing_zeros_after_damage_is_reported():
     assert (report.ok, report.outcome.zeros_offset) == (False, len(file))
 
 
-def test_no_zeros_offset_is_reported_for_a_range_that_ends_early():
+def test_no_zeros_offset_for_a_range_that_ends_early():
     file = reference.encode([b"one"]) + bytes(3 * BLOCK_LEN - 10)
     assert cordwood.verify(file, end=BLOCK_LEN).outcome.zeros_offset is None
     assert cordwood.verify(file, start=BLOCK_LEN).outcome.zeros_offset == BLOCK_LEN

@@ -30,7 +30,7 @@ def test_the_file_name_determines_the_payload_type_if_the_first_record_is_ambigu
     assert err == f"cordwood: {path}: read {how}\n"
 
 
-def test_an_empty_log_is_converted_as_the_same_payload_type_as_the_other_logs(tmp_path, capfd):
+def test_an_empty_log_gets_the_payload_type_of_the_other_logs(tmp_path, capfd):
     """Here one log's only record is torn, and another's is damaged."""
     for name in "a.log", "b.log", "c.log", "d.log":
         with cordwood.open(tmp_path / name, "x") as writer:

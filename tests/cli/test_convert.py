@@ -90,7 +90,7 @@ def json_rows(*arguments):
     return [list(json.loads(line).values()) for line in convert("--to", "ndjson", *arguments).splitlines()]
 
 
-def test_records_with_arbitrary_bytes_are_converted_to_base64_objects(log):
+def test_arbitrary_bytes_become_base64_objects(log):
     rows = csv_rows(log)
     assert [row[:2] for row in rows[:3]] == [["0", "7"], ["7", "17"], ["17", "26"]]
     objects = [{"base64": base64.b64encode(record).decode()} for record in RECORDS]
@@ -194,13 +194,13 @@ def test_spreadsheet_formulas_are_escaped_on_request(tmp_path):
     assert csv_rows("--escape-formulas", path)[2][:2] == ["20", "29"]
 
 
-def test_text_options_are_rejected_for_binary_tables(log):
+def test_binary_tables_reject_text_options(log):
     for option in (["--encoding", "hex", "--to", "arrow"], ["--escape-formulas"]):
         done = subprocess.run([*COMMAND, *option, log], capture_output=True, check=False, timeout=120)
         assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_converting_an_empty_log_produces_a_table_without_rows(tmp_path):
+def test_an_empty_log_converts_to_a_table_with_no_rows(tmp_path):
     path = tmp_path / "log"
     path.touch()
     operation = (
@@ -227,7 +227,7 @@ def test_converting_an_empty_log_produces_a_table_without_rows(tmp_path):
 
 @pytest.mark.parametrize("payload", ["entity", "write-batch", "version-edit"])
 @pytest.mark.parametrize("verb", ["convert", "cat"])
-def test_the_convert_command_recognizes_a_wandb_run_and_gives_advice(verb, payload, tmp_path, capsys):
+def test_convert_recognises_a_wandb_run_and_gives_advice(verb, payload, tmp_path, capsys):
     path = tmp_path / "run-0.wandb"
     # A number and a summary, as wandb writes them: fields 1 and 3. Some such records also decode as another payload.
     with cordwood.open(path, "x", dialect="wandb") as writer:
@@ -332,7 +332,7 @@ def test_a_table_is_removed_if_writing_fails(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
-def test_the_error_for_a_short_table_includes_the_name_of_its_file(form, tmp_path):
+def test_error_names_the_file_if_its_table_ends_up_short(form, tmp_path):
     """A short table is written only when the file is closed."""
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
@@ -348,7 +348,7 @@ def test_the_error_for_a_short_table_includes_the_name_of_its_file(form, tmp_pat
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
-def test_converting_ends_quietly_if_the_consumer_closes_the_pipe_early(form, tmp_path):
+def test_convert_exits_quietly_when_the_consumer_closes_the_pipe(form, tmp_path):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         for seed in range(100):
@@ -374,7 +374,7 @@ def test_converting_uses_bounded_memory(form, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_converting_a_long_batch_uses_only_a_few_times_the_memory_of_the_batch(tmp_path):
+def test_memory_for_a_long_batch_is_a_small_multiple_of_its_length(tmp_path):
     """Operations of one byte: as objects, all of them would be about a hundred times as long."""
     command = ("convert", "--to", "csv", "--as", "write-batch")
 
@@ -519,7 +519,7 @@ def test_converting_fails_if_a_file_is_removed_between_passes(tmp_path, monkeypa
     assert not (tmp_path / "a.csv").exists()
 
 
-def test_converting_to_more_columns_than_a_table_allows_is_rejected(tmp_path, capfdbinary):
+def test_convert_rejects_more_columns_than_a_table_can_have(tmp_path, capfdbinary):
     path = tmp_path / "output-0"
     # Names of one to three characters.
     names = [b"%d" % number for number in range(10_001)]
@@ -586,7 +586,7 @@ def test_a_file_name_that_is_not_utf8_is_escaped(arguments, lines, tmp_path, mon
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
-def test_half_a_surrogate_pair_is_escaped(form, tmp_path):
+def test_lone_surrogates_are_escaped(form, tmp_path):
     """JSON can express it, but no table can contain it."""
     item = b"\x12\x04text" + b"\x82\x01\x08" + rb'"\ud800"'
     history = b"\x0a" + bytes([len(item)]) + item
@@ -714,7 +714,7 @@ def test_each_line_of_converted_run_output_is_assigned_to_its_stream(tmp_path):
     assert found["_timestamp"].to_pylist() == [1.0] * 5
 
 
-def test_an_unreadable_log_is_reported_and_the_other_logs_are_converted(tmp_path, capfd):
+def test_reports_an_unreadable_log_and_converts_the_rest(tmp_path, capfd):
     """The table contains the others, even if the logs are read twice. A torn tail is reported as for a single log."""
     _write(tmp_path / "run-a.wandb", [_step(loss="1"), _step(loss="2")], dialect="wandb")
     with (tmp_path / "run-a.wandb").open("r+b") as file:

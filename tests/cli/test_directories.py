@@ -106,7 +106,7 @@ def test_the_text_report_ends_with_the_totals(profiles):
 
 
 @pytest.mark.parametrize("name", ["queue.bin", "output-0.bak"])
-def test_a_log_in_a_directory_is_still_recognized_with_a_flipped_bit(name, tmp_path):
+def test_a_flipped_bit_does_not_keep_a_log_from_being_recognised(name, tmp_path):
     """The bit is in the log's only record, and the name is no evidence, or is that of an export's copy."""
     log = bytearray(reference.encode([b"the only record"]))
     log[12] ^= 4
@@ -120,7 +120,7 @@ def test_a_log_in_a_directory_is_still_recognized_with_a_flipped_bit(name, tmp_p
 
 
 @pytest.mark.parametrize("text", [b"", b"old", b"run_id\n", b"a,b,c\td\n1,2,3\n"])
-def test_a_table_is_replaced_if_overwriting_is_requested(text, tmp_path):
+def test_overwrite_replaces_an_existing_table(text, tmp_path):
     """Even a short one, which could be the start of a record whose rest was never written."""
     log, table = tmp_path / "1.log", tmp_path / "t.csv"
     log.write_bytes(reference.encode([b"one"]))
@@ -147,7 +147,7 @@ FLIPPED[12] ^= 4
     ],
 )
 @pytest.mark.parametrize("command", [["convert", "--as", "raw", "--to", "csv"], ["map", "--svg"]])
-def test_a_damaged_log_is_never_replaced_even_if_overwriting_is_requested(command, name, log, tmp_path):
+def test_overwrite_never_replaces_a_damaged_log(command, name, log, tmp_path):
     """Not even one that does not start with a valid record."""
     good, bad = tmp_path / "1.log", tmp_path / name
     good.write_bytes(reference.encode([b"one"]))

@@ -81,7 +81,7 @@ LAST = {
 
 
 @pytest.mark.parametrize("last", LAST.values(), ids=LAST)
-def test_a_log_is_reread_if_its_last_record_has_new_columns(tmp_path, readings, last):
+def test_a_new_column_in_the_last_record_triggers_a_second_pass(tmp_path, readings, last):
     log = write(tmp_path / "log", [*ROWS, last])
     status, draft, twice = tables(tmp_path, log)
     assert (status, draft.num_rows) == (0, 101)
@@ -109,7 +109,7 @@ def test_fields_inside_a_json_column_count_toward_the_field_limit(tmp_path, capf
     assert first == second == "cordwood: the column n has too many fields, and is stored as JSON"
 
 
-def test_converting_an_empty_log_produces_a_table_without_rows(tmp_path):
+def test_an_empty_log_converts_to_a_table_with_no_rows(tmp_path):
     status, draft, twice = tables(tmp_path, write(tmp_path / "log", []))
     assert (status, draft.num_rows, draft.num_columns) == (0, 0, 0)
     assert draft.equals(twice)
@@ -179,7 +179,7 @@ def test_a_log_that_cannot_be_read_to_its_end_does_not_add_rows(tmp_path, capfd)
     assert capfd.readouterr().err == f"cordwood: {logs[1]}: Input/output error\n"
 
 
-def test_a_full_disk_is_reported_as_an_error_of_the_table(tmp_path, capfd):
+def test_a_full_disk_is_reported_as_an_error_writing_the_table(tmp_path, capfd):
     """No log is reported as unreadable."""
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b")]
     full = OSError(28, "No space left on device")

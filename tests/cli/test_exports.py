@@ -107,7 +107,7 @@ def test_zeros_followed_by_more_entities_are_reported(form, export, tmp_path, ca
 
 
 @pytest.mark.parametrize("payload", ["entity", "auto"])
-def test_all_entities_of_an_export_are_printed(payload, export, capfd):
+def test_cat_prints_every_entity_in_an_export(payload, export, capfd):
     assert main(["cat", "--as", payload, "--columns", "value.properties.name", str(export)]) == 0
     printed = capfd.readouterr()
     assert [json.loads(line)["value.properties.name"] for line in printed.out.splitlines()] == ALL
@@ -115,7 +115,7 @@ def test_all_entities_of_an_export_are_printed(payload, export, capfd):
     assert lines == []
 
 
-def test_the_metadata_of_an_export_is_verified(export, capfd):
+def test_verify_checks_export_metadata(export, capfd):
     """The log that describes all of it is one; the lists of files are none."""
     assert main(["verify", "--json", str(export)]) == 0
     *logs, judged, totals = map(json.loads, capfd.readouterr().out.splitlines())
@@ -138,7 +138,7 @@ def test_a_directory_with_only_metadata_is_an_empty_export(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat --as entity", "convert --as entity", "salvage"])
-def test_a_file_missing_from_an_export_is_reported_as_a_failure(verb, export, tmp_path, capfd):
+def test_a_file_missing_from_an_export_is_a_failure(verb, export, tmp_path, capfd):
     missing = export / "all_namespaces/kind_User/output-1"
     missing.unlink()
     to = {"convert --as entity": [tmp_path / "t.ndjson"], "salvage": [tmp_path / "salvaged"]}.get(verb, [])
@@ -156,7 +156,7 @@ NAMES = ["", "..", "a/../../b", "/etc/passwd", "a\0b"]
 @pytest.mark.parametrize(
     "data", ["cut", b"", b"<html>", bytes(2 << 20), *(list_of_files([name]) for name in NAMES)], ids=range(9)
 )
-def test_an_unreadable_file_list_is_reported_as_a_failure(data, export, capfd):
+def test_an_unreadable_file_list_is_a_failure(data, export, capfd):
     """Otherwise missing files would not be noticed."""
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
     path.write_bytes(path.read_bytes()[:-1] if data == "cut" else data)
@@ -167,7 +167,7 @@ def test_an_unreadable_file_list_is_reported_as_a_failure(data, export, capfd):
 
 
 @pytest.mark.parametrize("change", ["every cut", "damage", "junk", "not a message"])
-def test_unreadable_overall_metadata_is_reported_as_a_failure(change, export, capfd):
+def test_unreadable_overall_metadata_is_a_failure(change, export, capfd):
     """Otherwise missing entities would not be noticed. A cut between the two records leaves a log without damage."""
     path = next(export.glob("*.overall_export_metadata"))
     data = path.read_bytes()
@@ -191,7 +191,7 @@ def test_unreadable_overall_metadata_is_reported_as_a_failure(change, export, ca
             assert not cordwood.info(export).ok
 
 
-def test_an_export_without_an_entity_count_is_mentioned_by_info_and_verify(export, capfd):
+def test_info_and_verify_mention_a_missing_entity_count(export, capfd):
     next(export.glob("*.overall_export_metadata")).unlink()
     shutil.rmtree(export / "all_namespaces/kind_User")
     for verb in "info", "verify":
@@ -213,7 +213,7 @@ def test_an_export_directory_without_files_is_accepted(export, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_directory_missing_from_an_export_is_reported_as_a_failure(export, capfd):
+def test_a_directory_missing_from_an_export_is_a_failure(export, capfd):
     shutil.rmtree(export / "all_namespaces/kind_User")
     assert main(["verify", str(export)]) == 1
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
@@ -413,7 +413,7 @@ def test_two_exports_in_a_directory_are_checked_separately(export, tmp_path, cap
     assert [found.ok for found in cordwood.info(both).exports] == [True, False]
 
 
-def test_scanning_a_complete_export_returns_its_entities(export):
+def test_scan_returns_the_entities_of_a_complete_export(export):
     pa = pytest.importorskip("pyarrow")
     assert pa.table(cordwood.scan(export, decode="entity"))["name"].to_pylist() == ALL
     (export / "all_namespaces/kind_Task/output-1").unlink()
@@ -422,7 +422,7 @@ def test_scanning_a_complete_export_returns_its_entities(export):
 
 
 @pytest.mark.parametrize("decode", [None, "entity"])
-def test_scanning_an_incomplete_export_logs_a_warning(decode, export, caplog):
+def test_scan_warns_about_an_incomplete_export(decode, export, caplog):
     pytest.importorskip("pyarrow")
     cordwood.scan(export, decode=decode)
     assert caplog.messages == []
@@ -435,7 +435,7 @@ def test_scanning_an_incomplete_export_logs_a_warning(decode, export, caplog):
     assert message.endswith("; output-0 and 5 more listed files are empty")
 
 
-def test_a_warning_is_logged_when_scanning_or_indexing_a_directory_without_logs(tmp_path, caplog):
+def test_scan_and_index_warn_about_a_directory_without_logs(tmp_path, caplog):
     (tmp_path / "output-0").write_bytes(b"")
     for sources, name in (tmp_path, str(tmp_path)), ([tmp_path], f"[{tmp_path!r}]"), ([], "[]"):
         for read in cordwood.scan, cordwood.index:
@@ -474,7 +474,7 @@ print(peak_len())
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-def test_the_info_command_does_not_load_the_second_record(tmp_path):
+def test_info_does_not_load_the_second_record(tmp_path):
     peaks = []
     for length in (10, 48 << 20):
         path = tmp_path / f"{length}.log"
@@ -485,7 +485,7 @@ def test_the_info_command_does_not_load_the_second_record(tmp_path):
     assert peaks[1] - peaks[0] < 24 << 20
 
 
-def test_the_info_command_compares_an_export_with_its_metadata(export, capfd):
+def test_info_checks_an_export_against_its_metadata(export, capfd):
     assert main(["info", str(export)]) == 0
     printed = capfd.readouterr().out
     file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
@@ -511,7 +511,7 @@ def test_the_info_command_compares_an_export_with_its_metadata(export, capfd):
     assert fields["log_count_by_payload"] == {"entity": 6, "export-metadata": 1}
 
 
-def test_the_info_command_lists_incomplete_exports_and_counts_other_logs(export, tmp_path, capfd):
+def test_info_lists_incomplete_exports_and_counts_other_logs(export, tmp_path, capfd):
     """Nobody can know whether entities are missing from those."""
     alone = tmp_path / "alone"
     shutil.copytree(export / "all_namespaces/kind_User", alone, ignore=shutil.ignore_patterns("*metadata"))
@@ -531,7 +531,7 @@ def test_the_info_command_lists_incomplete_exports_and_counts_other_logs(export,
     assert cordwood.info(alone / "output-0").unlisted_logs == ()
 
 
-def test_the_name_alone_does_not_make_a_file_export_metadata(export, capfd):
+def test_a_file_name_alone_does_not_make_it_export_metadata(export, capfd):
     path = next(export.glob("*.overall_export_metadata"))
     path.write_bytes(reference.encode([b"3", b"\xff"]))
     assert main(["info", "--json", str(path)]) == 0
@@ -606,7 +606,7 @@ def test_a_link_to_export_metadata_selects_the_linked_export(export, tmp_path):
     assert found.missing_files == (str(list_),)
 
 
-def test_an_export_is_complete_according_to_both_its_metadata_and_a_copy_of_it(export, capfd):
+def test_a_copy_of_the_metadata_also_describes_a_complete_export(export, capfd):
     shutil.copy(next(export.glob("*.overall_export_metadata")), export / "copy.overall_export_metadata")
     exports = cordwood.info(export).exports
     assert [Path(found.path).name for found in exports] == [
@@ -617,7 +617,7 @@ def test_an_export_is_complete_according_to_both_its_metadata_and_a_copy_of_it(e
     assert main(["info", str(export)]) == 0
 
 
-def test_the_info_command_fails_if_the_metadata_disappears(export, monkeypatch, capfd):
+def test_info_fails_if_the_metadata_disappears(export, monkeypatch, capfd):
     path = next(export.glob("*.overall_export_metadata"))
     data = path.read_bytes()
     exports_of = exports.exports_of
@@ -688,7 +688,7 @@ def test_metadata_of_an_unknown_version_raises_an_error(export, capfd):
 
 
 @pytest.mark.parametrize("is_in_windows_form", [False, True])
-def test_an_export_from_windows_is_checked_like_any_other_export(is_in_windows_form, export, capsys):
+def test_an_export_from_windows_is_checked_like_any_other(is_in_windows_form, export, capsys):
     """The Firestore emulator on Windows separates directories by backslashes."""
     [metadata] = export.glob("*.overall_export_metadata")
     if is_in_windows_form:
@@ -727,7 +727,7 @@ def test_an_export_file_name_can_contain_a_backslash(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
-def test_an_export_without_entities_converts_to_no_rows(form, tmp_path, capsys):
+def test_an_export_with_no_entities_converts_to_an_empty_table(form, tmp_path, capsys):
     directory = tmp_path / "export"
     directory.mkdir()
     (directory / "export.overall_export_metadata").write_bytes(reference.encode([b"3", overall([])]))
@@ -741,7 +741,7 @@ def test_an_export_without_entities_converts_to_no_rows(form, tmp_path, capsys):
     assert main(["cat", str(directory)]) == 0
 
 
-def test_the_python_functions_and_the_command_agree_on_a_lone_export_list(export, capsys):
+def test_library_and_command_agree_on_a_lone_export_list(export, capsys):
     [metadata] = export.glob("all_namespaces/kind_Task/*.export_metadata")
     assert main(["verify", str(metadata)]) == 0
     out, err = capsys.readouterr()

@@ -89,7 +89,7 @@ def test_verify(log):
     assert value["version"] == version("cordwood")
 
 
-def test_no_hash_is_reported_for_a_pipe(log):
+def test_pipes_have_no_hash(log):
     """A pipe cannot be read again."""
     [value], _ = cordwood("verify", "--json", "-", stdin=Path(log).read_bytes())
     assert value["sha256"] is None
@@ -143,7 +143,7 @@ def test_json_output_ends_with_the_documented_totals(log, tmp_path, verb):
     assert [last["totals"][name] for name in ("log_count", "damaged_count", "failed_count")] == [2, 1, 1]
 
 
-def test_the_json_output_of_salvage_counts_logs_damage_and_records(log, tmp_path):
+def test_salvage_json_counts_logs_damage_and_records(log, tmp_path):
     (tmp_path / "whole").write_bytes(written([b"one", b"two"]))
     *_, last = cordwood("salvage", "--json", log, str(tmp_path / "whole"), str(tmp_path / "new"))[0]
     check(last["totals"], fields("index", 1))
@@ -231,7 +231,7 @@ def test_split(log):
 
 
 @pytest.mark.parametrize("path", vectors("rocksdb/recycled/000014.log"))
-def test_the_cat_command_ignores_the_old_tail_of_a_recycled_log(path):
+def test_cat_ignores_the_old_tail_of_a_recycled_log(path):
     """The rest of an older log at the end is not damage, nor is it for the other verbs."""
     [report], status = cordwood("verify", "--json", str(path))
     assert (report["ok"], status) == (True, 0)

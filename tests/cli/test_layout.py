@@ -26,7 +26,7 @@ def damaged():
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
-def test_help_texts_fit_the_width_of_a_terminal(verb, capsys, monkeypatch):
+def test_help_fits_the_terminal_width(verb, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     with pytest.raises(SystemExit):
         main([*verb.split(), "--help"])
@@ -66,7 +66,7 @@ def test_the_help_lists_rare_options_last_under_their_own_heading(verb, capsys):
     "command",
     ["info", "stat", "verify", "map", "fragments", "fragments --damaged"],
 )
-def test_reports_fit_the_width_of_a_terminal(command, tmp_path, monkeypatch, capsys):
+def test_reports_fit_the_terminal_width(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     files = [damaged(), *(path.read_bytes() for path in sorted(VECTORS.rglob("*.log")))]
@@ -98,7 +98,7 @@ def test_a_thousand_regions_are_listed(verb, count, last, tmp_path, capsys):
     assert rest == ([] if last is None else [f"  and {last}; to list them: cordwood verify --json"])
 
 
-def test_each_damage_line_of_a_report_starts_with_the_location_of_the_damage(tmp_path, capsys):
+def test_damage_lines_in_a_report_start_with_the_location(tmp_path, capsys):
     """However long a line is, it is folded only after the place."""
     path = tmp_path / "log"
     path.write_bytes(damaged())
@@ -170,7 +170,7 @@ def logs(tmp_path):
         ("fragments", ["           10     10 full                    3 a79ef1a6 checksum_mismatch"]),
     ],
 )
-def test_damage_is_printed_in_red_on_a_terminal(command, red, logs):
+def test_damage_is_red_on_a_terminal(command, red, logs):
     shown = on_a_terminal(*command.split(), str(logs / "damaged"))
     found = re.findall(re.escape(RED) + "(.*?)\x1b\\[0m", "\n".join(shown))
     assert [text.partition(";")[0] for text in found] == red
@@ -179,5 +179,5 @@ def test_damage_is_printed_in_red_on_a_terminal(command, red, logs):
         assert "\x1b" not in "".join(on_a_terminal(*command.split(), str(logs / "damaged"), **settings))
 
 
-def test_the_totals_are_printed_in_red_if_a_log_is_damaged(logs):
+def test_totals_are_red_if_any_log_is_damaged(logs):
     assert f"total: 2 logs, {RED}1 damaged\x1b[0m, 0 failed; " in "".join(on_a_terminal("verify", str(logs)))

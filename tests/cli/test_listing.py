@@ -89,7 +89,7 @@ def test_a_command_reads_a_pipe_to_its_end(name, tmp_path):
     assert err.endswith("info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file\n")
 
 
-def test_standard_input_is_not_mistaken_for_a_file_whose_name_is_a_dash(tmp_path, monkeypatch):
+def test_stdin_is_not_mistaken_for_a_file_named_dash(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "-").write_bytes(reference.encode([bytes(40_000)]) * 99)
     stdin, file = inputs_of(["-", "./-"])
@@ -112,7 +112,7 @@ def test_converting_does_not_overwrite_a_log_through_a_link(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("verb", [["evidence"], ["map", "--svg"]], ids=["evidence", "map"])
-def test_a_page_written_earlier_is_overwritten_but_a_log_is_not(verb, tmp_path, capsys):
+def test_overwrites_an_earlier_page_but_never_a_log(verb, tmp_path, capsys):
     directory = tmp_path / "in"
     directory.mkdir()
     (directory / "one.log").write_bytes(log := reference.encode([b"one"]))

@@ -97,7 +97,7 @@ def test_a_map_shows_a_single_damaged_byte(at, fragment):
     assert float(shown.get("width")) >= 2.5
 
 
-def test_adjacent_regions_are_merged_and_the_list_is_bounded():
+def test_merges_adjacent_regions_and_caps_the_list():
     parts = [(10, WHOLE), (5, DAMAGE), (5, DAMAGE), (5, LOST), (10, WHOLE)] * 2000
     cells = Cells(runs_of(*parts), cell_len=16, count_max=64)
     assert (cells.region_count, len(cells.regions)) == (4000, 1000)
@@ -109,7 +109,7 @@ def test_adjacent_regions_are_merged_and_the_list_is_bounded():
     assert any("and 3,980 regions more" in line for line in text(cells))
 
 
-def test_colours_do_not_change_the_text():
+def test_color_does_not_change_the_text():
     cells = Cells(runs_of((900, WHOLE), (900, PART), (40, DAMAGE), (700, ZEROS)), cell_len=64, count_max=64)
     colored = text(cells, color=True, unicode=True)
     assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in colored] == text(cells, unicode=True)
@@ -121,7 +121,7 @@ def test_colours_do_not_change_the_text():
 @pytest.mark.parametrize(
     ("width", "columns"), [(1, 8), (40, 16), (79, 32), (80, 64), (143, 64), (144, 128), (999, 256)]
 )
-def test_the_terminal_width_determines_the_number_of_cells_per_row(width, columns):
+def test_cells_per_row_depend_on_the_terminal_width(width, columns):
     assert terminal.cells_per_row(width) == columns
 
 
@@ -140,7 +140,7 @@ def test_a_map_shows_sizes_with_units(length, shown):
     assert size(length) == shown
 
 
-def test_the_command_draws_the_picture_in_the_documentation():
+def test_map_draws_exactly_the_picture_in_the_docs():
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "draw_map.py", "--check"], capture_output=True, check=False, text=True
     )
@@ -193,7 +193,7 @@ def test_a_picture_fills_its_width_and_is_legible_at_500_pixels(full):
     assert min(sizes) * 500 / width >= 9
 
 
-def test_text_in_a_picture_is_neither_cut_off_nor_overlapping(full):
+def test_text_in_a_picture_is_not_cut_off_and_does_not_overlap(full):
     root = parsed(document(full, title="a" * 300 + ".log"))
     _, _, width, height = map(float, root.get("viewBox").split())
     shown = list(places_of_text(root))
@@ -207,7 +207,7 @@ def test_text_in_a_picture_is_neither_cut_off_nor_overlapping(full):
             assert end <= start, text
 
 
-def test_the_legend_is_aligned_with_the_list_below_it(full):
+def test_legend_lines_up_with_the_list_below_it(full):
     root = parsed(document(full))
     at = {text: y for text, _, _, y in places_of_text(root)}
     lines = sorted(y for y in set(at.values()) if y >= at["damage"])
@@ -219,7 +219,7 @@ def test_the_legend_is_aligned_with_the_list_below_it(full):
     assert [float(rect.get("y")) + 13 for rect in swatches] == lines[: len(swatches)]
 
 
-def test_the_styles_of_a_picture_do_not_affect_the_page(full):
+def test_picture_styles_do_not_leak_into_the_page(full):
     """The picture may be part of a page."""
     [style] = re.findall(r"<style>(.*?)</style>", document(full), re.DOTALL)
     selectors = re.findall(r"([^{};]+)\{", style)
@@ -262,7 +262,7 @@ def test_several_logs_are_drawn_in_one_document(tmp_path, capsys, monkeypatch):
     assert root.get("viewBox") == f"0 0 720 {y}"
 
 
-def test_the_size_of_a_document_of_several_logs_is_bounded(tmp_path):
+def test_a_document_of_several_logs_has_a_size_limit(tmp_path):
     """Fragments are drawn while their total is small; after that, cells."""
     for index in range(3):
         (tmp_path / f"{index}.log").write_bytes(reference.encode([b"x"] * 1500))
@@ -273,7 +273,7 @@ def test_the_size_of_a_document_of_several_logs_is_bounded(tmp_path):
     assert counts == [1500, 1500, 0]
 
 
-def test_no_picture_is_written_if_there_is_no_log(tmp_path, capsys):
+def test_writes_no_picture_if_there_are_no_logs(tmp_path, capsys):
     (tmp_path / "note.txt").write_bytes(b"a text is no log, as can be seen from all of its bytes")
     assert main(["map", "--svg", str(tmp_path / "all.svg"), str(tmp_path / "note.txt")]) == 1
     assert not (tmp_path / "all.svg").exists()

@@ -66,7 +66,7 @@ def test_a_summary_value_with_colliding_field_names_is_omitted_from_the_table(tm
         assert (pa.ipc.open_file(to).read_all().num_rows if form == "arrow" else to.read_text().count("\n")) == rows
 
 
-def test_a_column_whose_name_is_not_utf_8_can_be_chosen(tmp_path):
+def test_columns_with_invalid_utf8_names_can_be_selected(tmp_path):
     path = tmp_path / "log"
     exported(path, rb'{"\udcff":1,"b":2}', b'{"b":3}')
     assert table_of(path, "--columns", "b,\udcff", form="json").to_pydict() == {"b": [2, 3], r"\udcff": [1, None]}
@@ -86,7 +86,7 @@ def test_names_with_a_lone_surrogate_are_escaped_in_csv(tmp_path, capfd):
     assert capfd.readouterr().out == f"__file__,\\ud800,a\n{path},1,5\n{path},2,6\n"
 
 
-def test_writing_a_csv_table_fails_for_a_value_without_a_column():
+def test_csv_output_fails_if_a_value_has_no_column():
     table = Table(PAYLOADS["json"], "csv", {"a": "int"})
     with pytest.raises(MisfitError, match="the column 'b' was not there"):
         table_pairs.fill(table, written([b'{"a":1,"b":2}']))
@@ -131,7 +131,7 @@ def test_the_parts_of_entity_keys_are_converted_to_columns(tmp_path):
     assert [second[name] for name in ("__kind__", "__id__", "__name__", "__path__")] == ["Task", 8, None, "Task/8"]
 
 
-def test_nested_values_are_stored_in_typed_columns(tmp_path, capfd):
+def test_nested_values_get_typed_columns(tmp_path, capfd):
     """The types cover all rows: a field that only some maps have is null in the others."""
     path = tmp_path / "output-0"
     exported(
@@ -188,7 +188,7 @@ def test_nested_values_are_stored_in_typed_columns(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_only_the_conflicting_value_is_stored_as_json(tmp_path, capfd):
+def test_only_conflicting_values_fall_back_to_json(tmp_path, capfd):
     """Only the value in conflict becomes JSON, not the values around it; so does a map that is empty in all rows."""
     path = tmp_path / "output-0"
     exported(
@@ -216,7 +216,7 @@ def test_only_the_conflicting_value_is_stored_as_json(tmp_path, capfd):
     assert '"{""n"":1,""m"":{}}","[1,""x""]",[1]' in (tmp_path / "t.csv").read_text()
 
 
-def test_a_map_with_too_many_fields_is_stored_as_json(tmp_path, capfd):
+def test_maps_with_too_many_fields_fall_back_to_json(tmp_path, capfd):
     path = tmp_path / "output-0"
     exported(
         path, *(entities.entity([("T", n + 1)], {"of": {f"user-{n}": n}, "n": n}) for n in range(FIELD_COUNT_MAX + 1))
@@ -233,7 +233,7 @@ def test_a_map_with_too_many_fields_is_stored_as_json(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_an_entity_with_a_property_named_like_a_key_column_is_omitted_from_the_table(tmp_path, capfd):
+def test_entities_with_a_property_named_like_a_key_column_are_left_out(tmp_path, capfd):
     path = tmp_path / "output-0"
     exported(path, entities.entity([("T", 1)], {"__path__": "x"}), entities.entity([("T", 2)], {"n": 1}))
     assert table_of(path, status=3).num_rows == 1
@@ -265,7 +265,7 @@ def test_nested_values_of_a_run_are_stored_in_nested_columns(tmp_path, capfd):
     ]
 
 
-def test_deeply_nested_values_are_stored_as_json():
+def test_deeply_nested_values_fall_back_to_json():
     table, _ = table_pairs.learned_of("json", written([b'{"a":' + b"[" * 30 + b"]" * 30 + b"}"]))
     kind, count = table.columns["a"], 0
     while isinstance(kind, ListOf):
@@ -291,7 +291,7 @@ def json_log(rows):
     return written(json.dumps(row).encode() for row in rows)
 
 
-def test_a_table_of_entities_always_has_key_columns(tmp_path, capfd):
+def test_entity_tables_always_have_key_columns(tmp_path, capfd):
     """Even if no key has such a part."""
     path = tmp_path / "output-0"
     exported(path, entities.entity([("Task", "write")], {"n": 1}))
@@ -315,7 +315,7 @@ def test_fields_inside_maps_can_be_selected_as_columns(tmp_path):
     }
 
 
-def test_parts_of_geo_points_and_keys_can_be_stored_in_their_own_columns(tmp_path, capfd):
+def test_parts_of_geo_points_and_keys_can_be_selected_as_columns(tmp_path, capfd):
     path = tmp_path / "output-0"
     bern, null = entities.Place((46.9, 7.4)), entities.Place((0.0, 0.0))
     link = entities.Key([("User", "eva")])
@@ -367,7 +367,7 @@ def is_same(kind, found, value):
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.dictionaries(st.sampled_from("xyz"), JSON, max_size=3), min_size=1, max_size=4))
-def test_the_table_of_any_documents_can_be_stored_as_parquet(documents):
+def test_any_json_documents_can_be_stored_as_parquet(documents):
     learned, _ = table_pairs.learned_of("json", json_log(documents))
     batches, _ = table_pairs.fill(Table(PAYLOADS["json"], "arrow", learned.columns), json_log(documents))
     table = pa.Table.from_batches(batches, learned.schema)
@@ -394,7 +394,7 @@ def test_messages_mention_integers_of_more_than_64_bits(tmp_path, capfd):
 
 @pytest.mark.parametrize("last", [{}, {"other": 1}], ids=["one reading", "two readings"])
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_column_names_that_collide_in_arrow_do_not_cause_a_usage_error(form, last, tmp_path, capfd):
+def test_columns_that_collide_in_arrow_are_not_a_usage_error(form, last, tmp_path, capfd):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         writer.extend(json.dumps(value).encode() for value in ({"a\0": 1, r"a\x00": 2}, last))

@@ -120,7 +120,7 @@ def screen(shown, width=80):
     return [line.rstrip() for line in lines]
 
 
-def test_the_screen_emulator_of_the_tests_interprets_control_characters():
+def test_the_test_screen_emulator_handles_control_characters():
     assert screen("abc\rx\x1b[K\r\n") == ["x", ""]
     assert screen("abc\rx\n") == ["xbc", ""]
     assert screen("abcd", width=3) == ["abc", "d"]
@@ -142,7 +142,7 @@ def test_a_slow_command_shows_no_progress_without_a_terminal():
 
 
 @pytest.mark.parametrize("arguments", [("verify", "-q", "-"), ("convert", "--as", "raw", "-q", "-", "a.csv")])
-def test_the_quiet_option_hides_the_progress(arguments, tmp_path, monkeypatch):
+def test_quiet_hides_progress(arguments, tmp_path, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     assert stderr_of(*arguments, is_terminal=True) == ""

@@ -69,7 +69,7 @@ def _two_threads(monkeypatch):
 
 
 @pytest.mark.usefixtures("_two_threads")
-def test_the_info_command_reads_the_next_files_in_advance(directory, capsys, monkeypatch):
+def test_info_reads_ahead_into_the_next_files(directory, capsys, monkeypatch):
     others = set()
 
     def verify(path, **options):
@@ -114,7 +114,7 @@ def results(files, read, threads=2, **options):
         ((LEN_MIN, LEN_MIN), 1, [(1, True), (1, True)]),
     ],
 )
-def test_file_lengths_and_the_thread_count_determine_how_many_threads_read_a_file(lens, threads, expected):
+def test_threads_per_file_depend_on_file_lengths_and_thread_count(lens, threads, expected):
     def read(_file, threads, _progress):
         return threads, threading.current_thread() is threading.main_thread()
 

@@ -46,7 +46,7 @@ def test_a_record_longer_than_the_limit_is_not_salvaged(log, tmp_path):
     assert list(cordwood.open(new)) == RECORDS
 
 
-def test_verifying_counts_the_records_that_salvaging_would_return(log, capsys):
+def test_verify_counts_the_records_that_salvage_would_return(log, capsys):
     assert main(["verify", "--record-len-max", str(LEN - 1), log]) == 3
     # The policy "salvage" refuses the same record.
     assert "more record" not in capsys.readouterr().out

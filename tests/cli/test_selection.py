@@ -48,7 +48,7 @@ def test_the_limit_counts_the_rows_of_all_logs(tables, capfd):
     assert "there is no column los, only run_id, _step, loss, acc; did you mean loss?" in capfd.readouterr().err
 
 
-def test_reading_does_not_stop_inside_a_run_that_counts_toward_the_limit(tables, capfd):
+def test_finishes_the_current_run_before_stopping_at_the_limit(tables, capfd):
     """A row is complete only after the run's last record, so only other runs are left unread."""
     to = tables.parent / "t.csv"
     assert main(["convert", "--as", "wandb-summary", "--limit", "1", str(tables), str(to)]) == 0
@@ -97,7 +97,7 @@ def test_the_limit_applies_to_a_parquet_table(tables):
     assert table.to_pydict() == {"loss": [0.0, 0.5, 1.0], "run_id": ["a"] * 3, "_step": [0, 1, 2]}
 
 
-def test_a_table_without_rows_has_the_requested_columns(tmp_path):
+def test_an_empty_table_still_has_the_requested_columns(tmp_path):
     (tmp_path / "run-a.wandb").touch()
     to = tmp_path / "t.csv"
     command = ["convert", "--as", "wandb-history", "--columns", "loss,_step", "--dialect", "wandb"]
@@ -105,7 +105,7 @@ def test_a_table_without_rows_has_the_requested_columns(tmp_path):
     assert to.read_text() == "loss,_step\n"
 
 
-def test_the_fields_column_of_version_edits_can_be_at_any_position(tmp_path, capfd):
+def test_fields_column_of_version_edits_can_go_anywhere(tmp_path, capfd):
     """They are written while they are made, which is possible only at the end of a row."""
     path = tmp_path / "MANIFEST-000001"
     with cordwood.open(path, "x") as writer:

@@ -111,7 +111,7 @@ def test_commands_import_slow_modules_only_when_needed(command, tmp_path):
     assert shown == {verb}
 
 
-def test_the_version_can_be_printed_without_naming_a_command(tmp_path):
+def test_version_needs_no_command(tmp_path):
     statement = "from cordwood.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass"
     modules = imported(f"exec({statement!r})", tmp_path)
     assert "cordwood.cli" in modules

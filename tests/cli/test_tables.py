@@ -139,7 +139,7 @@ for number in range(48):
 """
 
 
-def test_50_runs_of_three_releases_including_a_killed_run_are_converted_to_one_table(tmp_path):
+def test_50_runs_from_three_releases_including_a_killed_run_make_one_table(tmp_path):
     store = pytest.importorskip("wandb.sdk.internal.datastore")
     messages = pytest.importorskip("wandb.proto.wandb_internal_pb2")
     environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_SILENT": "true", "HOME": str(tmp_path)}
@@ -256,7 +256,7 @@ def test_a_file_whose_records_belong_to_another_log_is_reported_during_conversio
     assert expected in capfd.readouterr().err
 
 
-def test_standard_input_is_not_mistaken_for_a_file_whose_name_is_a_dash(tmp_path, monkeypatch):
+def test_stdin_is_not_mistaken_for_a_file_named_dash(tmp_path, monkeypatch):
     """Exports of several files are read twice, which stdin cannot be."""
     export_of(tmp_path / "export", seed=9, file_count=2)
     monkeypatch.chdir(tmp_path / "export")

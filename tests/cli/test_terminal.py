@@ -37,7 +37,7 @@ def directory(tmp_path):
      "salvage new {}", "salvage --overwrite new {}", "write", "write --append",
      "convert new {}.csv", "map --svg {} new"],
 )  # fmt: skip
-def test_file_names_cannot_break_lines_of_output(command, is_there, directory):
+def test_a_file_name_cannot_add_a_line_break_to_the_output(command, is_there, directory):
     (directory / "new").write_bytes(reference.encode([b"one"]))
     name = NAME if is_there else f"no{NAME}"
     words = [word.format(name) for word in command.split()]
@@ -55,7 +55,7 @@ def test_file_names_in_json_output_are_exact(directory):
         assert {json.loads(line)["source"] for line in out.splitlines()} == {NAME}, command
 
 
-def test_the_split_command_omits_file_names_that_would_break_its_columns(directory):
+def test_split_leaves_out_file_names_that_would_break_its_columns(directory):
     """A name that cannot be in a column is not printed."""
     plain = "two words\\ä.log"
     (directory / plain).write_bytes(reference.encode([b"one"]))
@@ -120,7 +120,7 @@ def hint_on_a_terminal(*arguments, cwd):
     return shown.removesuffix("end\n")
 
 
-def test_the_cat_command_explains_how_to_decode_records(tmp_path):
+def test_cat_explains_how_to_decode_records(tmp_path):
     batch = b"\7\0\0\0\0\0\0\0\1\0\0\0\1\3key\5value"
     (tmp_path / "db").mkdir()
     (tmp_path / "db/000003.log").write_bytes(reference.encode([batch, batch]))

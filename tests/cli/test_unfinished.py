@@ -48,7 +48,7 @@ def started(arguments, directory, prepare=None):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["a.ndjson", "a.csv", "a.parquet", "a.log"])
-def test_no_file_with_the_final_name_is_left_after_a_process_is_killed(name, tmp_path):
+def test_a_killed_process_leaves_no_file_under_the_final_name(name, tmp_path):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
     verb = ["salvage"] if name.endswith(".log") else ["convert", "--as", "raw"]
@@ -219,7 +219,7 @@ def test_salvaging_syncs_the_directory(options, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
-def test_the_convert_command_can_write_to_a_named_pipe(tmp_path):
+def test_convert_can_write_to_a_named_pipe(tmp_path):
     log, pipe = tmp_path / "log", tmp_path / "a.csv"
     with cordwood.open(log, "x") as writer:
         writer.append(b"one")

@@ -44,7 +44,7 @@ def run(*arguments):
     ],
     ids=" ".join,
 )
-def test_commands_print_the_same_output_for_a_url_as_for_its_file(arguments, path):
+def test_a_url_gives_the_same_output_as_its_file(arguments, path):
     url = f"file://{path}"
     expected = run(*arguments, str(path))
     assert expected[0] in {0, 3}
@@ -116,7 +116,7 @@ def test_a_local_file_named_like_a_url_takes_precedence_over_the_url(name, tmp_p
     ]
 
 
-def test_a_client_error_includes_the_name_of_its_source_and_other_sources_are_still_read(monkeypatch, capfd):
+def test_client_errors_name_the_source_and_do_not_stop_the_others(monkeypatch, capfd):
     """Clients have classes of errors of their own, without a file name."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
 

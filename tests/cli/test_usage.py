@@ -13,7 +13,7 @@ import cordwood
 from cordwood.cli import main
 
 
-def test_pressing_ctrl_c_while_a_command_is_imported_prints_no_output(monkeypatch, capfd):
+def test_ctrl_c_during_import_prints_no_output(monkeypatch, capfd):
     def interrupted(name):
         raise KeyboardInterrupt
 
@@ -74,7 +74,7 @@ sys.exit(main(sys.argv[1:]))
     ],
     ids=["cat", "convert several", "convert"],
 )
-def test_a_log_too_large_for_memory_is_reported_and_other_logs_are_still_read(arguments, out, err, tmp_path):
+def test_reports_a_log_too_large_for_memory_and_reads_the_rest(arguments, out, err, tmp_path):
     for name, record in ("large.log", bytes(96 << 20)), ("small.log", b"small"):
         with cordwood.open(tmp_path / name, "x") as writer:
             writer.append(record)
@@ -109,7 +109,7 @@ def test_pyarrow_running_out_of_memory_is_reported_as_such(monkeypatch, tmp_path
         ({"TERM": "dumb"}, False),
     ],
 )
-def test_colors_depend_on_the_terminal_and_the_user(settings, has_colors, tmp_path):
+def test_color_depends_on_the_terminal_and_user_settings(settings, has_colors, tmp_path):
     (tmp_path / "log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     outer, inner = pty.openpty()
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | settings

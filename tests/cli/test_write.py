@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-m", "cordwood", "write"]
 
 
 @pytest.mark.parametrize("record", [b"one", bytes(70_000)], ids=["short", "long"])
-def test_the_write_command_flushes_records_before_waiting_for_input(record, tmp_path):
+def test_write_flushes_records_before_waiting_for_input(record, tmp_path):
     path = tmp_path / "log"
     expected = reference.encode([record])
     with subprocess.Popen([*COMMAND, "--format", "nul", path], stdin=subprocess.PIPE) as process:
@@ -40,7 +40,7 @@ def test_the_write_command_flushes_records_before_waiting_for_input(record, tmp_
         assert process.wait(HANG) == 0
 
 
-def test_the_write_command_flushes_stdout_before_waiting_for_input():
+def test_write_flushes_stdout_before_waiting_for_input():
     with subprocess.Popen([*COMMAND, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         for record in (b"one", b"three"):
             process.stdin.write(record + b"\n")
@@ -51,7 +51,7 @@ def test_the_write_command_flushes_stdout_before_waiting_for_input():
         assert (process.stdout.read(), process.wait(HANG)) == (b"", 0)
 
 
-def test_the_write_command_ends_quietly_if_the_reader_of_a_named_pipe_stops_early(tmp_path):
+def test_write_exits_quietly_if_a_named_pipe_loses_its_reader(tmp_path):
     """As with stdout: no message, and the status of a closed pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -67,7 +67,7 @@ def test_the_write_command_ends_quietly_if_the_reader_of_a_named_pipe_stops_earl
 
 
 @pytest.mark.parametrize("form", ["lines", "nul"])
-def test_the_write_command_rejects_a_record_longer_than_the_limit(form, monkeypatch):
+def test_write_rejects_records_over_the_length_limit(form, monkeypatch):
     assert _framing.RECORD_LEN_MAX == 1 << 30
     monkeypatch.setattr(_framing, "RECORD_LEN_MAX", 200_000)
     delimiter = {"lines": b"\n", "nul": b"\0"}[form]

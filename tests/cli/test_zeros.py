@@ -66,15 +66,13 @@ def test_trailing_zeros_are_reported_with_offset_and_length(verb, run, tmp_path)
         "a file header and zeros": (b":W&B\xe1\xbe\0" + bytes(BLOCK_LEN - 7), 3),
     }.values(),
 )
-def test_trailing_zeros_that_are_not_padding_are_reported_as_a_failure_in_strict_mode(
-    verb, content, status, run, tmp_path
-):
+def test_strict_mode_fails_on_trailing_zeros_that_are_not_padding(verb, content, status, run, tmp_path):
     path = write(tmp_path / "log", content)
     assert run(*verb.split(), "--strict", path)[0] == status
     assert run(*verb.split(), path)[0] == 0
 
 
-def test_the_verify_command_reports_padding_and_exits_successfully(run, tmp_path):
+def test_verify_reports_padding_but_still_succeeds(run, tmp_path):
     path = write(tmp_path / "log", LOG + bytes(BLOCK_LEN - 20))
     for arguments in (["verify", "--strict", path], ["salvage", path, tmp_path / "new"]):
         status, out, _ = run(*arguments)
@@ -86,7 +84,7 @@ def test_the_verify_command_reports_padding_and_exits_successfully(run, tmp_path
         assert "at 20: 32,748 zeros at the end: padding" in out
 
 
-def test_the_verify_command_reports_that_a_file_contains_only_zeros(run, tmp_path):
+def test_verify_reports_a_file_that_is_all_zeros(run, tmp_path):
     path = write(tmp_path / "000003.log", bytes(5_000))
     assert f"{path}: only zeros, 5,000 bytes" in run("verify", path)[1]
     assert f"{path}: INCOMPLETE, only zeros, 5,000 bytes" in run("verify", "--strict", path)[1]
@@ -97,7 +95,7 @@ def test_the_verify_command_reports_that_a_file_contains_only_zeros(run, tmp_pat
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
-def test_an_export_of_which_half_is_zeros_is_reported_as_incomplete(form, run, tmp_path):
+def test_an_export_that_is_half_zeros_is_reported_as_incomplete(form, run, tmp_path):
     """A copy that ends in zeros, as an interrupted download may leave it."""
     if form == "parquet":
         pytest.importorskip("pyarrow.parquet")
@@ -117,7 +115,7 @@ def test_an_export_of_which_half_is_zeros_is_reported_as_incomplete(form, run, t
         assert f"{half}: at {len(whole) // 2:,}: {len(whole) // 2:,} zeros at the end: {MEANING}" in err
 
 
-def test_the_json_output_of_verify_and_stat_contains_the_zeros_offset(run, tmp_path):
+def test_verify_and_stat_json_include_the_zeros_offset(run, tmp_path):
     path = write(tmp_path / "log", LOG + bytes(5_000))
     report = json.loads(run("verify", "--json", path)[1])
     assert (report["ok"], report["outcome"]) == (True, {"kind": "clean", "offset": 5_020, "zeros_offset": 20})
@@ -138,7 +136,7 @@ def test_zeros_between_records_are_reported(verb, run, tmp_path):
     assert "at the end" not in said
 
 
-def test_the_info_command_counts_the_logs_that_end_in_zeros(run, tmp_path):
+def test_info_counts_logs_that_end_in_zeros(run, tmp_path):
     for number, tail in enumerate([bytes(5_000), bytes(100), bytes(BLOCK_LEN - 20), b""]):
         write(tmp_path / f"{number:06}.log", LOG + tail)
     out = run("info", tmp_path)[1]
@@ -155,7 +153,7 @@ def test_a_writer_still_treats_trailing_zeros_as_a_torn_tail(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["wandb", "swanlab"])
-def test_an_empty_run_is_reported_by_verify_info_and_evidence(suffix, run, tmp_path):
+def test_verify_info_and_evidence_all_report_an_empty_run(suffix, run, tmp_path):
     directory = tmp_path / "runs"
     directory.mkdir()
     path = write(directory / f"run-1.{suffix}", b"")

@@ -61,7 +61,7 @@ def logs_with_counts(directory):
         yield count, path
 
 
-def test_ccl_count_errors_lose_no_operation_and_are_logged(tmp_path, caplog):
+def test_ccl_count_errors_are_logged_without_losing_operations(tmp_path, caplog):
     for count, path in logs_with_counts(tmp_path):
         caplog.clear()
         log = ccl.LogFile(path)

@@ -97,7 +97,7 @@ def log(tmp_path):
     return path
 
 
-def test_each_document_contains_the_values_of_its_properties(log):
+def test_documents_contain_their_property_values(log):
     found = list(parse_leveldb_documents(str(log)))
     plain = {
         "text": "ä",
@@ -121,7 +121,7 @@ def test_each_document_contains_the_values_of_its_properties(log):
 
 @pytest.mark.skipif(not JUDGE.exists(), reason=f"no App Engine SDK in {JUDGE}; `make test-python` installs it")
 @pytest.mark.parametrize("export", [pytest.param(None, id="made here"), *FIRESTORE])
-def test_decoded_documents_match_those_of_leveldb_export(export, log):
+def test_documents_match_leveldb_export(export, log):
     path = export or log
     command = [str(JUDGE), str(TESTS / "helpers" / "appengine_judge.py"), "rows", str(path)]
     expected = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
@@ -145,7 +145,7 @@ def test_leveldb_export_documents_have_numeric_ids_and_typed_maps(tmp_path):
     assert found["map"] == {"empty": "", "place": entity.GeoPoint(0.0, 0.0), "blob": b"\xff", "ascii": "a"}
 
 
-def test_leveldb_export_values_of_special_kinds_have_types_of_their_own(tmp_path):
+def test_leveldb_export_values_of_special_kinds_have_their_own_types(tmp_path):
     path = tmp_path / "output-0"
     place = b"\x2b\x31" + bytes(8) + b"\x39" + bytes(8) + b"\x2c"
     path.write_bytes(

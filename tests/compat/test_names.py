@@ -177,7 +177,7 @@ def test_ccl_only_logs_documentation_lists_the_missing_names():
     assert CCL_MISSING.isdisjoint(dir(ccl))
 
 
-def test_ccl_offset_values_count_from_the_start_of_the_batch_record(tmp_path):
+def test_ccl_offset_values_are_relative_to_the_batch_record(tmp_path):
     """The offset of a batch in several fragments, and of an operation in it."""
     batch = write_batch(7, [(PUT, b"key", bytes(40_000)), (PUT, b"other", b"")])
     path = tmp_path / "000005.log"

@@ -149,7 +149,7 @@ class OnlySome:
             setattr(self, name, getattr(file, name))
 
 
-def test_appengine_only_read_is_required_as_a_method_of_a_source():
+def test_appengine_only_read_is_required_of_a_source():
     pipe = OnlySome(io.BytesIO(reference.encode(RECORDS)), "read")
     reader = appengine.RecordsReader(pipe)
     assert list(reader) == RECORDS
@@ -194,7 +194,7 @@ def test_a_records_reader_rejects_objects_that_are_not_files(source):
             reader.read()
 
 
-def test_the_seek_method_raises_the_same_exceptions_as_the_original(tmp_path):
+def test_seek_raises_the_same_exceptions_as_the_original(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode(RECORDS))
     with path.open("rb") as file:

@@ -135,7 +135,7 @@ def test_a_script_can_seek_to_the_next_block_after_an_error(tmp_path):
     run_both(script, DATA_STORE_MODULE, path)
 
 
-def test_a_script_can_override_the_open_for_scan_method(tmp_path):
+def test_a_script_can_override_open_for_scan(tmp_path):
     """Scripts have one in order to read a read-only file, or to inspect each fragment."""
     script = """
         import os
@@ -213,7 +213,7 @@ def test_a_script_reads_the_version_record_and_then_the_other_records(tmp_path, 
 
 
 @RECORDS
-def test_a_script_resumes_an_export_where_it_stopped(tmp_path, imports):
+def test_a_script_resumes_an_export_where_it_left_off(tmp_path, imports):
     """Continues where an earlier run stopped, appending to a file that exists."""
     script = """
         with open(path, "rb") as raw:

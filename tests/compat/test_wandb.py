@@ -279,7 +279,7 @@ def test_wandb_read_only_mode_is_used_for_scanning(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("header", [b"", WANDB.header[:6], b":SWL\xd6\xe1\x02", b":W&B\xe1\xbe\x01"])
-def test_wandb_file_header_errors_match_those_of_the_original(header, tmp_path):
+def test_wandb_file_header_errors_match_the_original(header, tmp_path):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(header)
     theirs = original(WANDB_MODULE).DataStore()
@@ -443,7 +443,7 @@ def test_wandb_write_mode_rejects_descriptors_and_seeks(tmp_path):
     store.close()
 
 
-def test_the_methods_scan_data_and_scan_record_share_the_same_position(tmp_path):
+def test_scan_data_and_scan_record_share_one_position(tmp_path):
     """They share a file, which one of them reads ahead."""
     records = [b"%d" % index * 100 for index in range(200)]
     path = written(tmp_path, WANDB, records)
@@ -483,7 +483,7 @@ def test_continuing_after_an_exception_does_not_lose_records(damage, tmp_path):
     assert missing <= ({records[-1]} if damage == "length_past_end" else set())
 
 
-def test_compat_limit_on_record_length_is_that_of_the_reader(tmp_path, monkeypatch):
+def test_compat_limit_on_record_length_matches_the_reader(tmp_path, monkeypatch):
     """The limit is `Reader`'s; a smaller one stands in for it here."""
     assert cordwood.Reader.__text_signature__ is None or "1073741824" in str(cordwood.Reader.__text_signature__)
     monkeypatch.setattr(

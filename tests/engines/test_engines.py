@@ -61,7 +61,7 @@ def written_by_leveldb(tmp_path_factory):
     return directory, done
 
 
-def test_a_reader_reads_a_log_written_by_leveldb(written_by_leveldb):
+def test_reads_a_log_written_by_leveldb(written_by_leveldb):
     directory, done = written_by_leveldb
     log = the_log_of(directory)
     with cordwood.open(log) as reader:
@@ -70,7 +70,7 @@ def test_a_reader_reads_a_log_written_by_leveldb(written_by_leveldb):
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", log.stat().st_size)
 
 
-def test_a_reader_reads_a_manifest_written_by_leveldb(written_by_leveldb):
+def test_reads_a_manifest_written_by_leveldb(written_by_leveldb):
     directory, _ = written_by_leveldb
     [manifest] = directory.glob("MANIFEST-*")
     with cordwood.open(manifest) as reader:
@@ -193,7 +193,7 @@ def first_put(record):
         mix_up_known_kinds,
     ],
 )
-def test_leveldb_and_cordwood_return_the_same_records_of_a_damaged_log(tmp_path, damage, seed):
+def test_leveldb_and_cordwood_return_the_same_records_from_a_damaged_log(tmp_path, damage, seed):
     rng = random.Random(f"{damage.__name__} {seed}")
     lengths = [rng.choice([rng.randrange(1, 300), rng.randrange(1, 20_000), 100_000]) for _ in range(60)]
     file = bytearray(log_of_cordwood(tmp_path / "x.log", [PAYLOAD[:length] for length in lengths]))

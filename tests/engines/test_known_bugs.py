@@ -55,7 +55,7 @@ def test_a_short_read_does_not_end_the_log():
     assert list(cordwood.open(OneByOne(reference.encode(records)))) == records
 
 
-def test_a_log_that_is_truncated_at_any_length_can_be_read():
+def test_a_log_can_be_read_no_matter_where_it_is_truncated():
     """LevelDB before 1.16 could not open a database whose log was torn (issue 160)."""
     first = bytes(BLOCK_LEN - 2 * HEADER_LEN - 5)
     file = reference.encode([first, b"first, last"])  # The second is cut after five bytes, at the end of the block.

@@ -79,7 +79,7 @@ def expected_events(file, **options):
 
 
 @given(record_lists)
-def test_a_writer_writes_the_same_bytes_as_the_reference(records):
+def test_writes_the_same_bytes_as_the_reference(records):
     assert written(records) == reference.encode(records)
 
 
@@ -92,7 +92,7 @@ def test_the_writer_returns_the_offset_of_each_record(records):
 
 
 @given(record_lists)
-def test_a_reader_reads_logs_written_by_the_reference(records):
+def test_reads_logs_written_by_the_reference_implementation(records):
     with cordwood.open(reference.encode(records)) as reader:
         found = list(reader.records())
         assert [record.data for record in found] == records
@@ -136,7 +136,7 @@ def as_event(item):
 
 
 @given(files_with_ranges(), options)
-def test_a_reader_raises_the_damage_that_the_reference_finds(file_with_range, options):
+def test_raises_the_same_damage_that_the_reference_finds(file_with_range, options):
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, **options)
@@ -151,7 +151,7 @@ def test_a_reader_raises_the_damage_that_the_reference_finds(file_with_range, op
 
 @pytest.mark.cell("one-file", "threads batches")
 @given(files, options, st.integers(0, 100_000), st.integers(1, 4))
-def test_record_batches_contain_the_same_records_and_damage_as_the_reference(file, options, len_max, threads):
+def test_record_batches_match_the_reference(file, options, len_max, threads):
     expected, end = expected_events(file, **options)
     found, offsets = [], []
     with cordwood.open(file, dialect="leveldb", **options) as reader:
@@ -229,7 +229,7 @@ def test_every_byte_belongs_to_a_record_a_region_or_the_format(file, options, po
 
 
 @given(files, options, st.data())
-def test_reading_adjacent_ranges_returns_the_whole_log(file, options, data):
+def test_adjacent_ranges_add_up_to_the_whole_log(file, options, data):
     cuts = data.draw(st.lists(st.integers(0, len(file)), max_size=5))
     edges = [0, *sorted(cuts), None]
     parts = []
@@ -254,7 +254,7 @@ def test_reading_can_resume_at_any_record(file, index):
 
 @example(BLOCK_LEN)
 @given(st.integers(1, 2 * BLOCK_LEN))
-def test_reading_any_prefix_of_a_log_returns_its_complete_records(length):
+def test_any_prefix_of_a_log_yields_its_complete_records(length):
     records = [PAYLOAD[:1000], b"", PAYLOAD[:40_000], PAYLOAD[:24_000], b"x"]
     file = reference.encode(records)[:length]
     expected, end = expected_events(file)

@@ -38,7 +38,7 @@ def test_a_batch_of_short_records_is_filled_to_the_target_length():
 
 
 @pytest.mark.parametrize("threads", [0, 257, 1 << 16, 1 << 40, 1 << 60, (1 << 63) - 1])
-def test_a_thread_count_outside_the_range_1_to_256_is_rejected(threads):
+def test_thread_count_must_be_between_1_and_256(threads):
     reader = cordwood.Reader(EMPTY)
     for call in (
         lambda: reader.record_batches(threads=threads),

@@ -31,12 +31,12 @@ def rules():
     return re.findall(r"(?:^\| |\*\*)([A-Z]\d+[a-z]?)(?: |\*\*)", pages, re.MULTILINE)
 
 
-def test_each_conformance_case_has_a_unique_name():
+def test_conformance_case_names_are_unique():
     names = [case["name"] for case in CASES]
     assert len(names) == len(set(names))
 
 
-def test_each_rule_has_a_test_case_and_each_test_case_states_its_rules():
+def test_every_rule_has_a_case_and_every_case_names_its_rules():
     assert all(case["rules"] for case in CASES)
     assert {rule for case in CASES for rule in case["rules"]} == set(rules())
 
@@ -90,7 +90,7 @@ def test_each_outcome_accounts_for_every_byte():
     assert checked > 800
 
 
-def test_the_severities_match_those_on_the_documentation_page():
+def test_severities_match_the_docs():
     table = re.findall(r"^\| `(\w+)` \| (\w+) \|", (DOCS / "reading.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert dict(table) == suite.SEVERITY
 
@@ -163,9 +163,7 @@ NULLS = 'json.dumps(right | {"records": [[None, 9, 3, "2a94b2e9"]]})'
         pytest.param(("good.replace('\"leveldb\"', '')", NO_ANSWER), 3, "no answer was compared", id="supports none"),
     ],
 )
-def test_each_kind_of_broken_runner_is_reported_with_a_clear_message_and_an_exit_status(
-    answers, status, message, capsys
-):
+def test_a_broken_runner_gets_a_clear_message_and_exit_status(answers, status, message, capsys):
     names = () if "times in a row" in message else (ONE,)
     found, output = run(capsys, answers, names=names, timeout=0.5 if "0.5" in message else 10)
     assert message in output
@@ -173,7 +171,7 @@ def test_each_kind_of_broken_runner_is_reported_with_a_clear_message_and_an_exit
     assert "Traceback" not in output
 
 
-def test_a_command_that_does_not_exist_is_reported_as_a_broken_runner(capsys):
+def test_a_nonexistent_command_counts_as_a_broken_runner(capsys):
     assert suite.main(["/no/such/command"]) == 2
     assert "it does not start" in capsys.readouterr().out
 
@@ -203,7 +201,7 @@ def test_offsets_are_not_compared_if_a_reader_does_not_return_them(tmp_path):
     assert checked[list] > 300
 
 
-def test_the_outcomes_of_stopping_and_raising_are_derived_from_the_outcome_of_skipping(tmp_path):
+def test_stop_and_raise_outcomes_follow_from_the_skip_outcome(tmp_path):
     """Where a case states them, they are those that are derived."""
     checked = Counter()
     for case in CASES:
@@ -222,7 +220,7 @@ def test_the_outcomes_of_stopping_and_raising_are_derived_from_the_outcome_of_sk
     assert checked["raise"] > 5
 
 
-def test_each_conformance_case_has_a_unique_id():
+def test_conformance_case_ids_are_unique():
     ids = [case["id"] for case in CASES]
     assert len(ids) == len(set(ids))
     assert all(case["id"].rpartition("-")[0] + ".json" == case["file"] for case in CASES)
@@ -237,7 +235,7 @@ def test_salvage_repair_and_detection_are_optional(tmp_path, capsys):
     assert run(capsys, none, must=True)[0] == 3
 
 
-def test_salvaging_must_return_at_least_the_records_that_skipping_damage_returns(capsys):
+def test_salvage_must_return_every_record_that_skip_returns(capsys):
     """S10."""
     found = {
         "all": [[[0, 10, 3, "2a94b2e9"], [10, 20, 3, "00000001"]], 0],
@@ -261,7 +259,7 @@ def test_a_known_difference_passes_but_an_outdated_entry_fails(capsys, tmp_path)
     assert "no answer differs" in capsys.readouterr().out
 
 
-def test_the_archived_conformance_suite_can_run_without_other_files(tmp_path):
+def test_archived_conformance_suite_is_self_contained(tmp_path):
     archived = archive.written(tmp_path)
     with tarfile.open(archived) as found:
         found.extractall(tmp_path / "alone", filter="data")
@@ -283,7 +281,7 @@ for line in sys.stdin:
     assert re.search(r"^suite 2: \d+ equal, \d+ different$", done.stdout, re.MULTILINE)
 
 
-def test_the_cases_detect_nearly_all_mutations_and_each_exception_has_a_stated_reason():
+def test_cases_catch_nearly_all_mutations_and_exceptions_give_a_reason():
     files = [(mutants.ROOT / file).read_text(encoding="utf-8") for file in [*mutants.JAVASCRIPT, *mutants.PYTHON]]
     lines = {line.strip() for text in files for line in text.splitlines()}
     changed = {old for old, _ in mutants.reasons()}

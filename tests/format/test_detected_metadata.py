@@ -69,7 +69,7 @@ def test_a_detected_log_has_the_same_records_as_the_reference(file, policy):
 
 @given(files)
 @example(UNKNOWN_CODEC)
-def test_a_reader_that_detects_the_format_returns_every_record_of_a_strict_reader(file):
+def test_detecting_the_format_loses_no_records_that_a_strict_reader_returns(file):
     for policy in ("skip", "salvage"):
         with cordwood.open(file, dialect="leveldb", on_corruption=policy) as reader:
             strict = {(record.offset, record.data) for record in reader.records()}
@@ -110,7 +110,7 @@ def copies(value):
     return [value, copy.deepcopy(value), *(pickle.loads(pickle.dumps(value, version)) for version in range(2, 6))]  # noqa: S301
 
 
-def test_a_detected_format_gives_the_same_records_as_a_named_format(tmp_path):
+def test_detecting_the_format_gives_the_same_records_as_naming_it(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(LOG)
     with cordwood.Reader(path) as reader:
@@ -289,7 +289,7 @@ def test_appending_truncates_a_torn_late_metadata_record(length, tmp_path):
 
 
 @pytest.mark.parametrize("whole", [SIZES, RECORD], ids=["a record of RocksDB's own", "a record"])
-def test_appending_to_a_log_with_crash_damage_before_a_whole_record_is_rejected(whole, tmp_path):
+def test_append_rejects_crash_damage_before_a_whole_record(whole, tmp_path):
     path = tmp_path / "a.log"
     # A sector of the file that was not written.
     damaged = bytearray(RECORD + fragment(1, b"x" * 2000, {}))
@@ -355,7 +355,7 @@ COMPARATOR = b"\1\1c"
 
 
 @pytest.mark.parametrize("lost", NUMBERS)
-def test_salvaging_reports_the_loss_of_an_edit_that_the_database_requires(lost, tmp_path):
+def test_salvage_reports_losing_an_edit_that_the_database_needs(lost, tmp_path):
     edits = [COMPARATOR, *NUMBERS.values(), NUMBERS[lost]]
     log = bytearray(reference.encode(edits))
     place = [*NUMBERS].index(lost) + 1

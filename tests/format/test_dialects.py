@@ -100,7 +100,7 @@ def test_a_recycled_rocksdb_log_ends_before_its_old_tail(tmp_path):
         assert not any(record in map(bytes, reader) for record in RECORDS[:1] if record)
 
 
-def test_a_reader_decompresses_a_rocksdb_log(tmp_path):
+def test_decompresses_a_rocksdb_log(tmp_path):
     directory = tmp_path / "db"
     Rdict(str(directory), options_of_rocksdb()).close()
     # rocksdict has no setter for this option, but its options file has a line for it.
@@ -155,7 +155,7 @@ def test_a_rocksdb_manifest_is_read_as_leveldb(tmp_path):
 # W&B -------------------------------------------------------------------------------------------
 
 
-def test_a_reader_reads_a_file_written_by_wandb(tmp_path):
+def test_reads_a_file_written_by_wandb(tmp_path):
     path = tmp_path / "run.wandb"
     store = DataStore()
     store.open_for_write(str(path))
@@ -196,7 +196,7 @@ run.finish()
 """
 
 
-def test_a_reader_reads_an_offline_wandb_run(tmp_path):
+def test_reads_an_offline_wandb_run(tmp_path):
     path = offline_run(tmp_path, RUN)
     with cordwood.open(path) as reader:
         records = list(reader)
@@ -212,7 +212,7 @@ SWANLAB_LENGTHS = {"mixed": [len(record) for record in RECORDS]} | lengths(SWANL
 
 
 @pytest.mark.parametrize("name", SWANLAB_LENGTHS)
-def test_a_reader_reads_a_file_written_by_swanlab(name, tmp_path):
+def test_reads_a_file_written_by_swanlab(name, tmp_path):
     records = [bytes([index % 256]) * length for index, length in enumerate(SWANLAB_LENGTHS[name])]
     path = tmp_path / "run.swanlab"
     store = DataStoreWriter()
@@ -298,7 +298,7 @@ def test_a_follower_reads_a_live_run_written_by_each_swanlab_version(version, tm
 # Pebble ----------------------------------------------------------------------------------------
 
 
-def test_a_pebble_log_written_by_cordwood_ends_with_an_end_trailer(tmp_path):
+def test_pebble_logs_written_by_cordwood_have_an_end_trailer(tmp_path):
     own = {"dialect": "pebble", "log_number": 7}
     for sink in [tmp_path / "000007.log", io.BytesIO()]:
         with cordwood.open(sink, "x", **own) as writer:
@@ -449,7 +449,7 @@ def test_an_undetectable_file_is_read_as_leveldb(file):
 
 
 @pytest.mark.parametrize("dialect", ["leveldb", "wandb", "wandb_old", "swanlab"])
-def test_logs_of_each_dialect_can_be_read_in_ranges_and_with_threads(tmp_path, dialect):
+def test_every_dialect_supports_ranges_and_threads(tmp_path, dialect):
     path = tmp_path / "log"
     with cordwood.open(path, "x", dialect=dialect) as writer:
         writer.extend(RECORDS)

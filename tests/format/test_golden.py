@@ -59,7 +59,7 @@ def test_crc32c_matches_the_pypi_package():
             assert cordwood.crc32c(piece) == pypi_crc32c.crc32c(piece), (start, len_)
 
 
-def test_a_crc32c_computation_can_continue_from_the_crc_of_the_preceding_bytes():
+def test_crc32c_can_continue_from_the_crc_of_the_preceding_bytes():
     data = random.Random(2).randbytes(5_000)
     for cut in [0, 1, 63, 64, 65, 1000, 4999, 5000]:
         assert cordwood.crc32c(data[cut:], cordwood.crc32c(data[:cut])) == pypi_crc32c.crc32c(data)

@@ -89,7 +89,7 @@ def test_log_formats_can_be_compared_and_pickled_as_values() -> None:
         value.log_number = 8  # type: ignore[misc]  # On purpose.
 
 
-def test_format_names_are_the_same_as_in_the_rust_core() -> None:
+def test_format_names_match_the_rust_core() -> None:
     with pytest.raises(ValueError, match="dialect must be ") as caught:
         cordwood.Reader(b"", dialect="gzip")  # type: ignore[arg-type]  # On purpose.
     *names, _ = re.findall("'([a-z_]+)'", str(caught.value))
@@ -177,7 +177,7 @@ def read(split: cordwood.Split) -> list[bytes]:
         return list(reader)
 
 
-def test_the_format_of_a_split_is_preserved_in_other_processes(log: Any) -> None:
+def test_a_split_keeps_its_format_in_other_processes(log: Any) -> None:
     path, options, found = log
     named = (options["dialect"], options.get("log_number"), options.get("compression")) if options else found
     with ProcessPoolExecutor(2) as pool:

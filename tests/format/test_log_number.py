@@ -36,7 +36,7 @@ def renamed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["w", "x"])
-def test_writing_a_file_whose_name_contains_another_log_number_is_rejected(mode: str, tmp_path: Path) -> None:
+def test_rejects_a_file_name_with_a_different_log_number(mode: str, tmp_path: Path) -> None:
     """Every reader would treat its records as stale."""
     path = tmp_path / "000009.log"
     text = "the records belong to log 6, but the file name says 9.*name the file 000006.log"
@@ -202,7 +202,7 @@ def test_salvaging_a_file_that_belongs_to_another_log_writes_no_file(renamed: Pa
         cordwood.salvage(destination, tmp_path / "000007.log")
 
 
-def test_overwriting_a_log_with_records_of_another_log_number_is_rejected(renamed: Path, tmp_path: Path) -> None:
+def test_cannot_overwrite_a_log_with_a_different_log_number(renamed: Path, tmp_path: Path) -> None:
     """Even with --overwrite, records are not put under another log's name."""
     saved = tmp_path / "saved"
     saved.mkdir()
@@ -218,7 +218,7 @@ def test_overwriting_a_log_with_records_of_another_log_number_is_rejected(rename
     assert sorted(path.name for path in saved.iterdir()) == ["000006.log", "000007.log"]
 
 
-def test_the_command_prints_the_found_and_the_expected_log_number(renamed: Path, tmp_path: Path) -> None:
+def test_command_prints_both_the_log_number_found_and_the_expected_one(renamed: Path, tmp_path: Path) -> None:
     text = "the whole file belongs to log 6; the name says 9; to read it: --log-number 6\n"
     convert = "convert --as raw"
     for verb in "verify", "verify --json", "stat", "cat", convert, f"{convert} --to csv", "fragments", "map":
@@ -249,7 +249,7 @@ def test_the_command_prints_the_found_and_the_expected_log_number(renamed: Path,
     assert "leveldb logs have no log number\n  omit --log-number" in done.stderr
 
 
-def test_reading_splits_of_a_recycled_log_does_not_raise_an_error(tmp_path: Path) -> None:
+def test_splits_of_a_recycled_log_can_be_read(tmp_path: Path) -> None:
     old = write(tmp_path / "old.log", 6, [b"o" * 901] * 500)
     records = [b"%05d" % number + b"n" * 700 for number in range(100)]
     own = write(tmp_path / "own.log", 7, records)

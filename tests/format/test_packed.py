@@ -117,7 +117,7 @@ def a_log():
     return packed_reference.encode(groups, 1)
 
 
-def test_reading_ranges_split_at_any_offset_returns_the_whole_log():
+def test_ranges_split_at_any_offset_add_up_to_the_whole_log():
     file = a_log()
     whole = by_reference(file)
     assert 2 * BLOCK_LEN < len(file) < 3 * BLOCK_LEN

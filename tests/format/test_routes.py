@@ -99,7 +99,7 @@ def check(reader, made, policy):
 @every_damage
 @both_policies
 @every_kind
-def test_reading_a_whole_log_returns_the_same_records_and_regions_as_the_model(kind, policy, damage, tmp_path):
+def test_reading_a_whole_log_matches_the_model(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         sources = [source_of(made, seed, tmp_path)]
@@ -136,7 +136,7 @@ def test_adjacent_ranges_contain_all_records_and_regions(kind, policy, damage, t
 
 @pytest.mark.cell("*", "range")
 @every_kind
-def test_reading_from_a_record_returns_that_record_and_all_later_records(kind, tmp_path):
+def test_reading_from_a_record_returns_it_and_all_later_ones(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "flips")
         records = made.records()
@@ -167,7 +167,7 @@ def test_splits_contain_each_record_and_region_exactly_once(kind, policy, damage
 @pytest.mark.parametrize("damage", ["none", "flips"])
 @both_policies
 @every_kind
-def test_reading_with_threads_returns_the_same_records_and_regions_as_the_model(kind, policy, damage, tmp_path):
+def test_reading_with_threads_matches_the_model(kind, policy, damage, tmp_path):
     made = log(kind, 0, damage, count=1_400)
     source = source_of(made, 0, tmp_path)
     with cordwood.open(source, on_corruption=policy, **made.options) as reader:
@@ -182,7 +182,7 @@ def test_reading_with_threads_returns_the_same_records_and_regions_as_the_model(
 @every_damage
 @both_policies
 @every_kind
-def test_record_batches_contain_the_same_records_and_regions_as_the_model(kind, policy, damage, threads, tmp_path):
+def test_record_batches_match_the_model(kind, policy, damage, threads, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         source = source_of(made, seed, tmp_path)
@@ -201,7 +201,7 @@ def test_record_batches_contain_the_same_records_and_regions_as_the_model(kind, 
 @every_damage
 @both_policies
 @every_kind
-def test_a_scan_returns_the_same_rows_as_the_model(kind, policy, damage, threads, tmp_path):
+def test_scan_matches_the_model(kind, policy, damage, threads, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         source = url_or_path_of(made, seed, tmp_path)
@@ -215,7 +215,7 @@ def test_a_scan_returns_the_same_rows_as_the_model(kind, policy, damage, threads
 @every_damage
 @both_policies
 @every_local_kind
-def test_an_index_contains_the_same_records_as_the_model(kind, policy, damage, tmp_path):
+def test_index_matches_the_model(kind, policy, damage, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         records = [record.data for record in made.records(policy)]
@@ -325,7 +325,7 @@ def test_a_follower_of_a_growing_log_returns_each_record_once(kind, tmp_path):
 
 @pytest.mark.cell("one-file segmented packed numbered compressed", "follow-flips")
 @every_local_kind
-def test_a_follower_handles_flipped_bits_in_the_same_way_as_a_reader(kind, tmp_path):
+def test_followers_handle_flipped_bits_just_like_readers(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "flips")
         assert followed(made, tmp_path / f"{seed}.log", [made.data]) == (made.records(), made.regions())
@@ -363,7 +363,7 @@ def after(data: bytes, made: Log, end: bytes) -> Log:
 
 @pytest.mark.cell("one-file segmented packed", "follow-pad")
 @appends
-def test_a_follower_can_continue_after_a_torn_record_that_was_padded(kind, tmp_path):
+def test_follower_can_continue_past_a_padded_torn_record(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed)
         start = torn(made, seed)
@@ -375,7 +375,7 @@ def test_a_follower_can_continue_after_a_torn_record_that_was_padded(kind, tmp_p
 
 @pytest.mark.cell("one-file segmented packed", "follow-truncate")
 @appends
-def test_a_follower_returns_the_records_that_replace_a_truncated_record(kind, tmp_path):
+def test_follower_returns_records_that_replace_a_truncated_one(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed)
         more = reference.encode(payloads(random.Random(seed), 20), len(made.data))
@@ -387,7 +387,7 @@ def test_a_follower_returns_the_records_that_replace_a_truncated_record(kind, tm
 @pytest.mark.cell("numbered compressed", "follow-pad follow-truncate")
 @pytest.mark.parametrize("on_torn_tail", ["pad", "truncate"])
 @pytest.mark.parametrize("kind", ["numbered", "compressed"])
-def test_appending_to_a_numbered_or_compressed_log_is_rejected(kind, on_torn_tail, tmp_path):
+def test_numbered_and_compressed_logs_cannot_be_appended_to(kind, on_torn_tail, tmp_path):
     path = tmp_path / "some.log"
     data = log(kind, 0).data[:-1]
     path.write_bytes(data)
@@ -403,7 +403,7 @@ def test_appending_to_a_numbered_or_compressed_log_is_rejected(kind, on_torn_tai
 @pytest.mark.parametrize("policy", ["skip", "salvage"])
 @pytest.mark.parametrize("damage", ["none", "flips"])
 @every_kind
-def test_a_spark_job_returns_the_same_rows_as_the_model(kind, damage, policy, tmp_path):
+def test_spark_job_matches_the_model(kind, damage, policy, tmp_path):
     """The part of the data source that needs no Spark."""
     for seed in SEEDS:
         made = log(kind, seed, damage)
@@ -423,7 +423,7 @@ def test_a_spark_job_returns_the_same_rows_as_the_model(kind, damage, policy, tm
 @every_damage
 @both_policies
 @pytest.mark.parametrize("kind", ["one-file", "packed", "numbered", "compressed", "remote"])
-def test_claimed_ranges_contain_the_same_records_as_the_model(kind, policy, damage, tmp_path):
+def test_claimed_ranges_match_the_model(kind, policy, damage, tmp_path):
     """The part of Beam's source that needs no Beam."""
     for seed in SEEDS:
         made = log(kind, seed, damage)

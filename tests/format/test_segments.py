@@ -52,7 +52,7 @@ def expected(segments, **how):
 
 @settings(max_examples=40)
 @given(healthy())
-def test_a_reader_reads_the_records_of_all_segments_in_order(segments):
+def test_reads_all_segments_in_order(segments):
     with tempfile.TemporaryDirectory() as parent:
         directory = directory_of(segments, parent)
         events, end = expected(segments)
@@ -84,7 +84,7 @@ def test_a_break_between_two_segments_is_reported_as_one_region(policy, segments
 @pytest.mark.cell("segmented", "range threads batches")
 @settings(max_examples=40)
 @given(broken(), st.data())
-def test_a_reader_that_starts_at_a_record_returns_the_remaining_records(segments, data):
+def test_reader_started_at_a_record_returns_the_rest(segments, data):
     with tempfile.TemporaryDirectory() as parent:
         directory = directory_of(segments, parent)
         records = [event for event in expected(segments)[0] if isinstance(event, reference.Record)]

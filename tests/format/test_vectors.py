@@ -92,7 +92,7 @@ def test_appending_to_a_preallocated_file_is_rejected(path, zeros, tmp_path):
 
 
 @pytest.mark.parametrize("path", files([name for name in RECORDS if name not in PREALLOCATED]))
-def test_rewriting_the_records_of_a_vector_reproduces_its_file(path, tmp_path):
+def test_rewriting_a_vector_reproduces_its_file(path, tmp_path):
     with cordwood.open(path) as reader, cordwood.open(tmp_path / "copy", "x") as writer:
         writer.extend(reader)
     assert (tmp_path / "copy").read_bytes() == path.read_bytes()

@@ -90,7 +90,7 @@ def test_the_documentation_pages_contain_examples():
 
 
 @pytest.mark.parametrize(("name", "text"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
-def test_each_documented_example_runs(name, text, tmp_path, monkeypatch):
+def test_every_example_in_the_docs_runs(name, text, tmp_path, monkeypatch):
     skip_without(name.partition(":")[0])
     monkeypatch.chdir(tmp_path)
     test = doctest.DocTestParser().get_doctest(text, {"cordwood": cordwood}, name, None, 0)
@@ -101,7 +101,7 @@ def test_each_documented_example_runs(name, text, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/rust.md"])
-def test_the_documented_rust_example_is_also_a_doc_test_of_the_crate(page):
+def test_rust_example_in_the_docs_is_also_a_doctest(page):
     """The examples of the crate's own README are doc tests."""
     (example,) = re.findall(r"```rust\n.*?```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     assert example in (ROOT / "rust/cordwood/README.md").read_text(encoding="utf-8")
@@ -119,7 +119,7 @@ def skip_without(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_running_a_page_prints_its_documented_output(page, tmp_path, monkeypatch):
+def test_running_a_page_prints_the_output_it_shows(page, tmp_path, monkeypatch):
     skip_without(page)
     monkeypatch.chdir(tmp_path)
     if page == torch_substitute.PAGE:
@@ -140,7 +140,7 @@ def test_running_a_page_prints_its_documented_output(page, tmp_path, monkeypatch
 
 @pytest.mark.skipif(os.name == "nt", reason="the commands are those of a POSIX shell")
 @pytest.mark.parametrize("page", WITH_COMMANDS)
-def test_running_the_code_and_commands_of_a_page_prints_the_documented_output(page, tmp_path):
+def test_code_and_commands_on_a_page_print_the_output_shown(page, tmp_path):
     transcript.environment(tmp_path / "bin")
     (tmp_path / "work").mkdir()
     assert pages.problems(ROOT / page, sys.executable, tmp_path / "work", tmp_path / "bin") == []
@@ -180,7 +180,7 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_link_leads_to_an_existing_file_or_heading(page):
+def test_every_link_points_to_an_existing_file_or_heading(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if not re.match(r"https?:", target):
             name, _, anchor = target.partition("#")
@@ -198,7 +198,7 @@ def test_document_paths_mentioned_in_the_sources_exist():
                     assert (ROOT / name).is_file(), f"{path}: {name}"
 
 
-def test_every_line_of_code_on_a_page_fits_in_a_window_1200_pixels_wide():
+def test_code_on_a_page_fits_in_a_window_1200_pixels_wide():
     """A longer one scrolls, and its end is not seen. The lines of a record in hexadecimal digits are one each."""
     for page in (ROOT / "docs").rglob("*.md"):
         for code in re.findall(r"(?ms)^```(?:python|rust|sh|sql)\n(.*?)^```", page.read_text(encoding="utf-8")):
@@ -213,7 +213,7 @@ def test_the_index_lists_every_documentation_page():
     assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - listed == {"index.md"}
 
 
-def test_messages_on_the_troubleshooting_page_exist():
+def test_every_message_on_the_troubleshooting_page_can_actually_occur():
     page = (ROOT / "docs/guides/troubleshooting.md").read_text(encoding="utf-8")
     ours = re.sub(r"(?ms)^## `wandb sync` fails\n.*?(?=^## )", "", page)
     messages = re.findall(r"(?m)^\| `([^`]+)` \|", ours)

@@ -94,7 +94,7 @@ OWN = {name: item for name, item in PUBLIC.items() if callable(item) and "cordwo
 
 
 @pytest.mark.parametrize("name", [name for name, item in OWN.items() if not isinstance(item, type)])
-def test_the_help_text_of_a_function_explains_its_parameters(name):
+def test_function_help_explains_the_parameters(name):
     """Except in the drop-ins, which leave it to their originals."""
     parameters = [parameter for parameter in inspect.signature(OWN[name]).parameters if parameter != "self"]
     sections = ["Args", *(["Options for reading", "Options for writing"] if name == "cordwood.open" else [])]
@@ -106,7 +106,7 @@ assert {"cordwood.Reader", "cordwood.Writer"} <= {*CONSTRUCTED}, "the signatures
 
 
 @pytest.mark.parametrize("name", CONSTRUCTED)
-def test_the_help_text_of_a_class_explains_its_constructor_parameters(name):
+def test_class_help_explains_the_constructor_parameters(name):
     """Except for values, whose parameters have the names of documented attributes."""
     item = OWN[name]
     parameters = list(inspect.signature(item).parameters)
@@ -124,7 +124,7 @@ def explained(item, section):
 
 
 @pytest.mark.parametrize("name", [name for name, item in PUBLIC.items() if isinstance(item, type)])
-def test_the_help_text_of_a_class_explains_its_members(name):
+def test_class_help_explains_the_members(name):
     """`help` shows no separate text for enum members and tuple fields."""
     item = PUBLIC[name]
     members = list(item.__members__) if issubclass(item, enum.StrEnum) else []
@@ -143,7 +143,7 @@ def test_each_public_callable_has_a_signature_and_type_hints(name):
         assert hints.keys() >= {"return"}
 
 
-def test_the_help_text_of_open_lists_the_accepted_sources():
+def test_help_for_open_lists_the_accepted_sources():
     signature = inspect.signature(cordwood.open)
     options = {
         name: parameter.default

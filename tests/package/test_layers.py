@@ -32,7 +32,7 @@ IN_FUNCTION = "def f():\n    from cordwood.{} import name\n"
         ),
     ],
 )
-def test_an_import_that_breaks_the_import_rules_is_reported(files, fault, tmp_path, monkeypatch):
+def test_reports_an_import_that_breaks_the_rules(files, fault, tmp_path, monkeypatch):
     monkeypatch.setattr(layers, "LACKS", {})
     for name in ("__init__", "errors", "_many", "_html"):
         files.setdefault(name, "")
@@ -44,7 +44,7 @@ def test_an_import_that_breaks_the_import_rules_is_reported(files, fault, tmp_pa
     assert fault in found
 
 
-def test_imports_that_follow_the_import_rules_are_allowed(tmp_path):
+def test_allows_imports_that_follow_the_rules(tmp_path):
     path = tmp_path / "python" / "cordwood"
     path.mkdir(parents=True)
     (path / "__init__.py").write_text("from cordwood._many import name")
@@ -54,7 +54,7 @@ def test_imports_that_follow_the_import_rules_are_allowed(tmp_path):
     assert not list(layers.faults(path.parent))
 
 
-def test_an_exception_to_the_import_rules_that_is_no_longer_needed_is_reported(tmp_path, monkeypatch):
+def test_reports_import_rule_exceptions_that_are_no_longer_needed(tmp_path, monkeypatch):
     monkeypatch.setattr(layers, "LACKS", {"cordwood.beam": {"cordwood._many", "cordwood._splits"}})
     path = tmp_path / "python" / "cordwood"
     path.mkdir(parents=True)

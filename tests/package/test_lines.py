@@ -55,7 +55,7 @@ def lines(directory, *revisions):
     return {name: counts for name, *counts in map(str.split, printed.splitlines()[1:])}
 
 
-def test_lines_of_code_are_counted_in_the_working_tree_and_in_a_revision(tmp_path):
+def test_counts_lines_of_code_in_the_working_tree_or_a_revision(tmp_path):
     git = ["git", "-c", "user.name=n", "-c", "user.email=n@example.org"]
     subprocess.run([*git, "init", "--quiet"], cwd=tmp_path, check=True)
     files = {
@@ -85,7 +85,7 @@ def test_lines_of_code_are_counted_in_the_working_tree_and_in_a_revision(tmp_pat
     ("line_count_max", "status", "words"),
     [(10, 0, ""), (11, 0, "lower product-lines-max, 11, to that"), (9, 1, "10 lines of code, of at most 9")],
 )
-def test_code_that_exceeds_the_limit_on_lines_is_rejected(tmp_path, line_count_max, status, words):
+def test_rejects_code_over_the_line_limit(tmp_path, line_count_max, status, words):
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
     tmp_path.joinpath("pyproject.toml").write_text(f"[tool.cordwood]\nproduct-lines-max = {line_count_max}\n")
     tmp_path.joinpath("rust/payload/src").mkdir(parents=True)

@@ -17,20 +17,20 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "python/cordwood.data/data/share/man/man1/cordwood.1"
 
 
-def test_the_manual_page_is_up_to_date():
+def test_man_page_is_up_to_date():
     script = ROOT / "tools/man.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, check=False, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_manual_page_is_installed_with_the_package():
+def test_man_page_is_installed_with_the_package():
     (page,) = [path for path in metadata.files("cordwood") if path.name == PAGE.name]
     assert page.parts[-4:-1] == ("share", "man", "man1")
     assert "read, check, rescue and write logs" in page.read_text()
 
 
 @pytest.mark.skipif(not shutil.which("man"), reason="there is no man")
-def test_the_manual_page_opened_with_man_shows_all_commands_and_options():
+def test_man_shows_all_commands_and_options():
     command = ["man", "--warnings", "-E", "UTF-8", "-l", PAGE]
     done = subprocess.run(command, capture_output=True, check=True, env={"MANWIDTH": "80"}, encoding="utf-8")
     assert done.stderr == ""

@@ -25,7 +25,7 @@ def test_the_package_contains_type_information():
     assert files.joinpath("_native.pyi").is_file()
 
 
-def test_each_public_class_states_the_module_that_contains_it():
+def test_public_classes_report_the_right_module():
     for name in cordwood.__all__:
         item = getattr(cordwood, name)
         if isinstance(item, type):

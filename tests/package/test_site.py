@@ -18,7 +18,7 @@ def tools(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "tools"), *sys.path])
 
 
-def test_a_published_readme_has_absolute_links_and_its_code_is_unchanged():
+def test_published_readme_has_absolute_links_and_unchanged_code():
     from published import absolute
 
     links = "[![p](../a/p.svg)](../a/p.md#x) [h](#h) [o](https://o.example) [s](SUB/s.rs)"

@@ -63,7 +63,7 @@ def scan(
 """
 
 
-def test_the_stub_update_replaces_outdated_docstrings_and_adds_missing_docstrings(monkeypatch):
+def test_stub_update_replaces_outdated_docstrings_and_adds_missing_ones(monkeypatch):
     monkeypatch.setattr(stub, "docstring", DOCSTRINGS.get)
     assert stub.with_docstrings(TYPES) == EXPECTED
     assert stub.with_docstrings(EXPECTED) == EXPECTED

@@ -151,7 +151,7 @@ def test_entity_values_decode_to_python_types():
     assert entity.decode(entity_of(far)).properties == {"p": 2**63 - 1}
 
 
-def test_fields_that_are_not_interpreted_are_kept_in_the_dictionary():
+def test_uninterpreted_fields_are_kept_in_the_dictionary():
     inner = field(13, field(13, b"") + field(14, b"")) + b"\x38\x07"
     record = entity_of(b"\x08\x13\x20\x00" + field(5, field(3, inner))) + b"\x8a\x01\x01x"
     others = entity.to_dict(record)["other_fields"]
@@ -161,7 +161,7 @@ def test_fields_that_are_not_interpreted_are_kept_in_the_dictionary():
     ]
 
 
-def test_fields_that_are_not_interpreted_are_stored_in_their_own_column(tmp_path):
+def test_uninterpreted_fields_get_their_own_column(tmp_path):
     path = tmp_path / "output-0"
     plain = entity_of(b"\x20\x00" + field(5, b"\x08\x05"))
     path.write_bytes(written([plain + b"\x8a\x01\x01x", plain]))
@@ -173,7 +173,7 @@ def test_fields_that_are_not_interpreted_are_stored_in_their_own_column(tmp_path
     assert (json.loads(first["__other_fields__"]), second["__other_fields__"]) == (others, "")
 
 
-def test_a_bytes_value_is_converted_in_the_same_way_wherever_it_occurs(tmp_path):
+def test_bytes_values_are_converted_the_same_way_everywhere(tmp_path):
     """On their own, in an array, in a map, and in a column that also contains text."""
     path = tmp_path / "output-0"
     blob = b"\x08\x0e" + b"\x20\x00" + field(5, field(3, b"abc"))
@@ -206,7 +206,7 @@ def test_an_embedded_key_without_a_path_is_preserved():
         assert entity.to_dict(record)["properties"] == {"p": expected}
 
 
-def test_the_error_for_a_record_that_is_not_an_entity_includes_its_offset_and_the_reason():
+def test_error_for_a_non_entity_record_gives_its_offset_and_the_reason():
     for record, offset, reason in [
         (b"", 0, "missing_field"),
         (KEY + b"\x72\x05", len(KEY) + 1, "truncated"),

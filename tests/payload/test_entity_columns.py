@@ -142,7 +142,7 @@ def limited(fields, columns, levels, cells):
     st.sampled_from([(1_000, 10_000, 20, 1 << 22), (3, 14, 3, 1 << 22), (5, 9, 2, 30), (1, 30, 20, 1)]),
 )
 @example([entities.entity([("", 0), ("", "x")], {"a": {"b": [1, {"c": None}]}, "d": EMPTY})], 1, (9, 99, 9, 99))
-def test_tables_with_small_limits_match_those_of_the_naive_decoder(records, target_len, limits):
+def test_tables_with_small_limits_match_the_naive_decoder(records, target_len, limits):
     log = written(records)
     with limited(*limits):
         try:
@@ -161,11 +161,11 @@ def test_tables_with_small_limits_match_those_of_the_naive_decoder(records, targ
 
 
 @given(st.lists(records, max_size=8))
-def test_entity_tables_match_those_of_the_naive_decoder(records):
+def test_entity_tables_match_the_naive_decoder(records):
     table_pairs.check_converted("entity", records)
 
 
-def test_property_names_of_every_length_are_distinguished():
+def test_distinguishes_property_names_of_any_length():
     """Even from names that differ in one letter, in the position that another record has them in."""
     for length in range(1, 40):
         alike = ["n" * at + "m" + "n" * (length - at - 1) for at in range(length)]

@@ -257,7 +257,7 @@ def test_the_error_says_why_an_entity_value_does_not_fit_its_column(value, kind,
     assert message in str(raised.value)
 
 
-def test_an_undecodable_record_is_reported_before_a_later_value_of_the_wrong_type(tmp_path):
+def test_an_undecodable_record_is_reported_before_a_later_type_mismatch(tmp_path):
     records = [b"junk", b'{"a":0.5}', b"junk"]
     with pytest.raises(pa.ArrowInvalid, match="the record at offset 0: not JSON"):
         pa.table(scan_of(records, pa.int8(), "json", tmp_path))
@@ -267,7 +267,7 @@ def test_an_undecodable_record_is_reported_before_a_later_value_of_the_wrong_typ
     assert [[offset for offset, _ in left_out] for left_out in scan.left_out] == [[0]]
 
 
-def test_a_dictionary_index_type_too_small_for_all_values_raises_an_error(tmp_path):
+def test_a_dictionary_index_type_that_is_too_small_raises_an_error(tmp_path):
     lines = [b'{"a":"%d"}' % number for number in range(129)]
     kind = pa.dictionary(pa.int8(), pa.string())
     assert pa.table(scan_of(lines[:128], kind, "json", tmp_path))["a"].to_pylist() == [str(i) for i in range(128)]

@@ -59,7 +59,7 @@ documents = st.recursive(st.one_of(plain, plain, plain, plain, wrong), nested, m
 @example([f'{{"a":{value}}}' for value in ("1", "0.5", "[1]", '{"b":1}', "null")])
 @example(["{" + ",".join(f'"{n}":{n}' for n in range(40)) + "}", "{" + '"a":1,' * 20 + '"b":2}'])
 @example(["{}", "{}"])
-def test_json_tables_match_those_of_the_naive_decoder(documents):
+def test_json_tables_match_the_naive_decoder(documents):
     records = [text.encode() for text in documents]
     table_pairs.check_converted("json", records)
     check_learned("json", records)
@@ -99,7 +99,7 @@ steps = st.builds(step, st.lists(st.tuples(paths, values), max_size=4), st.one_o
 @given(st.lists(st.one_of(steps, steps, steps, st.sampled_from([b"", b"junk", b"\x12\x01\x0a"])), max_size=5))
 @example([step([(["a"], '{"x":1,"x":2,"y":3,"x":4}'), (["_step"], "7")], None), step([(["a"], "1"), (["a"], "2")], 5)])
 @example([step([(["a", "b"], "[]"), (["a", "b"], "{}"), (["c"], f'{{"x":{"[" * 100 + "]" * 100},"x":0}}')], None)])
-def test_wandb_history_tables_match_those_of_the_naive_decoder(records):
+def test_wandb_history_tables_match_the_naive_decoder(records):
     pytest.importorskip("wandb")
     table_pairs.check_converted("wandb-history", records, "run-a.wandb", "wandb")
 

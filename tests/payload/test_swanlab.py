@@ -78,7 +78,7 @@ def test_a_swanlab_scalar_in_json_decodes_to_its_values():
         {"create_time": "0001-01-01T00:00:00+09:00"},
     ],
 )
-def test_a_swanlab_scalar_in_an_unknown_form_raises_an_error(fields):
+def test_an_unknown_form_of_swanlab_scalar_raises_an_error(fields):
     with pytest.raises(PayloadError, match="a scalar in a form that no release writes"):
         swanlab.history_row(scalar(**fields))
 
@@ -86,7 +86,7 @@ def test_a_swanlab_scalar_in_an_unknown_form_raises_an_error(fields):
 @pytest.mark.parametrize(
     "record", [b"{", b"{}x", b'{"a":1,"a":2}', b"\xff", b"\x6a\x02\x08\x01", b"\x6a\x03\x0a\x01\xff"]
 )
-def test_decoding_a_record_that_swanlab_does_not_write_raises_an_error(record):
+def test_records_that_swanlab_would_not_write_raise_an_error(record):
     with pytest.raises(PayloadError):
         swanlab.history_row(record)
 
@@ -127,7 +127,7 @@ WHEN = st.builds(
         },
     )
 )
-def test_scalars_decoded_from_json_match_those_of_the_naive_decoder(data):
+def test_scalars_decoded_from_json_match_the_naive_decoder(data):
     record = json.dumps({"model_type": "Scalar", "data": data}).encode()
     naive, found = (value_or_reason(module.history_row, record) for module in (naive_swanlab, swanlab))
     # As text, NaN equals itself.

@@ -152,7 +152,7 @@ def test_an_edit_iterates_over_its_fields_in_order():
     assert list(VersionEdit(b"")) == []
 
 
-def test_the_files_listed_in_a_leveldb_manifest_are_those_that_exist(tmp_path):
+def test_files_in_a_leveldb_manifest_are_the_ones_that_exist(tmp_path):
     random.seed(3)
     directory = tmp_path / "db"
     database = plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=1 << 20, max_file_size=1 << 20)
@@ -218,7 +218,7 @@ def options(**settings):
     return made
 
 
-def test_the_files_listed_in_a_rocksdb_manifest_are_those_that_exist(tmp_path):
+def test_files_in_a_rocksdb_manifest_are_the_ones_that_exist(tmp_path):
     directory = tmp_path / "db"
     database = Rdict(str(directory), options(disable_auto_compactions=True))
     users = database.create_column_family("users", options(disable_auto_compactions=True))
@@ -440,7 +440,7 @@ def test_the_error_for_an_invalid_edit_includes_its_offset_and_the_reason():
         VersionEdit("text")
 
 
-def test_values_returned_by_to_dict_can_be_represented_in_json():
+def test_to_dict_values_are_json_serializable():
     record = (
         varint(7)
         + varint(1)

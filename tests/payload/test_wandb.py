@@ -187,7 +187,7 @@ def test_the_description_of_a_run_includes_its_command_commit_and_state(end, sta
     assert wandb.run(records)["exit_code"] is None
 
 
-def test_environment_records_are_merged_and_the_last_run_record_is_used():
+def test_environment_records_are_merged_and_the_last_run_record_wins():
     parts = [{"program": "a.py", "args": ["-x"], "host": "h"}, {"git": {"commit": "c0"}}, {"executable": "/py"}]
     runs = [{"run_id": "r", "notes": "one", "tags": ["a"]}, {"run_id": "r"}]
     records = [message_of(environment=part) for part in parts] + [message_of(run=run) for run in runs]
@@ -205,7 +205,7 @@ def test_the_output_of_a_run_is_the_text_that_it_printed(run):
     assert wandb.output(run) == "one 1\n\r50%tw\u00f6\n"
 
 
-def test_system_metrics_match_those_recorded_by_wandb(run):
+def test_system_metrics_match_the_ones_wandb_recorded(run):
     """Rows are expected as made by `send_stats` in `wandb/sdk/internal/sender.py`."""
     messages = messages_in(run)
     [start] = [message.run.start_time.ToMicroseconds() for message in messages if message.HasField("run")]
@@ -222,7 +222,7 @@ def test_system_metrics_match_those_recorded_by_wandb(run):
 
 
 @pytest.mark.parametrize("path", [pytest.param(None, id="made here"), *RUNS])
-def test_every_record_decodes_to_the_same_values_as_in_wandb(path, request):
+def test_every_record_decodes_the_same_as_in_wandb(path, request):
     path = path or request.getfixturevalue("run")
     messages = list(messages_in(path))
     with cordwood.open(path) as reader:
@@ -281,7 +281,7 @@ def test_bytes_of_fields_unknown_to_wandb_are_counted():
     assert wandb.to_dict(message_of(history=inside))["unknown_len"] == 4
 
 
-def test_decoding_records_that_wandb_does_not_write_raises_an_error():
+def test_records_that_wandb_would_not_write_raise_an_error():
     twice, no_json, deep, deeper = (HistoryRecord() for _ in range(4))
     nested = SummaryRecord()
     item(nested.update, ["a"] * 101, 1)
@@ -305,7 +305,7 @@ def test_decoding_records_that_wandb_does_not_write_raises_an_error():
         assert (found.offset, found.offset + found.length, found.reason) == (start, len(record), reason)
 
 
-def test_the_deepest_allowed_nesting_is_read():
+def test_reads_the_deepest_nesting_allowed():
     history = HistoryRecord()
     item(history.item, "a", '{"a":' * 50 + "[" * 50 + "1" + "]" * 50 + "}" * 50)
     assert wandb.history_row(message_of(history=history)).keys() == {"a"}
@@ -329,7 +329,7 @@ def test_an_invalid_record_is_reported_and_the_records_around_it_are_kept(form, 
     assert "the record at offset" in done.stderr
 
 
-def test_the_functions_for_runs_accept_the_path_of_a_run(tmp_path):
+def test_run_functions_accept_a_path(tmp_path):
     path = tmp_path / "run.wandb"
     history, summary, config = HistoryRecord(), SummaryRecord(), ConfigRecord()
     item(history.item, "loss", 0.5)
@@ -349,7 +349,7 @@ def test_the_functions_for_runs_accept_the_path_of_a_run(tmp_path):
 
 @pytest.mark.parametrize("decode", ["wandb-run", "wandb-summary", "wandb-config"])
 @pytest.mark.parametrize("after", [b"", b"\x01\x02\x03"])
-def test_a_run_killed_before_its_first_record_is_still_converted_to_a_row(after, decode, tmp_path):
+def test_a_run_killed_before_its_first_record_still_gets_a_row(after, decode, tmp_path):
     pa = pytest.importorskip("pyarrow")
     with cordwood.open(tmp_path / "run-whole.wandb", "x", dialect="wandb") as writer:
         writer.append(message_of(run=RunRecord(run_id="whole")))
@@ -386,7 +386,7 @@ def test_a_directory_of_runs_is_rejected_with_a_hint(tmp_path):
         assert raised.value.hint == cordwood.types.Hint.READ_DIRECTORY
 
 
-def test_a_history_step_with_one_invalid_value_is_not_dropped(tmp_path):
+def test_one_invalid_value_does_not_drop_the_whole_history_step(tmp_path):
     path = tmp_path / "run.wandb"
     history = HistoryRecord()
     for name, value in [("loss", "0.5"), ("bad", ""), ("loss", "1"), ("deep", "[" * 900 + "]" * 900), ("_step", "3")]:
@@ -572,7 +572,7 @@ def test_unreadable_values_are_omitted_from_steps_and_changes(values, is_last):
     assert decoder.rest() is None
 
 
-def test_a_decoder_rejects_objects_other_than_a_buffer_and_a_payload_name():
+def test_decoder_accepts_only_a_buffer_and_a_payload_name():
     with pytest.raises(TypeError, match="record must be bytes-like, not str"):
         RecordDecoder("wandb-history").row("")
     with pytest.raises(ValueError, match="'wandb-x' is not known"):
@@ -648,7 +648,7 @@ for verb in "convert", "cat":
 """
 
 
-def test_runs_can_be_decoded_without_wandb_and_protobuf_installed(tmp_path):
+def test_decoding_runs_does_not_require_wandb_or_protobuf(tmp_path):
     path = tmp_path / "run.wandb"
     messages = [
         Record(

@@ -391,7 +391,7 @@ def test_a_write_batch_accepts_any_buffer():
     assert repr(batches[0]) == "<cordwood.payload.WriteBatch: sequence=7, count=1>"
 
 
-def test_values_returned_by_to_dict_can_be_represented_in_json():
+def test_to_dict_values_are_json_serializable():
     operations = [
         Operation("put", key="schlüssel".encode(), value=b"\xff\x00", column_family=2),
         Operation("log_data", value=b""),
@@ -520,7 +520,7 @@ def gaps_of(batches):
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_sequence_gaps_do_not_depend_on_the_order_of_the_batches(seed):
+def test_batch_order_does_not_affect_sequence_gaps(seed):
     choice = random.Random(seed)
     batches, number = [], choice.randrange(1, 100)
     for _ in range(choice.randrange(1, 30)):

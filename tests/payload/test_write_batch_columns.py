@@ -38,5 +38,5 @@ def batches(draw):
 @example([struct.pack("<QI", 7, 1) + b"\x01\x01a\x01b", struct.pack("<QI", 8, 0)])
 # The first record is also a version edit, with a field that can be ignored.
 @example([bytes.fromhex("80cf3c08 00000000 01000000"), bytes(11)])
-def test_tables_of_write_batches_match_those_of_the_naive_decoder(records):
+def test_write_batch_tables_match_the_naive_decoder(records):
     table_pairs.check_converted("write-batch", records)

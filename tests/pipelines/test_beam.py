@@ -160,7 +160,7 @@ def elements_of(transform, tmp_path, *, of=None):
     return [eval(line) for line in path.read_text().splitlines()]  # noqa: S307 - written here
 
 
-def test_each_beam_element_is_a_record_or_a_list_with_or_without_a_path(tmp_path):
+def test_beam_elements_are_records_or_lists_with_or_without_paths(tmp_path):
     path = write(tmp_path / "a.log", [b"one", b"two"])
     results = {}
     for with_filename in (False, True):
@@ -189,7 +189,7 @@ def test_a_pipeline_can_return_arrow_batches(directory, tmp_path):
 JSON = [b'{"loss": %d, "at": {"x": 2}}' % number for number in range(5_000)]
 
 
-def test_decoded_beam_rows_match_those_of_a_scan(tmp_path):
+def test_decoded_beam_rows_match_a_scan(tmp_path):
     path = write(tmp_path / "a.log", [*JSON, b"not JSON"])
     schema = pa.schema([("loss", pa.float64())])
     options = {"decode": "json", "schema": schema, "on_corruption": "skip"}
@@ -236,7 +236,7 @@ def test_a_log_whose_rows_depend_on_earlier_records_is_read_as_a_whole(tmp_path)
 
 
 @pytest.mark.parametrize("fault", ["JSON", "mismatch"])
-def test_the_error_for_a_record_that_cannot_be_decoded_includes_the_file_name(fault, tmp_path):
+def test_error_for_an_undecodable_record_includes_the_file_name(fault, tmp_path):
     path = write(tmp_path / "a.log", [b"not JSON"])
     if fault == "mismatch":
         with (tmp_path / "a.log").open("r+b") as file:
@@ -305,13 +305,13 @@ def test_a_missing_file_raises_an_error_at_construction_or_at_run_time(tmp_path)
         _ = pipeline | ReadFromLog(str(tmp_path))
 
 
-def test_an_error_in_a_pipeline_includes_the_file_name_and_the_step_name(tmp_path):
+def test_pipeline_errors_include_the_file_and_step_names(tmp_path):
     (tmp_path / "a.txt").write_text("not a log\n")
     with pytest.raises(cordwood.DialectError, match=r"a\.txt: not a log, but text \[while.*Detect"):
         elements_of(ReadFromLog(str(tmp_path / "a.txt")), tmp_path)
 
 
-def test_damage_fails_the_pipeline_with_an_error_that_includes_the_file_name(directory):
+def test_damage_fails_the_pipeline_and_the_error_names_the_file(directory):
     path = str(directory / "damaged.log")
     with pytest.raises(cordwood.CorruptionError, match=r"damaged\.log: ") as caught, beam.Pipeline() as pipeline:
         _ = pipeline | ReadFromLog(path)
@@ -500,7 +500,7 @@ def test_an_empty_collection_is_written_as_an_empty_log(tmp_path):
     assert records_in(tmp_path) == []
 
 
-def test_the_error_for_a_record_that_is_text_includes_the_name_of_the_step(tmp_path):
+def test_error_for_a_text_record_includes_the_step_name(tmp_path):
     message = "must be bytes-like, not str.*while running 'WriteToLog"
     with pytest.raises(Exception, match=message), beam.Pipeline() as pipeline:
         _ = pipeline | beam.Create(["one"]) | WriteToLog(str(tmp_path / "a"))
@@ -709,7 +709,7 @@ def test_logs_can_be_written_and_read_on_every_beam_file_system(in_memory):
         assert_that(pipeline | ReadFromLog("memory://bucket/*.log"), equal_to(records))
 
 
-def test_reading_a_range_reads_its_bytes_and_at_most_two_additional_blocks(in_memory):
+def test_a_range_read_needs_at_most_two_extra_blocks(in_memory):
     log = random_records(2_000, 3_000)
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend(log)
@@ -892,7 +892,7 @@ class BlockSource(iobase.BoundedSource):
 
 @pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_reader_passes_the_source_checks_of_beam(dialect, on_corruption):
+def test_reader_passes_the_beam_source_checks(dialect, on_corruption):
     tried_count = 0
     for seed in range(15):
         data = random_log(seeded("oracle", dialect, on_corruption, seed), dialect)
@@ -915,7 +915,7 @@ def test_the_reader_passes_the_source_checks_of_beam(dialect, on_corruption):
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_the_reader_passes_the_beam_split_check_at_every_fraction(damaged):
+def test_reader_passes_the_beam_split_check_at_every_fraction(damaged):
     with cordwood.Writer(file := io.BytesIO()) as writer:
         writer.extend([bytes([number]) * 12_000 for number in range(12)])
     data = bytearray(file.getvalue())
@@ -979,7 +979,7 @@ def test_each_window_is_written_as_one_log_per_shard(tmp_path):
     assert sorted(record for records in logs.values() for record in records) == [b"one", b"three", b"two"]
 
 
-def test_a_stream_in_the_global_window_is_written_in_windows_of_the_given_length(tmp_path):
+def test_global_window_streams_are_written_in_windows_of_the_given_length(tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", triggering_frequency=60), windows=None)
     assert records_by_name(tmp_path) == BY_WINDOW
 
@@ -1010,7 +1010,7 @@ def test_the_windows_of_a_bounded_collection_share_their_logs(tmp_path):
 
 @pytest.mark.cell("one-file", "beam")
 @pytest.mark.parametrize(("change", "cell"), [(*param.values[::2],) for param in table(is_beam=True)])
-def test_a_change_to_a_log_between_listing_and_reading_is_detected(change, cell, tmp_path):
+def test_detects_a_log_that_changes_between_listing_and_reading(change, cell, tmp_path):
     path = tmp_path / "logs" / "a.log"
     path.parent.mkdir()
     write_log(path, OLD)

@@ -97,19 +97,19 @@ def expected(directory, policy):
     ("name", "policy"),
     [("whole", "raise"), ("damaged", "skip"), ("damaged", "salvage"), ("numbered", "raise"), ("small", "raise")],
 )
-def test_partitions_of_any_length_contain_the_same_records_as_a_reader(spark, logs, name, policy, partition_len):
+def test_partition_length_does_not_affect_the_records(spark, logs, name, policy, partition_len):
     frame = read(spark, logs / name, on_corruption=policy, partition_len=partition_len)
     assert records_of(frame) == expected(logs / name, policy)
 
 
-def test_the_table_of_skipped_regions_lists_the_same_bytes_as_a_report(spark, logs):
+def test_skipped_regions_table_lists_the_same_bytes_as_a_report(spark, logs):
     frame = read(spark, logs / "damaged", table="skipped", partition_len=1 << 20)
     lengths = frame.groupBy("reason").agg(functions.expr("sum(end_offset - offset)")).collect()
     report = cordwood.verify(logs / "damaged" / "b.log")
     assert dict(map(tuple, lengths)) == {reason.value: length for reason, length in report.len_by_reason.items()}
 
 
-def test_damage_fails_the_job_with_an_error_that_includes_the_offset(spark, logs):
+def test_damage_fails_the_job_and_the_error_gives_the_offset(spark, logs):
     with pytest.raises(PySparkException, match=r"b\.log: .* bytes at offset"):
         read(spark, logs / "damaged").count()
 
@@ -160,7 +160,7 @@ def test_a_table_lists_the_records_omitted_by_decoding(spark, tmp_path):
     assert "JSON" in row.error
 
 
-def test_the_error_for_a_value_of_another_type_includes_the_name_of_its_column(spark, tmp_path):
+def test_type_mismatch_error_names_the_column(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b'{"n": "x"}', b'{"n": null}'])
     frames = spark.read.format("cordwood").options(decode="json", on_corruption="skip")
     with pytest.raises(PySparkException, match="record at offset 15: the column 'n' is int32"):
@@ -248,7 +248,7 @@ def test_a_failed_job_leaves_the_target_unchanged(spark, logs, tmp_path):
         assert hidden(target) == []
 
 
-def test_writing_a_table_with_columns_besides_the_record_column_is_rejected(spark, logs, tmp_path):
+def test_rejects_tables_with_columns_other_than_the_record_column(spark, logs, tmp_path):
     for frame in (read(spark, logs / "small"), spark.range(3)):
         with pytest.raises(PySparkException, match="a log has one column"):
             frame.write.format("cordwood").mode("append").save(str(tmp_path / "out"))
@@ -325,7 +325,7 @@ def test_a_repeated_batch_is_written_only_once(spark, tmp_path):
 
 
 @pytest.mark.parametrize("limit", [None, 7])
-def test_the_available_now_trigger_delivers_every_record_even_after_an_uncommitted_batch(spark, tmp_path, limit):
+def test_available_now_delivers_every_record_even_after_an_uncommitted_batch(spark, tmp_path, limit):
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
 
     def run():
@@ -359,7 +359,7 @@ def test_a_second_query_appends_to_the_same_directory(spark, tmp_path):
     assert records_in(target) == [b"one", b"one"]
 
 
-def test_killing_an_executor_neither_duplicates_nor_loses_a_record(tmp_path):
+def test_killing_an_executor_does_not_lose_or_duplicate_records(tmp_path):
     expected = [f"{number} {'x' * (number % 5_000)}" for number in range(300)]
     for number in range(3):
         write(tmp_path / "in" / f"{number}.log", [record.encode() for record in expected[number::3]])
@@ -402,7 +402,7 @@ def test_a_stream_of_many_logs_uses_small_batches_and_short_offsets(spark, tmp_p
     assert all(len(path) + 200 >= len(json.dumps({path: text})) for path, text in offset.items())
 
 
-def test_damage_in_a_log_makes_the_stream_fail(spark, tmp_path):
+def test_damage_fails_the_stream(spark, tmp_path):
     write(tmp_path / "in" / "a.log", RECORDS[:100])
     damage(tmp_path / "in" / "a.log")
     with pytest.raises(PySparkException, match=r"a\.log"):

@@ -47,7 +47,7 @@ def options(*paths, **given):
 # Options ---------------------------------------------------------------------------------------
 
 
-def test_options_are_given_as_text_and_have_the_same_defaults_as_in_the_library():
+def test_options_are_text_and_have_the_same_defaults_as_the_library():
     assert options("/a.log") == Options(("/a.log",), "records", None, "raise", 128 << 20, {})
     text = {"on_corruption": "skip", "partition_len": "40000", "dialect": "rocksdb", "log_number": "7"}
     assert options("/a.log", **text) == Options(
@@ -61,7 +61,7 @@ def test_a_single_path_or_file_url_is_accepted():
     assert options_of({"path": "s3://directory/a.log"}).paths == ("s3://directory/a.log",)
 
 
-def test_a_relative_path_refers_to_the_driver_directory(tmp_path, monkeypatch):
+def test_relative_paths_are_resolved_on_the_driver(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = ["logs", "logs/**/*.log", "./a.log", "logs/"]
     assert options(*names).paths == tuple(str(tmp_path / name) for name in ("logs", "logs/**/*.log", "a.log", "logs"))
@@ -92,12 +92,12 @@ def test_a_relative_path_refers_to_the_driver_directory(tmp_path, monkeypatch):
         ({"table": "skipped", "decode": "json"}, "about whole logs"),
     ],
 )
-def test_the_error_for_an_invalid_option_includes_the_name_of_the_option(given, message):
+def test_error_names_the_invalid_option(given, message):
     with pytest.raises(ValueError, match=message):
         options("a.log", **given)
 
 
-def test_the_error_for_a_catalog_table_suggests_a_temporary_view():
+def test_catalog_table_error_suggests_a_temporary_view():
     """Spark passes the owner of a table that it makes, and nothing for one that it reads."""
     for given in ({"owner": "me", "path": "/logs"}, {}):
         with pytest.raises(ValueError, match=r"CREATE TEMPORARY VIEW name USING cordwood OPTIONS \(path"):
@@ -137,7 +137,7 @@ def test_a_job_rejects_dialects_that_do_not_support_appending():
 
 
 @pytest.mark.parametrize("partition_len", [32 * KIB, 256 * KIB, 64 << 20])
-def test_partitions_of_any_length_contain_the_same_rows(path, partition_len):
+def test_partitions_contain_the_same_rows_regardless_of_length(path, partition_len):
     rows, count = rows_of(options(path, partition_len=str(partition_len)))
     offsets = reference.record_offsets(RECORDS)
     assert [(row["path"], row["offset"], row["record"]) for row in rows] == [
@@ -169,7 +169,7 @@ def test_records_are_not_read_if_the_record_column_is_not_selected(path, monkeyp
     assert asked == [["offset"]]
 
 
-def test_a_value_outside_its_column_type_raises_an_error(path):
+def test_a_value_out_of_range_for_its_column_raises_an_error(path):
     with pytest.raises(pyarrow.ArrowInvalid, match="70000"):
         rows_of(options(path), {"length": pyarrow.int16()})
 
@@ -201,7 +201,7 @@ def test_partitions_skip_the_same_damage_as_a_reader(path, partition_len, policy
 
 
 @pytest.mark.parametrize("partition_len", [32 * KIB, 256 * KIB, 64 << 20])
-def test_the_table_of_skipped_regions_has_the_same_bytes_as_a_report(path, partition_len):
+def test_skipped_regions_table_matches_a_report(path, partition_len):
     damaged(path)
     rows, _ = rows_of(options(path, partition_len=str(partition_len), table="skipped"))
     report = cordwood.verify(path)
@@ -220,7 +220,7 @@ def test_damage_raises_an_error_by_default(path):
         rows_of(options(path))
 
 
-def test_skipping_more_regions_than_a_report_can_list_raises_an_error(path, monkeypatch):
+def test_fails_if_more_regions_are_skipped_than_a_report_can_list(path, monkeypatch):
     damaged(path)
     monkeypatch.setattr(reading, "_SKIPPED_MAX", len(cordwood.verify(path).skipped))
     with pytest.raises(ValueError, match="lower partition_len"):
@@ -351,7 +351,7 @@ def test_the_table_of_omitted_records_requires_decoding():
         options("a.log", table="left_out")
 
 
-def test_omitting_more_records_than_a_scan_can_list_raises_an_error(tmp_path):
+def test_fails_if_more_records_are_omitted_than_a_scan_can_list(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"no json"] * 1_000))
     with pytest.raises(ValueError, match="lower partition_len"):
         rows_of(options(tmp_path, decode="json", table="left_out"))
@@ -382,7 +382,7 @@ def directory(tmp_path):
     return tmp_path / "table"
 
 
-def test_the_records_of_a_job_are_visible_only_after_its_commit(directory):
+def test_records_are_not_visible_until_the_job_commits(directory):
     first = job(directory)
     parts = [first.write(0, 10, batches_of(b"one", b"two")), first.write(1, 11, batches_of(b"three"))]
     assert parts == [("00000-10.log", 2), ("00001-11.log", 1)]
@@ -432,7 +432,7 @@ def test_a_late_attempt_does_not_add_records_to_a_committed_job(directory):
     assert records_in(directory) == [b"one"]
 
 
-def test_a_failed_attempt_does_not_leave_a_file(directory):
+def test_a_failed_attempt_leaves_no_files(directory):
     def failing():
         yield from batches_of(b"one")
         raise RuntimeError("no more")
@@ -445,7 +445,7 @@ def test_a_failed_attempt_does_not_leave_a_file(directory):
         first.write(0, 1, batches_of(None))
 
 
-def test_an_aborted_job_does_not_leave_a_file(directory):
+def test_an_aborted_job_leaves_no_files(directory):
     first = job(directory)
     first.write(0, 1, batches_of(b"one"))
     first.abort()
@@ -453,7 +453,7 @@ def test_an_aborted_job_does_not_leave_a_file(directory):
     first.abort()
 
 
-def test_a_job_without_records_does_not_add_a_log(directory):
+def test_a_job_without_records_adds_no_logs(directory):
     first = job(directory)
     first.commit([first.write(0, 1, batches_of())])
     assert list(directory.iterdir()) == []
@@ -488,7 +488,7 @@ def test_repeating_an_interrupted_commit_completes_it(directory, monkeypatch):
     assert hidden(directory) == []
 
 
-def test_a_commit_with_a_missing_log_fails_and_does_not_add_records(directory):
+def test_a_commit_with_a_missing_log_fails_without_adding_records(directory):
     first = job(directory)
     part = first.write(0, 1, batches_of(b"one"))
     with pytest.raises(FileNotFoundError):
@@ -514,7 +514,7 @@ def test_overwriting_replaces_the_logs_of_earlier_jobs(directory):
     assert hidden(directory) == []
 
 
-def test_overwriting_a_directory_with_other_files_is_rejected(directory):
+def test_refuses_to_overwrite_a_directory_containing_other_files(directory):
     directory.mkdir()
     (directory / "mine.log").write_bytes(b"")
     with pytest.raises(FileExistsError, match=r"contains mine\.log"):
@@ -551,7 +551,7 @@ def test_old_logs_are_restored_if_the_new_logs_cannot_be_moved(directory, monkey
     assert hidden(directory) == []
 
 
-def test_a_file_or_a_segmented_log_is_rejected_as_a_target(tmp_path):
+def test_target_cannot_be_a_file_or_a_segmented_log(tmp_path):
     (tmp_path / "a.log").write_bytes(reference.encode([b"one"]))
     with pytest.raises(ValueError, match="is not a directory"):
         job(tmp_path / "a.log")
@@ -561,7 +561,7 @@ def test_a_file_or_a_segmented_log_is_rejected_as_a_target(tmp_path):
         job(tmp_path / "log")
 
 
-def test_a_job_can_write_only_to_a_single_local_directory():
+def test_target_must_be_a_single_local_directory():
     for paths in (("s3://bucket/logs",), ("a", "b")):
         with pytest.raises(ValueError, match="written to one directory"):
             writing.job_of(paths, "one", "leveldb")
@@ -697,7 +697,7 @@ def test_a_stream_follows_a_segmented_log_across_segments(tmp_path):
     assert found == RECORDS[:100]
 
 
-def test_damage_ends_a_stream_unless_damage_is_skipped(tmp_path):
+def test_damage_ends_a_stream_unless_it_is_skipped(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(reference.encode(RECORDS[:50]))
     damaged(path)
@@ -709,7 +709,7 @@ def test_damage_ends_a_stream_unless_damage_is_skipped(tmp_path):
     assert read_batch(given, start)[0] == []
 
 
-def test_following_a_url_in_a_stream_is_rejected():
+def test_streams_cannot_follow_a_url():
     with pytest.raises(ValueError, match="is a URL"):
         following.ends_of(stream_of("memory://logs/a.log"), {})
 
@@ -793,7 +793,7 @@ def test_logs_without_new_records_do_not_count_toward_the_batch_limit(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [{}, {"maxfilespertrigger": "4"}])
-def test_the_available_now_trigger_delivers_all_records_and_ends_the_query(tmp_path, limit):
+def test_available_now_delivers_all_records_and_ends_the_query(tmp_path, limit):
     """Also if each log grows forever, and new logs come."""
     make_logs(tmp_path / "logs", 10)
     given, start, found = stream_of(tmp_path / "logs", **limit), {}, []
@@ -866,7 +866,7 @@ def test_stream_offsets_remain_short_as_logs_are_added_and_removed(tmp_path):
         path.unlink()
 
 
-def test_a_replaced_log_is_reread_from_its_start_if_data_loss_is_allowed(tmp_path):
+def test_a_replaced_log_starts_over_if_data_loss_is_allowed(tmp_path):
     path, given = tmp_path / "a.log", stream_of(tmp_path, failondataloss="false")
     path.write_bytes(reference.encode([b"old"] * 10))
     _, start = read_batch(given, {})

@@ -115,7 +115,7 @@ def log():
 
 @pytest.mark.cell("remote", "whole")
 @pytest.mark.parametrize("kind", KINDS)
-def test_reading_an_s3_object_returns_the_same_records_as_the_local_file(kind, bucket, log, server):
+def test_an_s3_object_has_the_same_records_as_the_local_file(kind, bucket, log, server):
     file, _ = log
     with cordwood.open(bucket(kind, file)) as reader:
         assert list(reader) == list(cordwood.open(file))
@@ -125,7 +125,7 @@ def test_reading_an_s3_object_returns_the_same_records_as_the_local_file(kind, b
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_reading_a_range_transfers_little_more_than_the_range(kind, bucket, log, server):
+def test_range_read_transfers_little_more_than_the_range(kind, bucket, log, server):
     file, offsets = log
     start, end = 16 * MIB, 24 * MIB
     # Detecting the dialect reads 256 KiB of any file object.
@@ -192,7 +192,7 @@ def test_storage_options_override_the_fsspec_configuration(bucket, log, monkeypa
 
 
 @pytest.mark.parametrize("kind", ["URL", "obstore"])
-def test_reading_a_missing_object_in_a_store_raises_a_file_not_found_error(kind, bucket):
+def test_a_missing_store_object_raises_file_not_found_error(kind, bucket):
     source = bucket(kind, b"")
     source = source + "x" if kind == "URL" else (source[0], "missing.log")
     with pytest.raises(FileNotFoundError):

@@ -60,7 +60,7 @@ def some_range(rng, file):
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_reading_a_damaged_packed_log_matches_the_reference(origin, part):
+def test_damaged_packed_logs_match_the_reference(origin, part):
     rng = random.Random(f"{origin} {part}")
     seen = set()
     for index in range(FILES):

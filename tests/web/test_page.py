@@ -184,7 +184,7 @@ def escaped(data):
 
 @pytest.mark.parametrize("change", [bytes, spoiled])
 @pytest.mark.parametrize("name", LOGS)
-def test_the_page_reports_the_same_results_as_the_command_for_a_dropped_log(page, tmp_path, name, change):
+def test_page_and_command_agree_on_a_dropped_log(page, tmp_path, name, change):
     path = tmp_path / Path(name).name
     path.write_bytes(change((VECTORS / name).read_bytes()))
     found = drop(page, path)
@@ -216,7 +216,7 @@ def test_the_page_reports_the_same_results_as_the_command_for_a_dropped_log(page
     assert saved_name == f"salvaged-{path.name}"
 
 
-def test_the_page_shows_the_sample_log_immediately(page):
+def test_page_shows_the_sample_log_right_away(page):
     found = answer(page)
     assert found["title"] == "Damaged"
     assert any(row[2].endswith("was flipped.") for row in found["regions"])
@@ -308,7 +308,7 @@ def test_the_page_rejects_a_file_that_is_too_long(page, tmp_path):
     assert drop(page, path)["title"] == "Too long for this page"
 
 
-def test_dropping_another_log_onto_the_page_cancels_reading_of_the_current_log(page, tmp_path):
+def test_dropping_another_log_stops_reading_the_current_one(page, tmp_path):
     path = tmp_path / "long.log"
     path.write_bytes(reference.encode([bytes(32_761)]) * 3_000)
     page.set_input_files("#try-file", path)
@@ -341,7 +341,7 @@ def test_the_page_blocks_every_network_request(page, server):
     page.complaints.clear()
 
 
-def test_the_page_and_its_module_do_not_exceed_their_size_limits():
+def test_page_and_module_stay_under_their_size_limits():
     assert try_page.MODULE.stat().st_size <= 550_000
     assert len(try_page.packed()) <= 240_000
     parts = [path for path in try_page.PARTS.rglob("*") if path.suffix in (".rs", ".js", ".html", ".css")]

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_reserved_only_for_joined_payloads() {
+    fn only_joined_payloads_reserve_memory() {
         let reserved = |leaves, kind, is_container, len| {
             let mut assembler = limited_to(1_000);
             assembler.leaves = leaves;

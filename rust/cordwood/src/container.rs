@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_must_use_its_shortest_form_and_at_most_five_bytes() {
+    fn rejects_non_minimal_varints_and_varints_over_five_bytes() {
         let max = (1 << 35) - 1;
         for (value, bytes) in [
             (0, &b"\x00"[..]),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_has_1_to_32768_records() {
+    fn a_container_holds_1_to_32768_records() {
         for (count, is_valid) in [(0, false), (1, true), (32_768, true), (32_769, false)] {
             let mut container = vec![0];
             push_varint(count as u64, &mut container);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn each_record_of_a_container_needs_its_own_offset_in_the_first_block() {
+    fn every_record_in_a_container_needs_its_own_first_block_offset() {
         let head = Head { count: 300, len: 3 };
         assert!(head.has_offsets(10, 310, 32_768) && !head.has_offsets(10, 309, 32_768));
         assert!(head.has_offsets(32_468, 40_000, 32_768) && !head.has_offsets(32_469, 40_000, 32_768));
@@ -356,7 +356,7 @@ mod tests {
 
     /// The test also covers long lengths, both between short ones and at the end.
     #[test]
-    fn reading_short_lengths_in_bulk_matches_reading_them_one_by_one() {
+    fn bulk_reading_of_short_lengths_matches_one_at_a_time() {
         for seed in 0..2000_u64 {
             let mut random = seed;
             let mut next = |max: u64| {

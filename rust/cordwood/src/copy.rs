@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_data_of_every_length_is_copied_unchanged() {
+    fn copies_short_data_of_any_length() {
         let bytes: Vec<u8> = (1..=70).collect();
         for len in 0..=bytes.len() {
             for room in [32, 100] {

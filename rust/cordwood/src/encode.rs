@@ -560,7 +560,7 @@ mod tests {
     /// `docs/format/packed.md`.
     #[test]
     #[cfg(feature = "zstd")]
-    fn appended_containers_are_compressed_by_at_most_a_factor_of_200() {
+    fn appended_containers_never_compress_more_than_200_to_1() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let expands_more = |mut encoder: Encoder| {
@@ -583,7 +583,7 @@ mod tests {
     /// the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
-    fn a_frame_is_lengthened_only_as_much_as_the_budget_requires() {
+    fn frames_grow_no_more_than_the_budget_requires() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let mut random = 1_u64;
@@ -622,7 +622,7 @@ mod tests {
 
     /// After the offset wraps around, block boundaries are where they would be with wider offsets.
     #[test]
-    fn the_offset_wraps_around_to_zero_after_its_maximum() {
+    fn the_offset_wraps_around_to_zero() {
         for format in [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -681,7 +681,7 @@ mod tests {
     /// After a panic in `as_ref`, the encoder is still usable, and the records encoded before the
     /// panic are kept.
     #[test]
-    fn earlier_records_are_kept_if_as_ref_panics_on_a_later_record() {
+    fn keeps_earlier_records_when_a_later_as_ref_panics() {
         struct Record(&'static [u8]);
         impl AsRef<[u8]> for Record {
             fn as_ref(&self) -> &[u8] {
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_a_record_needs_no_more_space_than_its_encoded_length() {
+    fn encoding_fits_in_exactly_the_encoded_length() {
         for len in [0, 16, 17, 100, 1000, 32_761, 32_762, 100_000] {
             let record = vec![1; len];
             let encoded_len = crate::format::encoded_len(0, len as u64) as usize;
@@ -722,7 +722,7 @@ mod tests {
     /// A run writes the same bytes as separate calls would, for records of any length, anywhere in
     /// a block, in LevelDB's dialect and in others, and with any limit on `out`.
     #[test]
-    fn encoding_in_runs_writes_the_same_bytes_as_single_calls() {
+    fn encoding_runs_writes_the_same_bytes_as_single_calls() {
         let dialects = [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::WANDB),

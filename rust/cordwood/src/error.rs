@@ -711,7 +711,7 @@ mod tests {
 
     /// A reader returns a `Result` for each record, so the size of an error matters.
     #[test]
-    fn the_result_of_a_step_is_no_larger_than_an_error() {
+    fn a_step_result_is_no_larger_than_an_error() {
         assert_eq!(size_of::<Result<Step, Error>>(), size_of::<Error>());
         assert!(size_of::<Error>() <= 80);
     }

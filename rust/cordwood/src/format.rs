@@ -281,7 +281,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn an_encoded_header_decodes_to_the_same_header() {
+    fn headers_round_trip() {
         let header = Header {
             masked_crc: 0x7ab3_5fdd,
             len: 0x0304,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn block_arithmetic_is_correct_at_block_edges() {
+    fn block_arithmetic_at_block_boundaries() {
         assert_eq!((block_start(0), block_left(0), trailer_len(0)), (0, 32_768, 0));
         assert_eq!(
             (block_start(32_767), block_left(32_767), trailer_len(32_767)),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn computing_the_length_of_an_encoded_record_does_not_overflow() {
+    fn encoded_length_does_not_overflow() {
         assert_eq!(encoded_len(0, u64::MAX), u64::MAX);
     }
 

@@ -292,7 +292,7 @@ mod tests {
     /// RocksDB writes type 11 with both 7-byte and 11-byte headers. If no bytes follow, only a
     /// 7-byte header fits here.
     #[test]
-    fn the_shorter_form_is_used_if_the_longer_form_does_not_fit() {
+    fn falls_back_to_the_shorter_form_if_the_longer_does_not_fit() {
         let bytes = fragment(11, b"\x01\0\0\0\x08\0");
         for verify_checksums in [true, false] {
             assert_eq!(
@@ -311,7 +311,7 @@ mod tests {
 
     /// Checks the golden vectors of `docs/format`.
     #[test]
-    fn golden_fragments_decode_to_their_payloads() {
+    fn decodes_golden_fragments() {
         for (kind, payload, bytes) in [
             (1, "", b"\x05\x2b\x28\x43\x00\x00\x01".as_slice()),
             (2, "", b"\x64\x51\xd0\xe9\x00\x00\x02"),
@@ -330,7 +330,7 @@ mod tests {
     /// LevelDB's internal codes 5 and 6 clash with type bytes. In this crate, an unexpected type
     /// byte must never stop a read, and must always be reported.
     #[test]
-    fn each_type_byte_is_classified_both_with_a_valid_and_with_an_invalid_checksum() {
+    fn classifies_every_type_byte_with_valid_and_invalid_checksums() {
         for kind in 0..=255 {
             let mut bytes = fragment(kind, b"abc");
             match Kind::from_wire(kind) {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_is_torn_if_it_exceeds_its_file_but_damaged_if_it_exceeds_its_block() {
+    fn running_past_the_file_is_torn_but_past_the_block_is_damage() {
         let whole = fragment(1, &[b'x'; 200]);
         assert_eq!(reason(find_at_end(&whole[..150])), Some(Reason::TornTail));
         let mut damaged = whole.clone();

@@ -572,7 +572,7 @@ mod tests {
     use crate::writer::{LogFile, LogFileOptions};
 
     #[test]
-    fn each_container_is_opened_once_per_read() {
+    fn opens_each_container_once_per_read() {
         // All containers are in one block, because a block boundary could split a container.
         const CONTAINERS: u64 = 150;
         const RECORDS_EACH: u64 = 30;
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn radix_sorted_indices_match_a_comparison_sort() {
+    fn radix_sort_matches_comparison_sort() {
         let mut state = 1_u64;
         let mut random = || {
             state ^= state << 13;

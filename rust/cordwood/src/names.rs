@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_about_an_unknown_name_lists_the_valid_names() {
+    fn unknown_name_errors_list_the_valid_names() {
         let error = "fail".parse::<OnCorruption>().unwrap_err().to_string();
         assert_eq!(
             error,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn displayed_names_are_padded_like_strings() {
+    fn display_pads_names_like_strings() {
         assert_eq!(
             format!("{:>9}|{:<9}|", Severity::Info, FragmentPart::Kind),
             "     info|kind     |"
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn displaying_the_end_of_a_log_includes_its_offset() {
+    fn displaying_a_log_end_shows_its_offset() {
         assert_eq!(End::TornTail { offset: 38 }.to_string(), "torn tail at offset 38");
     }
 }

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_another_file_is_not_a_segmented_log() {
+    fn a_directory_with_unrelated_files_is_not_a_segmented_log() {
         for other in ["000012.log", "CURRENT", "lost+found.log"] {
             let directory = directory_of(&[(&name_of(0), 9), (other, 1)]);
             assert_eq!(list_again(directory.path()).expect("an open log"), [segment(0, 9)]);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_pruned_while_it_is_opened_is_listed_again() {
+    fn relists_a_log_that_is_pruned_while_being_opened() {
         let directory = directory_of(&[(&name_of(0), 0)]);
         let is_done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -350,7 +350,7 @@ mod tests {
     /// been pruned.
     #[cfg(unix)]
     #[test]
-    fn an_error_about_a_dangling_symbolic_link_includes_its_path() {
+    fn dangling_symlink_errors_include_the_path() {
         let directory = directory_of(&[(&name_of(0), 9), (&name_of(20), 5)]);
         let link = directory.path().join(name_of(9));
         std::os::unix::fs::symlink("missing", &link).expect("a link");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_about_a_missing_directory_includes_its_path() {
+    fn missing_directory_errors_include_the_path() {
         let directory = directory_of(&[]).path().join("missing");
         let error = list(&directory).expect_err("no directory");
         assert!(matches!(&error.kind, ErrorKind::Io { source } if source.kind() == io::ErrorKind::NotFound));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_between_segments_and_changed_segment_lengths_are_reported_as_regions() {
+    fn gaps_and_changed_segment_lengths_are_reported_as_regions() {
         let found = |segments: &[Segment]| -> Vec<_> {
             let regions = breaks(segments);
             regions

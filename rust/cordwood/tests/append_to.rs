@@ -75,7 +75,7 @@ fn appending_preserves_the_dialect_of_the_log() {
 }
 
 #[test]
-fn the_append_error_includes_the_dialect_that_cannot_read_the_file() {
+fn append_errors_name_the_dialect_that_cannot_read_the_file() {
     let files = [
         (LogFormat::new(Dialect::WANDB), Dialect::LEVELDB),
         (LogFormat::new(Dialect::LEVELDB), Dialect::WANDB),
@@ -103,7 +103,7 @@ fn appending_accepts_a_dialect_with_identical_fragments() {
 }
 
 #[test]
-fn appending_to_logs_with_log_numbers_or_compression_is_rejected() {
+fn rejects_appending_to_numbered_or_compressed_logs() {
     let numbered = log_of(
         LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
         [b"one", &[0; 1200]],
@@ -157,7 +157,7 @@ fn a_file_without_a_valid_fragment_is_not_truncated() {
 /// The first blocks are damaged, so neither the dialect nor the number of the log can be detected.
 /// No reader would read LevelDB fragments after its end.
 #[test]
-fn a_log_whose_dialect_cannot_be_detected_is_not_padded() {
+fn does_not_pad_a_log_of_undetectable_dialect() {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_log_number(7)).unwrap();
     while file.len() < 10 * BLOCK_LEN {
@@ -230,7 +230,7 @@ fn text_and_gzip_files_are_never_truncated() {
 
 /// Less than a header may be a torn record. Five or more printable bytes are more likely a text.
 #[test]
-fn opening_for_append_never_truncates_a_short_text_file() {
+fn never_truncates_a_short_text_file() {
     for (text, is_cut) in [("note", true), ("notes", false), ("notes\n", false)] {
         let (double, log) = open(text.as_bytes(), options().with_on_torn_tail(OnTornTail::Truncate));
         assert_eq!(log.is_ok(), is_cut, "{text}");
@@ -241,7 +241,7 @@ fn opening_for_append_never_truncates_a_short_text_file() {
 /// The error names the format of the file, not only the damage. It does so even if the file is
 /// longer than the bytes that detection reads, or if a dialect is named.
 #[test]
-fn the_append_error_includes_the_format_of_a_file_that_is_not_a_log() {
+fn append_errors_name_the_format_of_a_file_that_is_not_a_log() {
     let text = b"hello world, this is a plain text file\n".repeat(4000);
     for policy in POLICIES {
         let (_, log) = open(&text, options().with_on_torn_tail(policy));
@@ -258,7 +258,7 @@ fn the_append_error_includes_the_format_of_a_file_that_is_not_a_log() {
 /// The dialects differ only from the second block on. In the first block, the two layouts of run
 /// files are the same.
 #[test]
-fn appending_with_a_visibly_different_block_grid_is_rejected() {
+fn rejects_a_dialect_whose_block_grid_visibly_differs() {
     // The second file is exactly one block long.
     for len in [100, BLOCK_LEN - 14, 40_000] {
         let file = log_of(LogFormat::new(Dialect::WANDB), [&vec![b'x'; len]]);
@@ -385,7 +385,7 @@ fn a_padded_first_header_still_proves_that_a_file_is_a_log() {
 /// A valid fragment before the damage proves that the file is a log. An apparent header does not,
 /// if more bytes follow its record.
 #[test]
-fn damage_is_padded_only_after_a_valid_fragment() {
+fn only_pads_damage_that_follows_a_valid_fragment() {
     let whole = leveldb_log([b"one"]);
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
     let (double, log) = open(&[&whole[..], &[0xff; 50]].concat(), pad());
@@ -469,7 +469,7 @@ fn opening_for_append_with_a_checkpoint_does_not_create_a_log() -> Result<(), Bo
 
 /// The header of a run file is not a torn tail, and the first record starts after it.
 #[test]
-fn appending_to_a_run_file_without_a_complete_record_is_allowed() {
+fn can_append_to_a_run_file_without_any_complete_record() {
     let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
     let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
     log.expect("no record").append(b"one").expect("nothing fails");
@@ -508,7 +508,7 @@ fn zeros_and_a_torn_first_record_are_truncated() {
 
 /// Each bit of the record is flipped in turn. Some of the records contain many zeros.
 #[test]
-fn damage_explained_by_one_flipped_bit_is_not_truncated() {
+fn does_not_truncate_damage_explained_by_a_flipped_bit() {
     let half = [[1; 750], [0; 750]].concat();
     for record in [&[0; 600][..], &[0; 2000], &half, b"\x55"] {
         let file = leveldb_log([b"before", record]);
@@ -523,7 +523,7 @@ fn damage_explained_by_one_flipped_bit_is_not_truncated() {
 
 /// With the flipped type, the header is longer than the rest of the file.
 #[test]
-fn the_last_record_is_not_truncated_because_of_a_flipped_type_bit() {
+fn a_flipped_type_bit_does_not_truncate_the_last_record() {
     let mut file = leveldb_log([b"before", b"foo"]);
     file[13 + 6] ^= 4;
     let cutting = options().with_on_torn_tail(OnTornTail::Truncate);
@@ -552,7 +552,7 @@ fn create_known(inode: u64) -> (Double, LogFile) {
 /// After a failed sync, Linux marks the pages as clean. The bytes can still be read, but are not on
 /// the disk, and another sync succeeds.
 #[test]
-fn bytes_that_a_failed_sync_left_unsynced_are_rewritten() -> Result<(), Error> {
+fn rewrites_bytes_left_unsynced_by_a_failed_sync() -> Result<(), Error> {
     let (double, log) = create_known(1);
     log.append_sync(b"one")?;
     log.append(b"two")?;
@@ -588,7 +588,7 @@ fn bytes_that_a_failed_sync_left_unsynced_are_rewritten() -> Result<(), Error> {
 }
 
 #[test]
-fn a_failed_sync_is_disregarded_if_the_file_is_now_shorter_or_new() -> Result<(), Error> {
+fn ignores_an_earlier_failed_sync_if_the_file_is_shorter_or_new() -> Result<(), Error> {
     for is_new in [false, true] {
         let (double, log) = create_known(2);
         log.append_sync(&[7; 100])?;
@@ -698,7 +698,7 @@ fn a_checkpoint_inside_the_first_header_is_rejected() {
 
 /// With a checkpoint in a later block, the mark at the start of the file is not read.
 #[test]
-fn a_log_of_a_newer_format_version_is_rejected_at_any_checkpoint() {
+fn a_log_with_a_newer_format_version_is_rejected_at_any_checkpoint() {
     let mark = common::fragment(0x48, b"cordwood\x02\0");
     let rest = common::fragment(1, &vec![b'x'; BLOCK_LEN - mark.len() - HEADER_LEN]);
     let file = [mark, rest, common::fragment(1, b"one")].concat();
@@ -731,7 +731,7 @@ fn the_padding_byte_depends_only_on_the_torn_fragment() {
 
 /// The earlier of the two offsets counts, and every byte of a long file after it is written again.
 #[test]
-fn all_bytes_after_the_earlier_of_two_unsynced_offsets_are_rewritten() -> Result<(), Error> {
+fn rewrites_everything_after_the_earlier_of_two_unsynced_offsets() -> Result<(), Error> {
     let (double, log) = create_known(3);
     log.append_sync(b"one")?;
     for _ in 0..3 {
@@ -780,7 +780,7 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
 /// receives that error, a sync in another thread succeeds, but does not prove that the bytes are on
 /// the disk.
 #[test]
-fn a_successful_sync_is_not_trusted_if_a_truncation_consumed_its_error() -> Result<(), Error> {
+fn does_not_trust_a_sync_whose_error_was_consumed_by_a_truncation() -> Result<(), Error> {
     let (double, log) = create_known(5);
     double.state().held_sync = Some(1);
     std::thread::scope(|scope| {
@@ -810,7 +810,7 @@ fn a_successful_sync_is_not_trusted_if_a_truncation_consumed_its_error() -> Resu
 
 /// In the child, every call fails, and closing the copy has no effect.
 #[test]
-fn a_writer_inherited_by_a_forked_child_does_not_change_the_file() -> Result<(), Error> {
+fn a_writer_inherited_by_a_forked_child_never_touches_the_file() -> Result<(), Error> {
     for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
         let double = Double::default();
         let process = Arc::new(AtomicU32::new(1));

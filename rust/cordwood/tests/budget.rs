@@ -78,7 +78,7 @@ fn is_refused_at(error: &Error, offset: u64, expected_len: u64) -> bool {
 }
 
 #[test]
-fn an_oversized_record_is_rejected_each_time_it_is_read() {
+fn an_oversized_record_is_rejected_on_every_read() {
     for are_joined in [false, true] {
         let (file, offsets) = log(&[bomb(MIB), bomb(300 * MIB), bomb(MIB)], are_joined);
         let is_refused = |error: &Error| is_refused_at(error, offsets[1], 300 * MIB);
@@ -127,7 +127,7 @@ fn an_oversized_record_is_rejected_each_time_it_is_read() {
 
 /// The error names the smallest value that is enough. Frames that cannot be decompressed count too.
 #[test]
-fn raising_the_limit_as_the_error_suggests_satisfies_the_budget() {
+fn raising_the_limit_to_the_suggested_value_satisfies_the_budget() {
     let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
     let error = ops::verify(SliceSource::new(&file), &ReadOptions::default()).unwrap_err();
     assert!(is_refused_at(&error, offsets[1], 200 * MIB), "{error}");
@@ -157,7 +157,7 @@ fn raising_the_limit_as_the_error_suggests_satisfies_the_budget() {
 
 /// Data that compresses well reaches the limit only after 256 MiB.
 #[test]
-fn logs_written_by_engines_fit_within_the_budget() {
+fn real_engine_logs_fit_within_the_budget() {
     let mut file = Vec::new();
     let mut encoder =
         Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd)).unwrap();
@@ -210,7 +210,7 @@ fn len_after_opening(file: &[u8], record_len_max: u64) -> Result<u64, Error> {
 }
 
 #[test]
-fn opening_for_append_has_the_same_decompression_budget_as_a_reader() {
+fn opening_for_append_uses_the_same_decompression_budget_as_reading() {
     let file = packed(&[b"\x01\x01".to_vec(), bomb(300 * MIB)].concat());
     let error = len_after_opening(&file, RECORD_LEN_MAX).unwrap_err();
     assert!(is_refused_at(&error, 17, 300 * MIB), "{error}");
@@ -263,7 +263,7 @@ fn a_container_can_declare_at_most_256_mib() {
 
 /// The option that the error names must be enough for both limits of rule C6.
 #[test]
-fn raising_the_limit_as_the_error_suggests_admits_the_container() {
+fn raising_the_limit_to_the_suggested_value_admits_the_container() {
     let bomb = container_of((2 << 30) - 4);
     let file = packed(&bomb);
     let options = ReadOptions::default().with_record_len_max((2 << 30) - 1);
@@ -292,7 +292,7 @@ fn a_record_too_long_for_a_container_is_stored_as_an_ordinary_record() {
 }
 
 #[test]
-fn opening_for_append_does_not_truncate_an_oversized_container_if_it_is_complete() {
+fn opening_for_append_does_not_truncate_a_complete_oversized_container() {
     let container = [&b"\x00\x01\x80\x80\x80\x01"[..], &vec![0; 2 << 20]].concat();
     let file = packed(&container);
     assert_eq!(len_after_opening(&file, 1000).unwrap(), file.len() as u64);

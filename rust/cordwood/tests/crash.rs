@@ -446,7 +446,7 @@ fn synced_records_survive_a_crash_after_unsynced_appends() {
 }
 
 #[test]
-fn records_of_all_lengths_survive_a_crash_once_they_are_synced() {
+fn records_of_any_length_survive_a_crash_once_synced() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.append(3);
@@ -724,7 +724,7 @@ fn failed_writes_before_a_crash_do_not_lose_durable_records() {
 }
 
 #[test]
-fn opening_for_append_distinguishes_crash_damage_from_other_damage() {
+fn opening_for_append_tells_crash_damage_from_other_damage() {
     // One flipped bit is in the last record, which was synced. A crash does not cause that.
     let mut log = Encoded::new(&[], LEVELDB);
     log.append(40);
@@ -769,7 +769,7 @@ fn opening_for_append_distinguishes_crash_damage_from_other_damage() {
 }
 
 #[test]
-fn a_log_with_a_truncated_torn_tail_is_read_to_its_end() {
+fn a_log_reads_to_the_end_after_its_torn_tail_is_truncated() {
     for &format in FORMATS {
         for (name, torn) in torn_logs(format) {
             let double = Double::with_bytes(&torn);

@@ -353,7 +353,7 @@ fn two_flipped_bits_in_a_block_lose_two_records() {
 /// If a header is completely destroyed, the later fragments of the block are searched for. LevelDB
 /// abandons the block at its first damage, so it does not report the second damage.
 #[test]
-fn leveldb_reports_only_the_first_damage_in_a_block() -> Result<(), Error> {
+fn leveldb_only_reports_the_first_damage_in_a_block() -> Result<(), Error> {
     let mut log = Log::new([3, 4, 5, 6, 7].map(|len| noise(len, 1)));
     for damaged in [0, 2, 4] {
         log.bytes[log.records[damaged].start as usize + HEADER_LEN] ^= 1;
@@ -385,7 +385,7 @@ fn a_record_is_lost_if_its_header_is_destroyed() {
 }
 
 #[test]
-fn each_flipped_bit_is_reported_regardless_of_the_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
+fn every_flipped_bit_is_reported_with_any_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
     let log = three_blocks();
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("damaged.log");
@@ -437,7 +437,7 @@ fn each_flipped_bit_is_reported_regardless_of_the_number_of_threads() -> Result<
 /// Several threads read ranges in parts of one or two blocks. The report must be the same as from
 /// one reader.
 #[test]
-fn reading_a_range_in_parts_gives_the_same_report_as_reading_it_at_once() -> Result<(), Error> {
+fn reading_a_range_in_parts_gives_the_same_report() -> Result<(), Error> {
     let log = three_blocks();
     let mut bytes = log.bytes;
     bytes[40] ^= 1;
@@ -479,7 +479,7 @@ fn reading_a_range_in_parts_gives_the_same_report_as_reading_it_at_once() -> Res
 
 /// The file ends with its block. It has a record with only an empty FIRST fragment, and a trailer.
 #[test]
-fn a_trailer_after_a_torn_record_is_counted_in_the_statistics() -> Result<(), Box<dyn std::error::Error>> {
+fn stats_count_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
     let mut writer = Writer::new(Vec::new());
     writer.append(&[0; BLOCK_LEN - 7 - 8])?;
     let mut bytes = writer.into_inner()?;
@@ -603,7 +603,7 @@ fn regions_of(file: &[u8]) -> Vec<SkippedRegion> {
 }
 
 #[test]
-fn the_description_of_a_one_byte_region_uses_the_singular() {
+fn a_one_byte_region_is_described_in_the_singular() {
     for (len, words) in [(1, "1 byte at offset 0: "), (2, "2 bytes at offset 0: ")] {
         let text = regions_of(&[0, 0][..len])[0].to_string();
         assert!(text.starts_with(words), "{text}");
@@ -631,7 +631,7 @@ fn appending_findings_preserves_the_trailing_zeros() {
 }
 
 #[test]
-fn each_reason_has_a_textual_description() {
+fn every_reason_has_a_description() {
     let words = [
         (
             Reason::BadLength { len: 7 },
@@ -838,7 +838,7 @@ fn a_flipped_bit_in_metadata_is_undone() {
 
 /// A log of SwanLab is of an old version if its records are JSON.
 #[test]
-fn the_file_header_version_is_determined_from_a_repaired_first_record() {
+fn takes_the_file_header_version_from_a_repaired_first_record() {
     let record = Wire::Ieee.full(b"{\"model_type\": \"run\"}");
     let file = [b":SWL\xd6\xe1\x00", &record[..]].concat();
     let mut damaged = file.clone();

@@ -89,7 +89,7 @@ fn table(magic: &[u8; 8], len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn other_file_formats_are_identified_by_name() {
+fn names_other_file_formats() {
     for (format, bytes) in foreign() {
         if bytes.len() < DETECT_LEN {
             assert_eq!(detect(&bytes), Detection::Foreign(format));
@@ -120,7 +120,7 @@ fn other_file_formats_are_identified_by_name() {
 }
 
 #[test]
-fn a_detection_error_includes_the_path() {
+fn detection_errors_include_the_path() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("000001.log");
     std::fs::write(&path, b"SQLite format 3\0").unwrap();
@@ -129,7 +129,7 @@ fn a_detection_error_includes_the_path() {
 }
 
 #[test]
-fn a_dialect_given_by_the_caller_overrides_the_detected_format() {
+fn an_explicit_dialect_overrides_detection() {
     for (_, bytes) in foreign() {
         for &dialect in Dialect::ALL {
             let mut reader = Reader::from_slice(&bytes, ReadOptions::default().with_format(dialect));
@@ -153,7 +153,7 @@ fn a_dialect_given_by_the_caller_overrides_the_detected_format() {
 }
 
 #[test]
-fn the_format_of_a_file_without_evidence_is_reported_as_unclear() {
+fn detection_is_unclear_without_evidence() {
     let fragments = [
         (Wire::Plain.full(b"foo"), None),
         (Wire::Recyclable(1).full(b"foo"), Some(Dialect::RECYCLABLE)),
@@ -215,7 +215,7 @@ fn the_dialect_is_detected_from_fragments_after_damage() {
 /// Bytes were inserted at the start. The first valid fragment after them decides, so a flipped type
 /// byte does not change the dialect of a log.
 #[test]
-fn the_dialect_is_detected_from_fragments_after_a_few_inserted_bytes() {
+fn detects_the_dialect_after_a_few_inserted_bytes() {
     let fragments = [Wire::Plain.full(b"foo"), Wire::Plain.full(b"bar")].concat();
     for len in 1..20 {
         assert_eq!(
@@ -344,7 +344,7 @@ fn a_chain_of_headers_suggests_a_log() {
 
 /// The last fragment is damaged but not torn. The type of a torn fragment would show the dialect.
 #[test]
-fn the_dialect_is_not_detected_from_a_damaged_last_fragment() {
+fn a_damaged_last_fragment_does_not_determine_the_dialect() {
     let mut file = Wire::Recyclable(5).full(b"foo");
     file[0] ^= 0xff;
     assert_eq!(detect(&file), Detection::Unclear);
@@ -357,7 +357,7 @@ fn the_dialect_is_not_detected_from_a_damaged_last_fragment() {
 /// A table ends with a magic number. At the end of the bytes that detection reads, the same number
 /// does not count.
 #[test]
-fn the_magic_number_of_a_table_is_recognized_only_at_the_end_of_the_file() {
+fn a_table_magic_number_only_counts_at_the_end_of_the_file() {
     let mut file = noise(DETECT_LEN + 100);
     file[DETECT_LEN - 8..DETECT_LEN].copy_from_slice(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb");
     let of = |file: &[u8]| match Reader::from_slice(file, ReadOptions::default()).format() {
@@ -395,7 +395,7 @@ fn a_damaged_trailer_suggests_an_empty_log() {
 
 /// The bytes that declare the compression may also be the bytes of a record.
 #[test]
-fn a_record_with_the_same_bytes_as_a_compression_setting_is_still_an_ordinary_record() {
+fn a_record_that_looks_like_a_compression_setting_is_still_a_record() {
     let options = || ReadOptions::default().with_dialect(Dialect::ROCKSDB);
     let record = Wire::Plain.full(b"\x07\0\0\0");
     for (file, compression) in [(&record[..], None), (&COMPRESSED[..], Some(Compression::Zstd))] {
@@ -406,7 +406,7 @@ fn a_record_with_the_same_bytes_as_a_compression_setting_is_still_an_ordinary_re
 
 /// In the middle of a file, the first fragment may belong to an older log.
 #[test]
-fn detecting_the_format_of_a_range_does_not_use_the_first_log_number() {
+fn range_detection_does_not_use_the_first_log_number() {
     const BLOCK: usize = 32_768;
     let mut file = Vec::new();
     while file.len() < 2 * BLOCK {
@@ -424,7 +424,7 @@ fn detecting_the_format_of_a_range_does_not_use_the_first_log_number() {
 
 /// Only a packed log has containers, in which the first byte is the number of a codec.
 #[test]
-fn a_first_payload_byte_is_not_mistaken_for_a_codec() {
+fn the_first_payload_byte_is_not_mistaken_for_a_codec() {
     for first in 0..3 {
         assert_eq!(
             detect(&Wire::Plain.full(&[first, 1, 2])),
@@ -462,7 +462,7 @@ fn the_block_grid_is_detected_despite_a_short_read() {
 }
 
 #[test]
-fn a_type_byte_with_a_wrong_checksum_is_ignored_by_detection() {
+fn detection_ignores_a_type_byte_with_a_wrong_checksum() {
     let file = Wire::Plain.full(b"foo");
     for kind in (0..=255).filter(|&kind| kind != 1) {
         let mut file = file.clone();
@@ -474,7 +474,7 @@ fn a_type_byte_with_a_wrong_checksum_is_ignored_by_detection() {
 /// In the middle of a file, the first fragment may belong to an older log, so a dialect with log
 /// numbers is not guessed there.
 #[test]
-fn detecting_the_format_of_a_range_never_guesses_a_numbered_dialect() -> Result<(), Box<dyn std::error::Error>> {
+fn range_detection_never_guesses_a_numbered_dialect() -> Result<(), Box<dyn std::error::Error>> {
     let mut file = Vec::new();
     for (number, blocks) in [(5, 3), (4, 6)] {
         while file.len() < blocks * 32_768 {
@@ -512,7 +512,7 @@ fn detecting_the_format_of_a_range_never_guesses_a_numbered_dialect() -> Result<
 }
 
 #[test]
-fn parsing_a_dialect_name_returns_its_dialect() {
+fn dialect_names_parse() {
     for &dialect in Dialect::ALL {
         assert_eq!(dialect.to_string().parse(), Ok(dialect));
     }
@@ -847,7 +847,7 @@ fn text_takes_precedence_over_a_possibly_torn_header() {
 
 /// A file with the name of a log is taken for a damaged log, unless it has another known format.
 #[test]
-fn a_damaged_file_with_the_name_of_a_log_is_detected_as_a_damaged_log() {
+fn a_damaged_file_named_like_a_log_is_detected_as_a_damaged_log() {
     let directory = tempfile::tempdir().unwrap();
     for (name, is_believed) in [
         ("000123.log", true),
@@ -868,7 +868,7 @@ fn a_damaged_file_with_the_name_of_a_log_is_detected_as_a_damaged_log() {
 
 /// If several dialects write the same bytes, the first of these dialects is detected.
 #[test]
-fn a_log_of_each_dialect_is_detected() {
+fn detects_logs_of_every_dialect() {
     let log_in = |dialect: Dialect, record_len: usize| {
         let mut file = Vec::new();
         let mut encoder = cordwood_log::codec::Encoder::with_format(0, dialect).unwrap();
@@ -974,7 +974,7 @@ fn a_file_header_inside_a_record_is_ignored() {
 }
 
 #[test]
-fn the_dialect_of_a_range_is_detected_from_the_next_block() {
+fn range_detection_uses_the_next_block() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 0, &[b'x'; 40_000]);
     for start in [1_000, 32_767, 32_768] {
@@ -985,7 +985,7 @@ fn the_dialect_of_a_range_is_detected_from_the_next_block() {
 /// At the end of a block, a record contains the bytes of a valid fragment of another dialect. That
 /// fragment would end in the next block, which is impossible.
 #[test]
-fn the_dialect_is_not_detected_from_a_fragment_that_crosses_a_block() {
+fn a_fragment_that_crosses_a_block_does_not_determine_the_dialect() {
     const BLOCK: usize = 32_768;
     let last = Wire::Plain.part(4, &[b'y'; 100]);
     let crossing = Wire::Ieee.full(&last[..33]);
@@ -997,7 +997,7 @@ fn the_dialect_is_not_detected_from_a_fragment_that_crosses_a_block() {
 
 /// In the middle of a file, a fragment may belong to an older log.
 #[test]
-fn the_dialect_is_not_detected_from_a_numbered_fragment_at_offset_1() {
+fn a_numbered_fragment_at_offset_1_does_not_determine_the_dialect() {
     let file = [&[0][..], &Wire::Recyclable(5).full(&[b'x'; 32_768 - 1 - 11])].concat();
     assert_eq!(format_from(&file, 1), Dialect::LEVELDB.into());
     assert_eq!(
@@ -1009,7 +1009,7 @@ fn the_dialect_is_not_detected_from_a_numbered_fragment_at_offset_1() {
 /// The first bytes of a compressed or packed log may be damaged. They are then evidence only at the
 /// start of a file.
 #[test]
-fn a_damaged_start_of_another_log_is_ignored() {
+fn detection_ignores_the_damaged_start_of_another_log() {
     const BLOCK: usize = 32_768;
     let mut packed = Vec::new();
     let mut encoder = cordwood_log::codec::Encoder::with_format(0, Dialect::PACKED).unwrap();
@@ -1061,7 +1061,7 @@ fn compressed() -> Detection {
 }
 
 #[test]
-fn a_single_record_that_is_not_a_frame_rules_out_compression() {
+fn a_single_non_frame_record_rules_out_compression() {
     let text = b"text".to_vec();
     let magic = |len: usize| frame(4)[..len].to_vec();
     for (fragments, is_compressed) in [
@@ -1100,7 +1100,7 @@ fn compression_is_detected_despite_a_short_read() {
 
 /// A program may store zstd frames in a LevelDB log.
 #[test]
-fn zstd_frames_stored_by_a_program_are_not_mistaken_for_compression() {
+fn zstd_frames_stored_as_records_are_not_mistaken_for_compression() {
     let mut file = Vec::new();
     while file.len() < 70_000 {
         Wire::Plain.append(&mut file, 0, &frame(1_000));
@@ -1175,7 +1175,7 @@ fn the_log_number_is_detected_from_the_file_name() {
 }
 
 #[test]
-fn a_format_is_not_detected_from_a_partial_signature() {
+fn a_partial_signature_does_not_determine_the_format() {
     let texts = [
         "BZh, and more text",
         "abcd1AY&SY, and more text",
@@ -1192,7 +1192,7 @@ fn a_format_is_not_detected_from_a_partial_signature() {
 
 /// A script computed the checksums.
 #[test]
-fn prometheus_records_are_recognized_by_detection() {
+fn detects_prometheus_records() {
     let prometheus = Detection::Foreign(Foreign::Prometheus);
     // Prometheus writes big-endian numbers.
     let record = |flags: u8, len: u16, checksum: u32, payload: &[u8]| {

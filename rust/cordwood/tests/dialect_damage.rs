@@ -305,7 +305,7 @@ fn each_flipped_bit_is_located_and_only_a_few_records_are_lost() {
 }
 
 #[test]
-fn each_flipped_bit_near_a_block_end_is_reported() {
+fn every_flipped_bit_near_a_block_end_is_reported() {
     for log in logs(at_a_block_end) {
         let mut bytes = log.bytes.clone();
         for at in (0..40).chain((BLOCK - 220)..bytes.len()) {
@@ -321,7 +321,7 @@ fn each_flipped_bit_near_a_block_end_is_reported() {
 /// A fragment is inserted between two records, in each dialect. It has each type, each form of
 /// header, and a valid or invalid checksum.
 #[test]
-fn each_type_byte_between_two_records_is_handled_in_every_dialect() {
+fn handles_any_type_byte_between_records_in_every_dialect() {
     for log in logs(small) {
         let wires = [
             Wire::Plain,

@@ -74,7 +74,7 @@ fn the_lengths_in_the_statistics_add_up_to_the_file_length() -> Result<(), cordw
 }
 
 #[test]
-fn verifying_gives_the_same_report_regardless_of_the_number_of_threads() -> Result<(), cordwood_log::Error> {
+fn verify_reports_the_same_with_any_number_of_threads() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
@@ -218,7 +218,7 @@ fn salvaging_an_undamaged_log_produces_an_identical_log() -> Result<(), Box<dyn 
 /// it contained everything that could be saved.
 #[cfg(not(feature = "zstd"))]
 #[test]
-fn salvaging_compressed_logs_without_zstd_is_rejected() -> Result<(), Box<dyn std::error::Error>> {
+fn salvaging_compressed_logs_requires_zstd() -> Result<(), Box<dyn std::error::Error>> {
     // These are RocksDB's record that declares the compression, and a fragment.
     let file = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let directory = tempfile::tempdir()?;
@@ -360,7 +360,7 @@ fn salvaging_preserves_a_log_number_found_in_a_later_block() -> Result<(), Box<d
 
 /// The report names the properties that the new log cannot have.
 #[test]
-fn log_properties_that_salvaging_cannot_preserve_are_reported() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_reports_properties_it_cannot_preserve() -> Result<(), Box<dyn std::error::Error>> {
     // This is Pebble's type 9, with log number 1, synced up to 0, and one byte of data.
     let synced = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     let (saved, report) = salvage_as(synced, "000001.log", &SalvageOptions::default())?;
@@ -407,7 +407,7 @@ fn salvaged_records_are_written_in_the_fragment_form_of_the_log() -> Result<(), 
 
 /// Every reader of a file with this name would take the records for remains of an older log.
 #[test]
-fn salvaging_to_a_file_name_with_another_log_number_is_rejected() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_rejects_a_file_name_with_a_different_log_number() -> Result<(), Box<dyn std::error::Error>> {
     let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
     for (name, is_right) in [("000123.log", true), ("saved.log", true), ("000124.log", false)] {
         match salvage_as(file, name, &SalvageOptions::default()) {

@@ -228,7 +228,7 @@ fn fails(path: &Path, (expected, file, fail, hint): &Case) {
 }
 
 #[test]
-fn errors_have_separate_fields_for_the_path_the_kind_and_the_hint() {
+fn errors_have_separate_path_kind_and_hint_fields() {
     let directory = tempfile::tempdir().unwrap();
     for name in names() {
         for (number, case) in cases().iter().enumerate() {

@@ -212,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn the_fragments_of_arbitrary_bytes_leave_no_gaps(
+    fn fragments_of_arbitrary_bytes_have_no_gaps(
         dialect in dialect(), file in prop::collection::vec(prop_oneof![Just(0), 0..12_u8, any::<u8>()], 0..300),
     ) {
         check(&file, dialect);

@@ -28,7 +28,7 @@ fn example() -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn the_example_on_the_format_page_has_its_documented_bytes() {
+fn the_format_page_example_has_the_documented_bytes() {
     let [a, b, c] = example();
     let (file, offsets) = encode(0, &[&a, &b, &c]);
     assert_eq!(offsets, [0, 1_007, 98_304]);
@@ -54,7 +54,7 @@ fn the_example_on_the_format_page_has_its_documented_bytes() {
 }
 
 #[test]
-fn a_reader_returns_the_records_of_the_example() -> Result<(), Box<dyn std::error::Error>> {
+fn reads_the_records_of_the_format_page_example() -> Result<(), Box<dyn std::error::Error>> {
     let [a, b, c] = example();
     let mut writer = Writer::new(Vec::new());
     for record in [&a, &b, &c] {
@@ -72,7 +72,7 @@ fn a_reader_returns_the_records_of_the_example() -> Result<(), Box<dyn std::erro
 }
 
 #[test]
-fn a_record_of_three_bytes_has_its_golden_encoding() {
+fn three_byte_record_golden_encoding() {
     assert_eq!(
         encode(0, &[b"foo"]),
         (b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec(), vec![0])
@@ -80,7 +80,7 @@ fn a_record_of_three_bytes_has_its_golden_encoding() {
 }
 
 #[test]
-fn an_empty_record_has_its_golden_encoding() {
+fn empty_record_golden_encoding() {
     assert_eq!(encode(0, &[b""]), (b"\x05\x2b\x28\x43\x00\x00\x01".to_vec(), vec![0]));
 }
 
@@ -151,7 +151,7 @@ fn the_computed_length_matches_what_the_encoder_writes() {
 }
 
 #[test]
-fn the_computed_length_saturates_instead_of_overflowing_at_any_offset() {
+fn the_computed_length_saturates_at_any_offset() {
     for offset in [u64::MAX - 7, u64::MAX - 6, u64::MAX] {
         for len in [0, 1, u64::MAX] {
             assert!(encoded_len(offset, len) >= len, "{len} bytes at {offset}");

@@ -304,7 +304,7 @@ fn a_segmented_log_with_pruned_or_missing_segments_is_indexed() {
 /// Records that are read together may be in two segments. The next records may be in a container of
 /// the second segment, and that container has been opened only up to the last record read.
 #[test]
-fn a_container_in_the_next_segment_is_indexed_completely() {
+fn every_record_of_a_container_in_the_next_segment_is_indexed() {
     let mut random = Random(8);
     let directory = tempfile::tempdir().expect("a directory");
     let options = LogFileOptions::default().with_format(Dialect::PACKED);
@@ -392,7 +392,7 @@ fn the_records_of_several_logs_can_be_read_in_any_order() {
 
 /// If all threads moved a single reader, this test would get wrong records.
 #[test]
-fn sixteen_threads_read_the_requested_records() {
+fn sixteen_threads_each_get_the_records_they_asked_for() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(5);
     for format in [
@@ -431,7 +431,7 @@ fn sixteen_threads_read_the_requested_records() {
 }
 
 #[test]
-fn reading_an_indexed_log_reports_bytes_lost_by_truncation() {
+fn reading_after_truncation_reports_the_missing_bytes() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&records(100, &mut Random(6)), Dialect::LEVELDB.into());
@@ -477,7 +477,7 @@ fn an_index_still_returns_its_records_after_the_log_grows() {
 
 /// If a record was damaged after indexing, no policy returns another record in its place.
 #[test]
-fn reading_a_record_that_was_damaged_after_indexing_returns_an_error() {
+fn reading_a_record_damaged_after_indexing_fails() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut random = Random(7);
@@ -521,7 +521,7 @@ fn reading_a_record_that_was_damaged_after_indexing_returns_an_error() {
 
 /// Under this policy, reading from another place would return other records.
 #[test]
-fn reading_an_indexed_log_replaced_by_another_of_equal_length_returns_an_error() {
+fn reading_fails_if_the_log_was_replaced_by_one_of_equal_length() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&vec![vec![b'x'; 10]; 3000], Dialect::LEVELDB.into());

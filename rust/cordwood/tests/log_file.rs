@@ -84,7 +84,7 @@ fn each_flush_performs_exactly_one_write() -> Result<(), Error> {
 }
 
 #[test]
-fn the_buffer_of_a_log_file_is_written_once_it_is_full() -> Result<(), Error> {
+fn the_buffer_is_written_out_when_full() -> Result<(), Error> {
     let (double, log) = plain();
     for _ in 0..3000 {
         log.append(&[7; 1000])?;
@@ -105,7 +105,7 @@ fn the_buffer_of_a_log_file_is_written_once_it_is_full() -> Result<(), Error> {
 
 /// `try_append` does no I/O, so it leaves a record that would fill the buffer to `append`.
 #[test]
-fn trying_to_append_to_a_full_buffer_returns_immediately() -> Result<(), Error> {
+fn try_append_returns_immediately_if_the_buffer_is_full() -> Result<(), Error> {
     let (double, log) = plain();
     for _ in 0..260 {
         assert!(log.try_append(&[7; 1000])?.is_some());
@@ -120,7 +120,7 @@ fn trying_to_append_to_a_full_buffer_returns_immediately() -> Result<(), Error> 
 
 /// `append` refuses a record that is too long, even if the record would fit into an open container.
 #[test]
-fn trying_to_append_an_overlong_record_returns_immediately() -> Result<(), Error> {
+fn try_append_returns_immediately_for_an_overlong_record() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
         let (double, log) = create(buffered().with_dialect(dialect).with_record_len_max(3));
         log.append(b"one")?;
@@ -138,7 +138,7 @@ fn trying_to_append_an_overlong_record_returns_immediately() -> Result<(), Error
 
 /// If a sync is due after a record, `try_append` leaves it to `append`, however long headers are.
 #[test]
-fn trying_to_append_a_record_that_requires_a_sync_returns_immediately() -> Result<(), Error> {
+fn try_append_returns_immediately_if_a_sync_would_be_due() -> Result<(), Error> {
     let formats = [
         LogFormat::new(Dialect::LEVELDB),
         LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -656,7 +656,7 @@ fn each_sync_policy_syncs_on_schedule() -> Result<(), Error> {
 }
 
 #[test]
-fn extending_a_log_by_zero_records_does_not_sync() -> Result<(), Error> {
+fn extending_by_zero_records_does_not_sync() -> Result<(), Error> {
     let none: [&[u8]; 0] = [];
     for policy in [
         SyncPolicy::EveryAppend,
@@ -763,7 +763,7 @@ fn waiting_threads_share_a_failed_sync() {
 
 /// Waiting writes buffered records, but syncs only if the bytes are not on the disk yet.
 #[test]
-fn waiting_for_an_offset_performs_one_sync_and_appends_no_record() -> Result<(), Error> {
+fn waiting_for_an_offset_syncs_once_without_appending() -> Result<(), Error> {
     let (double, log) = plain();
     log.append(b"one")?;
     log.append(b"two")?;
@@ -792,7 +792,7 @@ fn waiting_for_an_offset_performs_one_sync_and_appends_no_record() -> Result<(),
 /// A thread can wait for the offset at which a record of an open container starts. This closes the
 /// container.
 #[test]
-fn waiting_for_an_offset_in_an_open_container_closes_the_container() -> Result<(), Error> {
+fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
     let (double, log) = create(buffered().with_dialect(Dialect::PACKED));
     log.append(b"one")?;
     log.append(b"two")?;
@@ -806,7 +806,7 @@ fn waiting_for_an_offset_in_an_open_container_closes_the_container() -> Result<(
 
 /// If a running sync covers the bytes, the waiting thread does not sync again.
 #[test]
-fn waiting_for_an_offset_shares_a_running_sync() -> Result<(), Error> {
+fn waiting_for_an_offset_joins_a_sync_already_in_progress() -> Result<(), Error> {
     let double = Double::default();
     double.state().held_sync = Some(1);
     let log = create_in(&double, buffered());
@@ -856,7 +856,7 @@ fn waiting_for_an_offset_past_the_end_fails() -> Result<(), Error> {
 
 /// If a record returns different bytes at each call, one of its values is written.
 #[test]
-fn a_record_whose_bytes_change_between_reads_is_written_consistently() -> Result<(), Error> {
+fn a_record_that_changes_between_reads_is_written_consistently() -> Result<(), Error> {
     const VALUES: [&[u8]; 3] = [b"one", b"another", &[7; 40_000]];
     struct Changing(AtomicU32);
     impl AsRef<[u8]> for Changing {
@@ -906,7 +906,7 @@ fn a_panic_during_sync_marks_the_log_as_failed() {
 /// calls are refused. Only acknowledged records are in the log. After closing, the log has released
 /// the file.
 #[test]
-fn closing_a_log_waits_for_threads_that_are_waiting_for_the_disk() {
+fn close_waits_for_threads_that_are_waiting_on_the_disk() {
     let double = Double::default();
     double.state().held_sync = Some(1);
     let log = create_in(&double, buffered());
@@ -968,7 +968,7 @@ fn a_second_writer_is_rejected_while_the_first_is_open() -> Result<(), Box<dyn s
 }
 
 #[test]
-fn opening_for_append_removes_a_torn_tail_from_the_file() -> Result<(), Box<dyn std::error::Error>> {
+fn opening_for_append_truncates_a_torn_tail() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo\xba\xea\xec\x44\x03\x00\x01b")?;
@@ -981,7 +981,7 @@ fn opening_for_append_removes_a_torn_tail_from_the_file() -> Result<(), Box<dyn 
 }
 
 #[test]
-fn an_error_from_an_interrupted_open_includes_the_path() -> Result<(), Box<dyn std::error::Error>> {
+fn interrupted_open_errors_include_the_path() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("some.log");
     LogFile::create(&path, buffered())?.append_sync(b"one")?;
@@ -994,7 +994,7 @@ fn an_error_from_an_interrupted_open_includes_the_path() -> Result<(), Box<dyn s
 
 #[test]
 #[cfg(unix)]
-fn appending_to_a_device_is_rejected() {
+fn rejects_appending_to_a_device() {
     let refused = LogFile::append_to("/dev/null", buffered());
     assert_error!(refused, ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput);
 }
@@ -1130,7 +1130,7 @@ fn dropping_a_writer_writes_its_buffered_records() -> Result<(), Error> {
 
 /// Refused records are not in the log, and later calls only report that the log is closed.
 #[test]
-fn a_log_is_closed_even_if_closing_it_fails() -> Result<(), Error> {
+fn a_log_counts_as_closed_even_if_close_fails() -> Result<(), Error> {
     let faults: [fn(&Double); 2] = [
         |double| double.state().write_faults = [Fault::Error(ENOSPC)].into(),
         |double| double.state().sync_faults = [Fault::Error(EIO)].into(),
@@ -1204,7 +1204,7 @@ fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
 /// In Pebble's dialect, closing writes a trailer with the number 8. In W&B's dialect, the file
 /// header is written even if there is no record.
 #[test]
-fn closing_writes_the_trailer_or_header_of_the_dialect() -> Result<(), Error> {
+fn close_writes_the_trailer_or_header_the_dialect_requires() -> Result<(), Error> {
     for (dialect, expected) in [
         (
             LogFormat::new(Dialect::PEBBLE).with_log_number(7),
@@ -1223,7 +1223,7 @@ fn closing_writes_the_trailer_or_header_of_the_dialect() -> Result<(), Error> {
 /// An option that the dialect does not support, or that this build cannot write, is refused before
 /// a file is created, emptied or changed.
 #[test]
-fn rejected_records_leave_the_log_unchanged() {
+fn rejected_options_leave_the_log_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let (old, new) = (directory.path().join("old.log"), directory.path().join("new.log"));
     std::fs::write(&old, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo").unwrap();
@@ -1288,7 +1288,7 @@ fn rejected_records_leave_the_log_unchanged() {
 
 /// Readers refuse a record of this length by default.
 #[test]
-fn a_record_too_long_for_readers_is_not_written() {
+fn does_not_write_records_too_long_to_read_back() {
     assert_eq!(LogFileOptions::default().record_len_max, RECORD_LEN_MAX);
     assert_eq!(WriterOptions::default().record_len_max, RECORD_LEN_MAX);
     assert_eq!(ReadOptions::default().record_len_max, RECORD_LEN_MAX);
@@ -1341,7 +1341,7 @@ fn a_record_too_long_for_readers_is_not_written() {
 
 /// `extend` writes the same bytes as single appends, and stops where an append would fail.
 #[test]
-fn extending_a_log_writes_the_same_bytes_as_appending_each_record() -> Result<(), Error> {
+fn extend_writes_the_same_bytes_as_appending_each_record() -> Result<(), Error> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
         let records: Vec<Vec<u8>> = (0..3_000).map(|i| vec![i as u8; i * 7 % 900]).collect();
         let mut one = Writer::with_options(Vec::new(), WriterOptions::default().with_format(dialect)).unwrap();
@@ -1365,7 +1365,7 @@ fn extending_a_log_writes_the_same_bytes_as_appending_each_record() -> Result<()
 /// Readers trust the name of a file. They would take records with another number for records of an
 /// older log.
 #[test]
-fn a_file_named_with_another_log_number_is_rejected() {
+fn rejects_a_file_name_with_a_different_log_number() {
     let directory = tempfile::tempdir().expect("a directory");
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(6);
     for (name, is_written) in [("000005.log", false), ("000006.log", true), ("any.log", true)] {

@@ -134,7 +134,7 @@ fn two_threads_share_one_sync() {
 
 /// One thread appends and syncs. The other waits for a record that was appended before.
 #[test]
-fn a_thread_can_wait_for_a_record_of_another_thread() {
+fn a_thread_can_wait_for_a_record_from_another_thread() {
     loom::model(|| {
         let file = Arc::new(File::default());
         let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), LogFileOptions::default());
@@ -164,14 +164,14 @@ fn two_threads_share_one_sync_of_a_packed_log() {
 }
 
 #[test]
-fn a_failed_sync_returns_an_error_to_every_waiting_thread() {
+fn every_waiting_thread_sees_a_failed_sync() {
     check(true, FlushPolicy::EveryAppend, false);
 }
 
 /// The truncation after a failed write also syncs, possibly at the same time as the other thread.
 /// Only one of the two threads gets the error of the disk, and no record may be acknowledged.
 #[test]
-fn a_failed_sync_after_truncation_returns_an_error_to_every_waiting_thread() {
+fn every_waiting_thread_sees_a_failed_sync_after_truncation() {
     let file = || File {
         first_sync_fails: true,
         second_write_fails: true,
@@ -181,7 +181,7 @@ fn a_failed_sync_after_truncation_returns_an_error_to_every_waiting_thread() {
 }
 
 #[test]
-fn closing_a_log_waits_for_threads_that_are_waiting_for_a_sync() {
+fn close_waits_for_threads_that_are_waiting_on_a_sync() {
     check(false, FlushPolicy::EveryAppend, true);
 }
 
@@ -310,7 +310,7 @@ fn two_threads_can_start_new_segments_while_a_third_thread_waits() {
 }
 
 #[test]
-fn segments_are_rotated_and_expire_while_records_are_appended() {
+fn segments_rotate_and_expire_during_appends() {
     check_segments(LogFileOptions::default(), |log| {
         let end = log.rotate().expect("nothing fails");
         assert!(log.prune_before(end).expect("nothing fails") >= end);
@@ -318,7 +318,7 @@ fn segments_are_rotated_and_expire_while_records_are_appended() {
 }
 
 #[test]
-fn segments_started_by_two_threads_expire_while_the_log_is_pruned() {
+fn segments_started_by_two_threads_expire_during_pruning() {
     check_segments(LogFileOptions::default().with_retention_bytes(0), |log| {
         log.prune_before(u64::MAX).expect("nothing fails");
     });

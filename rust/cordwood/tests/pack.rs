@@ -116,7 +116,7 @@ fn unpacking_drops_a_mark_in_the_middle_of_a_log() -> Result<(), Error> {
 
 /// Each case has a region that may have been a record: its start, its end, and its reason.
 #[test]
-fn packing_a_log_with_a_region_that_may_have_been_a_record_is_rejected() {
+fn pack_rejects_regions_that_may_have_been_records() {
     let zeros = |len| vec![0; len];
     let flipped = [b"\xdd\x5f\xb3\x7a\x03\x00\x01fog", FOO].concat();
     let two_blocks = |last: &[u8]| [FOO, &zeros(BLOCK_LEN - 10), last].concat();
@@ -187,7 +187,7 @@ fn packing_drops_empty_first_fragments_and_nonzero_trailers() -> Result<(), Erro
 }
 
 #[test]
-fn packing_a_log_that_cannot_be_restored_by_unpacking_is_rejected() {
+fn pack_rejects_logs_that_unpacking_could_not_restore() {
     let numbered = |dialect| log(LogFormat::new(dialect).with_log_number(7), &[b"foo".to_vec()]);
     // SwanLab's versions differ only in the last byte of the file header.
     let swanlab = |version| {
@@ -225,7 +225,7 @@ fn packing_a_log_that_cannot_be_restored_by_unpacking_is_rejected() {
 }
 
 #[test]
-fn packing_logs_of_unsupported_formats_is_rejected() {
+fn pack_rejects_unsupported_formats() {
     let unsupported = |format: LogFormat| match pack(FOO, format).map(drop) {
         Err(Error {
             kind: ErrorKind::Unsupported { unsupported, .. },
@@ -250,7 +250,7 @@ fn packing_logs_of_unsupported_formats_is_rejected() {
 }
 
 #[test]
-fn packing_a_record_longer_than_the_limit_is_rejected() {
+fn pack_rejects_records_over_the_limit() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = PackOptions::default().with_format(STORED).with_record_len_max(2);
     let error = ops::pack(SliceSource::new(FOO), directory.path().join("new.log"), &options).unwrap_err();
@@ -275,7 +275,7 @@ fn packing_never_replaces_an_existing_file() -> Result<(), Box<dyn std::error::E
 }
 
 #[test]
-fn salvaging_or_packing_to_the_name_of_a_segment_is_rejected() -> Result<(), Box<dyn std::error::Error>> {
+fn salvage_and_pack_reject_segment_names_as_targets() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let copies = |destination: &Path| {
         let salvaged = ops::salvage(SliceSource::new(FOO), destination, &SalvageOptions::default());

@@ -233,7 +233,7 @@ fn the_statistics_count_each_container_once() -> Result<(), Error> {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_8_each_record_of_a_container_needs_its_own_offset() {
+fn vector_8_every_record_in_a_container_needs_its_own_offset() {
     let file = b"\x7b\xdd\x78\xd6\x12\x00\x40\x01\xac\x02\x28\xb5\x2f\xfd\x64\x2c\x00\x63\x09\x00\x00\x90\xea\x00\x3a";
     check(
         &[file, OK].concat(),
@@ -315,7 +315,7 @@ fn vector_11_a_newer_format_version_is_rejected_under_every_policy() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_12_a_container_of_more_than_256_mib_is_rejected_under_every_policy() {
+fn vector_12_a_container_over_256_mib_is_rejected_under_every_policy() {
     let start = b"\xb7\x5b\xd2\x2d\x12\x20\x40\x01\x01\x28\xb5\x2f\xfd\xa0\x01\x00\x00\x10";
     let blocks = b"\x20\x00\x00\xfd\xff\xff\x7f\xea\xff\x0f\x00";
     let runs = b"\x02\x00\x10\x00".repeat(2_046);
@@ -343,7 +343,7 @@ fn vector_12_a_container_of_more_than_256_mib_is_rejected_under_every_policy() {
 
 /// The rest of the log may have been written in the later version.
 #[test]
-fn a_mark_of_a_newer_version_after_a_record_causes_an_error_at_its_offset() {
+fn a_newer_mark_after_a_record_causes_an_error_at_its_offset() {
     let file = [&mark(1, 0)[..], OK, &mark(2, 0), OK].concat();
     for policy in [
         OnCorruption::Fail,
@@ -406,7 +406,7 @@ fn three_blocks() -> Vec<u8> {
 }
 
 #[test]
-fn all_readers_return_the_same_events_for_a_file_of_three_blocks() {
+fn all_readers_agree_on_a_file_of_three_blocks() {
     let file = three_blocks();
     let all = read(&file, &options());
     assert!(
@@ -445,7 +445,7 @@ fn check_splits(file: &[u8], options: &ReadOptions, splits: impl Iterator<Item =
 }
 
 #[test]
-fn the_ranges_of_a_packed_log_split_at_any_offset_contain_all_its_records() {
+fn splitting_a_packed_log_at_any_offset_loses_no_records() {
     let file = three_blocks();
     check_splits(&file, &options(), 0..=file.len() as u64);
 }
@@ -470,7 +470,7 @@ fn damaged_files() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_damaged_packed_log_gives_the_same_records_whole_or_in_ranges_split_at_any_offset() {
+fn splitting_a_damaged_packed_log_anywhere_yields_the_same_records() {
     for (index, file) in damaged_files().iter().enumerate() {
         for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
             let options = options().with_on_corruption(policy).with_dialect(Dialect::PACKED);
@@ -480,7 +480,7 @@ fn a_damaged_packed_log_gives_the_same_records_whole_or_in_ranges_split_at_any_o
 }
 
 #[test]
-fn seeking_to_a_record_offset_returns_that_record_next() {
+fn seek_makes_the_record_at_that_offset_next() {
     let file = three_blocks();
     for detected in [None, Some(Dialect::PACKED)] {
         let options = options().with_dialect(detected);

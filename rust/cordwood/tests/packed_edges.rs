@@ -99,7 +99,7 @@ fn an_impossible_container_is_reported_as_damage() {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn a_container_must_contain_exactly_one_frame_that_states_its_length() {
+fn a_container_must_hold_exactly_one_frame_with_a_stated_length() {
     let one = frame(b"\x03abc");
     assert_eq!(first(&container(1, 1, &one)), [(0, 7 + 2 + one.len() as u64, Ok(3))]);
     let bad = |frame: &[u8]| check_bad(&container(1, 1, frame), "bad_compression");
@@ -126,7 +126,7 @@ fn a_container_must_contain_exactly_one_frame_that_states_its_length() {
 }
 
 #[test]
-fn a_container_needs_one_offset_for_each_record() {
+fn a_container_needs_one_offset_per_record() {
     let count = BLOCK - 7 - 4;
     // The container has one byte for each empty record, and more bytes for the header and the
     // count.
@@ -161,7 +161,7 @@ fn a_container_needs_one_offset_for_each_record() {
 }
 
 #[test]
-fn fragments_of_records_and_containers_never_continue_each_other() {
+fn a_container_fragment_never_continues_a_record_or_vice_versa() {
     let whole = container(0, 2, &body(&[b"ab", b"cd"]));
     let (head, tail) = whole.split_at(3);
     let plain = |kind, payload: &[u8]| Wire::Plain.fragment(kind, payload);
@@ -241,7 +241,7 @@ fn a_range_can_end_inside_a_container() {
 }
 
 #[test]
-fn an_overlong_record_in_a_container_does_not_lose_other_records() {
+fn an_overlong_record_does_not_affect_the_rest_of_its_container() {
     let records: [&[u8]; 4] = [b"aaaa", b"b", b"ccccc", b""];
     for codec in 0..=u8::from(cfg!(feature = "zstd")) {
         let body = body(&records);
@@ -272,7 +272,7 @@ fn an_overlong_record_in_a_container_does_not_lose_other_records() {
 
 /// Also to the last one, and to those of a container after another one.
 #[test]
-fn the_length_limit_applies_to_every_record_of_every_container() {
+fn the_length_limit_applies_to_every_record_in_a_container() {
     let last = full(&container(0, 3, &body(&[&b"a"[..], b"b", b"long"])));
     let long = full(&container(0, 4, &body(&[&b"long"[..], b"long", b"max", b"long"])));
     let (start, end) = (last.len() as u64, (last.len() + long.len()) as u64);
@@ -328,7 +328,7 @@ fn an_unknown_codec_is_rejected_only_if_its_container_overlaps_the_range() {
 
 /// A stream cannot go back to the first fragment.
 #[test]
-fn a_rejected_container_of_several_fragments_is_rejected_every_time_it_is_read() {
+fn a_rejected_multi_fragment_container_is_rejected_on_every_read() {
     let mut file = Vec::new();
     Wire::Packed.append(&mut file, 0, &container(7, 1, &body(&[vec![b'x'; 4 << 20]])));
     let mut reader = Reader::with_source(StreamSource::new(&file[..], 0), options());
@@ -366,7 +366,7 @@ fn an_unknown_codec_after_damage_or_without_checksum_verification_is_damage() {
 
 /// A container may start before the offset, so the block is read from its start.
 #[test]
-fn damage_before_the_target_of_a_seek_does_not_lose_the_record() {
+fn damage_before_a_seek_target_does_not_lose_the_record() {
     let mut damaged = Wire::Plain.full(b"damaged");
     damaged[9] ^= 3;
     let file = [damaged, Wire::Plain.full(b"sought")].concat();
@@ -383,7 +383,7 @@ fn damage_before_the_target_of_a_seek_does_not_lose_the_record() {
 
 /// The next byte to read is the offset of the next record.
 #[test]
-fn a_decoder_stops_after_each_record_of_a_container() {
+fn decoder_stops_after_each_record_in_a_container() {
     let file = full(&container(0, 3, &body(&[b"a", b"b", b"c"])));
     let window = Window {
         offset: 0,
@@ -617,7 +617,7 @@ fn seeking_to_damage_reports_the_damage() {
 }
 
 #[test]
-fn a_follower_returns_a_container_once_all_bytes_are_written() {
+fn a_follower_returns_a_container_once_it_is_fully_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.log");
     let file = log();
@@ -643,7 +643,7 @@ fn a_follower_returns_a_container_once_all_bytes_are_written() {
 }
 
 #[test]
-fn undoing_a_flipped_bit_restores_every_record_of_the_container() {
+fn undoing_a_flipped_bit_restores_every_record_in_the_container() {
     let directory = tempfile::tempdir().unwrap();
     let file = log();
     let all = verify(SliceSource::new(&file), &ReadOptions::default()).unwrap();
@@ -669,7 +669,7 @@ fn undoing_a_flipped_bit_restores_every_record_of_the_container() {
 }
 
 #[test]
-fn all_records_of_a_packed_log_are_returned_even_without_its_mark() {
+fn a_packed_log_without_its_mark_still_returns_every_record() {
     let file = log();
     let all = read(&file, &options());
     for damage in 1..=17 {

@@ -230,7 +230,7 @@ fn is_wrong_dialect(opened: &Result<LogFile, Error>) -> bool {
 
 /// Readers of another dialect would drop or refuse containers.
 #[test]
-fn containers_are_not_appended_to_a_log_of_another_dialect() {
+fn never_appends_containers_to_a_log_in_another_dialect() {
     let plain = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     for format in FORMATS {
         let opened = LogFile::append_in(Double::with_bytes(plain).boxed(), options(format));
@@ -288,7 +288,7 @@ fn the_durable_offset_is_always_the_end_of_a_container() {
 
 /// A failed write must undo its own record, but none of the records that were gathered before it.
 #[test]
-fn a_failed_append_does_not_lose_the_records_of_an_open_container() {
+fn a_failed_append_does_not_lose_records_in_an_open_container() {
     for format in FORMATS {
         for is_synced in [true, false] {
             let double = Double::default();
@@ -311,7 +311,7 @@ fn a_failed_append_does_not_lose_the_records_of_an_open_container() {
 /// The first record is in an open container. Without a sync, the second record could be added to
 /// that container.
 #[test]
-fn appending_with_sync_writes_the_record_to_disk() {
+fn append_sync_writes_the_record_to_disk() {
     for format in FORMATS {
         let double = Double::default();
         let log =

@@ -353,7 +353,7 @@ fn leveldb_len(steps: &[Step]) -> u64 {
 
 /// The vectors are written by hand, from the page.
 #[test]
-fn the_encoder_output_matches_the_vectors_on_the_format_page() {
+fn encoder_output_matches_the_format_page_vectors() {
     let packed = |records: &[&[u8]]| {
         let steps: Vec<_> = records.iter().map(|record| Step::Append(record.to_vec())).collect();
         encoder(&steps, false)
@@ -373,7 +373,7 @@ fn the_encoder_output_matches_the_vectors_on_the_format_page() {
 
 /// This is also true for a record that could share the open container.
 #[test]
-fn extending_writes_the_records_before_an_overlong_record() {
+fn extend_still_writes_the_records_before_an_overlong_one() {
     for (record_len_max, too_long) in [(3, 4), (3, 5000), (4094, 4095), (4095, 4096), (5000, 5001)] {
         let records = [b"one".to_vec(), b"two".to_vec(), record(too_long, false, 0)];
         let options = writer_options(false).with_record_len_max(record_len_max);
@@ -397,7 +397,7 @@ fn extending_writes_the_records_before_an_overlong_record() {
 
 /// The open container counts uncompressed, after the mark.
 #[test]
-fn the_reported_buffer_length_includes_the_open_container() {
+fn buffered_length_includes_the_open_container() {
     for is_zstd in [false, true] {
         let mut writer = Writer::with_options(Vec::new(), writer_options(is_zstd)).expect("a dialect that is written");
         writer.append(b"one").expect("a vector");
@@ -409,7 +409,7 @@ fn the_reported_buffer_length_includes_the_open_container() {
 /// A counter and a constant compress to less than a byte for each record. Uncompressed, they would
 /// take up 20 times as many bytes.
 #[test]
-fn a_frame_too_short_to_give_each_record_an_offset_is_lengthened() {
+fn lengthens_a_frame_too_short_to_give_each_record_an_offset() {
     let records: Vec<_> = (0..5000)
         .map(|step| format!("{{\"step\": {step}, \"loss\": 0.25}}").into_bytes())
         .collect();
@@ -428,7 +428,7 @@ fn a_frame_too_short_to_give_each_record_an_offset_is_lengthened() {
 /// With any codec, the offset of each record of a container is in the block in which the container
 /// starts.
 #[test]
-fn the_number_of_records_in_a_container_is_limited_by_its_first_block() {
+fn the_first_block_limits_how_many_records_a_container_holds() {
     for left in [7, 8, 20, 300] {
         let first = record(BLOCK - 17 - 7 - left, false, 1);
         let mut steps = vec![Step::Append(first)];

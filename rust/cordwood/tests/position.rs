@@ -112,7 +112,7 @@ fn a_position_is_still_valid_in_a_grown_or_copied_log() {
 }
 
 #[test]
-fn an_error_about_a_position_in_a_replaced_log_states_the_offset() {
+fn the_replaced_log_error_includes_the_offset_of_the_position() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -174,7 +174,7 @@ fn a_position_remains_valid_even_if_earlier_bytes_are_damaged() {
 }
 
 #[test]
-fn truncation_of_a_log_before_the_position_is_reported() {
+fn truncating_a_log_before_the_position_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let whole = log_of(&records(12, 4000, 0, "a"), Dialect::LEVELDB.into());
@@ -320,7 +320,7 @@ fn a_follower_continues_in_a_copy_of_its_directory() {
 
 /// The segments have the same names, but the segment that is followed has been removed.
 #[test]
-fn a_position_is_rejected_if_its_log_was_replaced_by_a_pruned_log() {
+fn rejects_a_position_whose_log_was_replaced_by_a_pruned_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);
@@ -336,7 +336,7 @@ fn a_position_is_rejected_if_its_log_was_replaced_by_a_pruned_log() {
 }
 
 #[test]
-fn a_position_at_offset_0_or_in_an_empty_file_is_valid_for_every_log() {
+fn a_position_at_offset_0_or_in_an_empty_file_fits_any_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     fs::write(&path, b"").expect("a file");

@@ -525,7 +525,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn a_reader_returns_the_written_records(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
+    fn returns_exactly_the_records_that_were_written(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
         let pieces: Vec<Piece> = sizes.into_iter().map(Piece::Record).collect();
         let file = File::new(0, seed, &pieces);
         let mut reader = Reader::from_slice(&file.bytes, ReadOptions::default());
@@ -548,7 +548,7 @@ proptest! {
     }
 
     #[test]
-    fn a_record_as_long_as_the_limit_is_returned(seed: u64, before in size(), size in size()) {
+    fn returns_a_record_exactly_as_long_as_the_limit(seed: u64, before in size(), size in size()) {
         let file = File::new(0, seed, &[Piece::Record(before), Piece::Record(size)]);
         let Some((offset, data)) = file.records.last() else { panic!("two records were written") };
         let starts_last = |max| {
@@ -566,7 +566,7 @@ proptest! {
     }
 
     #[test]
-    fn the_corruption_policy_changes_only_where_reading_ends(script in script(), max in record_len_max()) {
+    fn the_corruption_policy_only_affects_where_reading_ends(script in script(), max in record_len_max()) {
         let file = script.build().bytes;
         let options = ReadOptions::default().with_record_len_max(max);
         let with = |policy| read_slice(&file, &options.clone().with_on_corruption(policy));
@@ -718,7 +718,7 @@ proptest! {
 
     /// The files have several windows of 256 KiB, and records that are longer than a window.
     #[test]
-    fn a_stream_longer_than_its_window_returns_the_same_events_as_its_file(
+    fn a_stream_longer_than_its_window_matches_the_file(
         seed: u64,
         lens in prop::collection::vec(prop_oneof![0..5_000_usize, 0..1_500_000_usize], 3..12),
         damage in prop::collection::vec(damage(), 0..4),
@@ -734,7 +734,7 @@ proptest! {
 /// `read_more` may be called at any time, even if no more bytes are needed. It must not take a full
 /// buffer for the end of the file.
 #[test]
-fn calling_read_more_unnecessarily_has_no_effect() {
+fn unnecessary_read_more_calls_have_no_effect() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
     let file = File::new(0, 1, &pieces);
     let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());
@@ -810,7 +810,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn adjacent_ranges_together_return_the_events_of_the_whole_file(
+    fn adjacent_ranges_add_up_to_the_events_of_the_whole_file(
         script in script(),
         cuts in prop::collection::vec(place(), 1..6),
         max in record_len_max(),
@@ -912,7 +912,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn arbitrary_bytes_are_read_to_the_end_and_fully_accounted_for(
+    fn accounts_for_every_byte_of_arbitrary_input(
         seed: u64,
         parts in prop::collection::vec(
             prop_oneof![
@@ -941,7 +941,7 @@ proptest! {
 
     /// A block ends within the first bytes, so that all rules apply in a small file.
     #[test]
-    fn windows_that_grow_byte_by_byte_return_the_same_events(
+    fn growing_the_window_one_byte_at_a_time_returns_the_same_events(
         left in 0..90_usize,
         seed: u64,
         pieces in prop::collection::vec(piece(small_size()), 1..12),

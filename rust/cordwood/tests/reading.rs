@@ -156,7 +156,7 @@ fn debug_output_abbreviates_a_long_record() -> Result<(), Error> {
 
 /// The blocks of `wandb_old` start at offset 7, so they end 7 bytes later than LevelDB's blocks.
 #[test]
-fn the_lengths_in_the_statistics_add_up_for_an_old_run_file_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
+fn stat_lengths_add_up_for_an_old_run_file_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
     let file = [
         b":W&B\xe1\xbe\x00".as_slice(),
         &Wire::Ieee.fragment(2, &[b'x'; 32_755]),
@@ -172,7 +172,7 @@ fn the_lengths_in_the_statistics_add_up_for_an_old_run_file_torn_in_a_trailer() 
 
 /// Preallocated zeros are not damage, even if the named dialect has a file header.
 #[test]
-fn zeros_in_place_of_a_file_header_count_as_zero_fill() {
+fn zeros_where_a_file_header_belongs_count_as_zero_fill() {
     for dialect in [Dialect::WANDB, Dialect::WANDB_OLD, Dialect::SWANLAB] {
         for len in [1, 6, 7, 8, 100, BLOCK, BLOCK + 7, 2 * BLOCK] {
             let (records, reasons) = read(&vec![0; len], &skip().with_format(dialect));
@@ -207,7 +207,7 @@ fn a_file_header_is_part_of_the_range_that_contains_its_start() {
 }
 
 #[test]
-fn a_follower_waits_while_the_bytes_of_a_file_header_are_still_zeros() -> Result<(), Box<dyn std::error::Error>> {
+fn a_follower_waits_while_the_file_header_is_still_zeros() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let header = b":W&B\xe1\xbe\x00";
     for written in [0, 1, 3, 5] {
@@ -274,7 +274,7 @@ fn seeking_past_the_end_does_not_change_the_file_length() -> Result<(), Box<dyn 
 
 /// Records that were appended after the file was opened are counted.
 #[test]
-fn the_lengths_in_the_statistics_add_up_even_if_the_file_grows_later() -> Result<(), Box<dyn std::error::Error>> {
+fn stat_lengths_add_up_even_if_the_file_grows_later() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("000001.log");
     let first = fragment(1, &[1; 50]);
@@ -296,7 +296,7 @@ fn the_lengths_in_the_statistics_add_up_even_if_the_file_grows_later() -> Result
 /// A fragment of more than 32,754 bytes after the file header does not fit into a block that starts
 /// at offset 0.
 #[test]
-fn a_torn_old_run_file_is_detected_by_its_first_length() {
+fn the_first_length_identifies_a_torn_old_run_file() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 7, &[b'x'; 200_000]);
     for len in (14..3 * BLOCK).step_by(997) {
@@ -317,7 +317,7 @@ fn a_torn_old_run_file_is_detected_by_its_first_length() {
 
 /// The last record of the file is at the place where a block that starts at offset 0 would end.
 #[test]
-fn an_old_run_file_is_detected_by_a_fragment_that_crosses_a_block() {
+fn a_fragment_that_crosses_a_block_identifies_an_old_run_file() {
     for first_len in 32_741..=32_754 {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();
         Wire::Ieee.append(&mut file, 7, &vec![b'x'; first_len]);
@@ -328,7 +328,7 @@ fn an_old_run_file_is_detected_by_a_fragment_that_crosses_a_block() {
 }
 
 #[test]
-fn a_damaged_file_header_is_matched_to_the_closest_dialect() {
+fn matches_a_damaged_file_header_to_the_closest_dialect() {
     for (header, dialect) in [
         (b":SWL\xd6\xe1\x02", Dialect::SWANLAB),
         (b":W&B\xe1\xbe\x00", Dialect::WANDB),
@@ -348,7 +348,7 @@ fn a_damaged_file_header_is_matched_to_the_closest_dialect() {
 /// No engine writes an empty record. Nevertheless, a log that is cut in the header of an empty
 /// record is torn, not damaged.
 #[test]
-fn a_recyclable_log_that_ends_in_the_header_of_an_empty_record_is_torn() {
+fn a_recyclable_log_ending_with_the_header_of_an_empty_record_is_torn() {
     let file = Wire::Recyclable(3).full(b"");
     for len in 1..file.len() {
         let (records, reasons) = read(&file[..len], &skip());
@@ -364,7 +364,7 @@ fn salvage() -> ReadOptions {
 
 /// Only before the first record of a range may a fragment continue a record of the range before.
 #[test]
-fn a_record_without_a_start_is_reported_as_damage_after_the_first_record_of_a_range() {
+fn a_record_missing_its_start_is_damage_after_the_first_in_a_range() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.full(b"b"),
@@ -420,7 +420,7 @@ fn seeking_discards_a_pending_record() {
 /// Fragments at the start of a range may belong to the range before. Those at another offset do
 /// not.
 #[test]
-fn seeking_to_a_fragment_inside_a_record_reports_that_fragment_as_skipped() {
+fn seeking_into_the_middle_of_a_record_skips_that_fragment() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.part(2, b"b"),
@@ -562,7 +562,7 @@ fn a_continuation_fragment_at_the_start_of_a_file_is_reported_as_damage() {
 /// Without a log number, any four bytes could be the number in a trailer, and a trailer has no
 /// checksum. Only the trailer of an empty log is then accepted.
 #[test]
-fn an_end_trailer_is_trusted_only_if_it_has_the_log_number() {
+fn only_trusts_an_end_trailer_with_the_right_log_number() {
     let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
     let file = [&Wire::Plain.full(b"one")[..], trailer, &Wire::Plain.full(b"two")].concat();
     assert_eq!(
@@ -1152,7 +1152,7 @@ impl io::Seek for Live {
 /// The end of the log is read before a write, and the bytes after it are read after the write. Only
 /// a second reading shows the log as it is.
 #[test]
-fn verifying_a_log_while_it_is_written_reports_no_damage() -> Result<(), cordwood_log::Error> {
+fn verifying_a_log_during_writes_reports_no_damage() -> Result<(), cordwood_log::Error> {
     let (before, _) = recycled(20_000);
     let (after, count) = recycled(100_000);
     let mut damaged = after.clone();
@@ -1229,7 +1229,7 @@ fn reading_ranges_of_a_recycled_log_reports_no_damage() -> Result<(), Box<dyn st
 /// A write that never reached the disk is damage. The range in which the log continues reports it,
 /// unless an earlier range does.
 #[test]
-fn reading_the_range_where_the_log_resumes_reports_a_lost_write() {
+fn the_range_where_the_log_resumes_reports_a_lost_write() {
     let (mut file, _) = recycled(9 * BLOCK);
     let (old, _) = recycled(0);
     file[2 * BLOCK..5 * BLOCK].copy_from_slice(&old[2 * BLOCK..5 * BLOCK]);
@@ -1269,7 +1269,7 @@ fn reading_a_range_uses_the_log_number_of_the_file() -> Result<(), cordwood_log:
 /// An older log of another form follows damage in the block in which a range starts. The bytes
 /// before the range show that it is another log.
 #[test]
-fn reading_a_range_skips_records_of_an_older_log_with_another_fragment_form() {
+fn range_reads_skip_an_older_log_with_a_different_fragment_form() {
     let mut older = Vec::new();
     for _ in 0..300 {
         Wire::Plain.append(&mut older, 0, &[b'o'; 321]);
@@ -1324,7 +1324,7 @@ impl Read for Pieces<'_> {
 /// A fragment that ends the log is skipped together with its block, even if only the start of the
 /// block has arrived.
 #[test]
-fn the_detected_end_of_a_recycled_log_does_not_depend_on_the_lengths_of_reads() {
+fn read_sizes_do_not_affect_the_detected_end_of_a_recycled_log() {
     for older in [Wire::Plain, Wire::Recyclable(6)] {
         let file = continued_after(older);
         for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
@@ -1344,7 +1344,7 @@ fn the_detected_end_of_a_recycled_log_does_not_depend_on_the_lengths_of_reads() 
 /// If a block starts with a fragment of an older log and contains a fragment of this log, it is
 /// damaged. The log continued there, so a write to the start of the block was lost.
 #[test]
-fn a_stale_fragment_before_a_fragment_of_the_current_log_is_reported_as_damage() {
+fn a_stale_fragment_before_a_current_one_is_reported_as_damage() {
     let own = Wire::Recyclable(7);
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
     for older in [Wire::Plain, Wire::Recyclable(6)] {
@@ -1483,7 +1483,7 @@ fn damage_at_the_end_of_a_log_with_synced_offsets_is_reported_as_a_torn_tail() {
 
 /// Its checksum is valid for the length before a bit was flipped, so it is not torn.
 #[test]
-fn a_last_fragment_with_a_flipped_length_bit_is_reported_as_damaged_rather_than_torn() {
+fn a_last_fragment_with_a_flipped_length_bit_is_damaged_not_torn() {
     let mut last = Wire::Recyclable(5).full(b"last");
     last[4] ^= 0x40;
     let file = [Wire::Recyclable(5).full(b"own"), last].concat();
@@ -1517,7 +1517,7 @@ fn a_numbered_log_can_contain_fragments_without_a_number() {
 
 /// Unless it has a fragment of this log. A range says so only if it contains the older log.
 #[test]
-fn a_reader_reports_the_log_number_of_an_older_log_in_a_file() {
+fn reports_the_number_of_an_older_log_in_the_file() {
     let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(5);
     let older = Wire::Recyclable(6).full(b"older");
     let after_damage = [&[0xee; BLOCK][..], &older].concat();
@@ -1596,7 +1596,7 @@ fn salvaging_continues_after_a_stale_fragment() {
 /// the form of its fragments. Fragments after damage must not be taken for fragments of an older
 /// log, not even by a range that starts with them.
 #[test]
-fn an_unverified_fragment_with_a_wrong_checksum_does_not_make_later_fragments_stale() {
+fn an_unverified_bad_checksum_does_not_make_later_fragments_stale() {
     for wire in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
         let mut file = wire.full(b"first");
         file[0] ^= 1;
@@ -1639,7 +1639,7 @@ fn an_unverified_fragment_with_a_wrong_checksum_does_not_make_later_fragments_st
 /// fragment with a wrong checksum does not show the number of the log or the form of its fragments.
 /// It also does not show that a fragment belongs to an older log.
 #[test]
-fn a_flipped_bit_does_not_lose_later_blocks_when_checksums_are_not_verified() {
+fn a_flipped_bit_does_not_lose_later_blocks_without_checksum_verification() {
     for (dialect, wire) in [
         (Dialect::RECYCLABLE, Wire::Recyclable(5)),
         (Dialect::ROCKSDB, Wire::Recyclable(5)),
@@ -1688,7 +1688,7 @@ fn a_flipped_bit_does_not_lose_later_blocks_when_checksums_are_not_verified() {
 /// fragments of this log in the block are returned under each policy, and are not marked as
 /// salvaged.
 #[test]
-fn a_block_starting_with_a_fragment_of_unknown_type_after_damage_is_read() {
+fn reads_a_block_that_starts_with_an_unknown_type_after_damage() {
     let own = Wire::Recyclable(5);
     for before in [own.full(b"first"), Vec::new()] {
         let mut file = before.clone();
@@ -1778,7 +1778,7 @@ mod compressed {
     /// The first fragment declares that records are compressed. Without it, records are returned as
     /// they are stored.
     #[test]
-    fn reading_a_compressed_log_with_a_damaged_start_returns_no_raw_frames() {
+    fn never_returns_raw_frames_from_a_compressed_log_with_a_damaged_start() {
         let records = records();
         for number in [None, Some(7)] {
             let file = log(number, &records);
@@ -1835,7 +1835,7 @@ fn error_messages_do_not_repeat_their_causes() {
 /// Damage is one item of the iterator, and the next event follows. Any other error would recur, so
 /// it is the last item.
 #[test]
-fn iteration_continues_after_damage_but_not_after_other_errors() {
+fn iteration_continues_past_damage_but_stops_at_other_errors() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     let mut starts = Vec::new();

@@ -339,7 +339,7 @@ fn checked(name: &str, session: Session, directories_min: usize) {
 }
 
 #[test]
-fn unsynced_appends_to_a_segmented_log_survive_a_kill() {
+fn unsynced_appends_survive_killing_the_process() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(20);
@@ -357,7 +357,7 @@ fn appended_records_survive_a_crash_if_every_append_is_synced() {
 }
 
 #[test]
-fn buffered_records_of_a_segmented_log_survive_a_crash_once_they_are_synced() {
+fn buffered_records_survive_a_crash_once_synced() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options.with_flush(FlushPolicy::OnClose));
         session.append(3);
@@ -440,7 +440,7 @@ fn a_crash_during_recovery_does_not_lose_durable_records() {
 }
 
 #[test]
-fn failed_calls_before_a_crash_do_not_cause_loss_of_durable_records() {
+fn failed_calls_before_a_crash_do_not_lose_durable_records() {
     for options in [options(), packed()] {
         let mut session = Session::open(Files::new(), options);
         session.append(3);
@@ -458,7 +458,7 @@ fn failed_calls_before_a_crash_do_not_cause_loss_of_durable_records() {
 /// directory, a creation or a removal. Appended records must be found, and no crash may lose a
 /// promised record.
 #[test]
-fn a_single_failed_call_does_not_cause_loss_of_durable_records() {
+fn a_single_failed_call_does_not_lose_durable_records() {
     check_each_call("fails", false);
 }
 

@@ -164,7 +164,7 @@ fn a_rejected_record_does_not_start_a_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn extending_a_log_continues_in_the_next_segment_when_one_is_full() -> Result<(), Error> {
+fn extend_moves_on_to_the_next_segment_when_one_is_full() -> Result<(), Error> {
     for sync in [SyncPolicy::Never, SyncPolicy::EveryAppend] {
         let (directory, log) = create(options().with_sync(sync));
         fill(&log, 0..7);
@@ -180,7 +180,7 @@ fn extending_a_log_continues_in_the_next_segment_when_one_is_full() -> Result<()
 
 /// When the segment was started, the records that required a sync were already synced.
 #[test]
-fn extending_a_log_does_not_sync_a_segment_for_earlier_records() -> Result<(), Error> {
+fn extend_does_not_sync_a_new_segment_for_earlier_records() -> Result<(), Error> {
     let (_, log) = create(options().with_sync(SyncPolicy::EveryBytes(90)));
     assert_eq!(log.extend((0..12).map(number))?, 12);
     assert_eq!((log.offset(), log.durable_offset()), (120, 100));
@@ -364,7 +364,7 @@ fn a_record_of_maximum_length_starts_a_new_segment_if_it_does_not_fit() {
 }
 
 #[test]
-fn opening_with_rejected_options_does_not_create_a_directory() {
+fn rejected_options_do_not_create_a_directory() {
     let place = tempfile::tempdir().expect("a directory");
     let directory = place.path().join("log");
     SegmentedLog::open(&directory, options().with_dialect(Dialect::WANDB)).expect_err("a dialect that is refused");
@@ -387,7 +387,7 @@ fn a_failed_open_does_not_remove_the_existing_lock_file() {
 
 #[cfg(unix)]
 #[test]
-fn opening_an_unusable_lock_file_returns_the_operating_system_error() {
+fn an_unusable_lock_file_returns_the_os_error() {
     let place = tempfile::tempdir().expect("a directory");
     let lock = place.path().join(LOCK_NAME);
     std::os::unix::fs::symlink(LOCK_NAME, &lock).expect("a link to itself");
@@ -400,7 +400,7 @@ fn opening_an_unusable_lock_file_returns_the_operating_system_error() {
 }
 
 #[test]
-fn waiting_for_an_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<(), Error> {
+fn waiting_for_an_offset_only_syncs_in_the_last_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..15);
     log.close()?;
@@ -458,7 +458,7 @@ fn a_slow_sync_does_not_block_other_threads_from_appending() -> Result<(), Error
 
 /// `try_append` does not even wait for a write in a thread that waits for records of other threads.
 #[test]
-fn trying_to_append_does_not_wait_for_a_write() -> Result<(), Error> {
+fn try_append_does_not_wait_for_a_write() -> Result<(), Error> {
     let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     log.append(b"000")?;
     let file = directory.file(0);
@@ -478,7 +478,7 @@ fn trying_to_append_does_not_wait_for_a_write() -> Result<(), Error> {
 }
 
 #[test]
-fn trying_to_append_does_not_start_a_segment() -> Result<(), Error> {
+fn try_append_does_not_start_a_new_segment() -> Result<(), Error> {
     let (directory, log) = create(options().with_flush(FlushPolicy::OnClose));
     fill(&log, 0..12);
     assert_eq!(log.try_append(&number(12))?, Some(120));
@@ -492,7 +492,7 @@ fn trying_to_append_does_not_start_a_segment() -> Result<(), Error> {
 /// Eight threads append and sync while segments are started and pruned. Every record must be found
 /// once, and the records of each thread must be in order.
 #[test]
-fn threads_share_a_log_whose_segments_are_pruned() -> Result<(), Error> {
+fn threads_can_share_a_log_while_its_segments_are_pruned() -> Result<(), Error> {
     let (directory, log) = create(options().with_segment_len(2000));
     let barrier = Barrier::new(9);
     let mut acknowledged: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -571,7 +571,7 @@ fn the_next_pruning_retries_a_failed_removal() -> Result<(), Error> {
 // Retention -------------------------------------------------------------------------------------
 
 #[test]
-fn starting_a_segment_removes_old_segments_beyond_the_retention_size() {
+fn a_new_segment_removes_old_ones_beyond_the_retention_size() {
     for (bytes, expected) in [
         (0, &[300][..]),
         (1, &[200, 300]),
@@ -588,7 +588,7 @@ fn starting_a_segment_removes_old_segments_beyond_the_retention_size() {
 }
 
 #[test]
-fn starting_a_segment_removes_expired_segments() {
+fn starting_a_new_segment_removes_expired_ones() {
     let (directory, log) = create(options().with_retention_time(Duration::from_secs(60)));
     fill(&log, 0..35);
     assert_eq!(log.first_offset(), 0, "the clock says that they are of the future");
@@ -605,7 +605,7 @@ fn starting_a_segment_removes_expired_segments() {
 }
 
 #[test]
-fn retention_removes_segments_that_existed_when_the_log_was_opened() -> Result<(), Error> {
+fn retention_also_removes_segments_from_before_the_log_was_opened() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     log.close()?;
@@ -816,7 +816,7 @@ fn a_log_recovers_from_a_crash_after_the_next_segment_is_created() -> Result<(),
 }
 
 #[test]
-fn a_log_recovers_from_a_crash_within_the_mark_of_a_packed_segment() -> Result<(), Error> {
+fn recovers_from_a_crash_while_writing_the_mark_of_a_packed_segment() -> Result<(), Error> {
     let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -847,7 +847,7 @@ fn a_log_recovers_from_a_crash_within_the_mark_of_a_packed_segment() -> Result<(
 
 /// A file system may keep the length of a file but lose its bytes.
 #[test]
-fn a_packed_segment_that_is_all_zeros_after_a_crash_is_recovered() -> Result<(), Error> {
+fn a_packed_segment_left_all_zeros_by_a_crash_is_recovered() -> Result<(), Error> {
     let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -915,7 +915,7 @@ fn a_last_segment_without_a_valid_fragment_is_truncated() {
 }
 
 #[test]
-fn a_torn_tail_of_the_last_segment_is_truncated() -> Result<(), Error> {
+fn a_torn_tail_in_the_last_segment_is_truncated() -> Result<(), Error> {
     let torn = || {
         let bytes = |numbers: std::ops::Range<usize>| numbers.flat_map(|index| common::fragment(1, &number(index)));
         let mut last: Vec<u8> = bytes(10..13).collect();
@@ -965,7 +965,7 @@ fn a_change_in_the_length_of_an_older_segment_is_reported() {
 }
 
 #[test]
-fn a_missing_middle_segment_is_reported_as_damage_but_a_missing_first_segment_is_not() -> Result<(), Error> {
+fn a_missing_middle_segment_is_damage_but_a_missing_first_one_is_not() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     log.close()?;
@@ -981,7 +981,7 @@ fn a_missing_middle_segment_is_reported_as_damage_but_a_missing_first_segment_is
 }
 
 #[test]
-fn a_crash_during_pruning_removes_only_the_oldest_segments() -> Result<(), Error> {
+fn a_crash_during_pruning_only_removes_the_oldest_segments() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..45);
     let before = directory.ops().len();
@@ -996,7 +996,7 @@ fn a_crash_during_pruning_removes_only_the_oldest_segments() -> Result<(), Error
 }
 
 #[test]
-fn opening_a_second_writer_of_a_segmented_log_is_rejected() -> Result<(), Error> {
+fn rejects_a_second_writer_for_the_same_directory() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1165,7 +1165,7 @@ fn a_failed_write_is_undone_in_its_segment() -> Result<(), Error> {
 }
 
 #[test]
-fn a_panicking_iterator_makes_every_later_call_fail() {
+fn every_call_fails_after_an_iterator_panics() {
     let (_, log) = create(options());
     fill(&log, 0..9);
     let panics = (9..15).map(|index| {
@@ -1185,7 +1185,7 @@ fn a_panicking_iterator_makes_every_later_call_fail() {
 // On the disk -----------------------------------------------------------------------------------
 
 #[test]
-fn a_segmented_log_on_disk_is_written_pruned_and_reopened() -> Result<(), Error> {
+fn writes_prunes_and_reopens_a_segmented_log_on_disk() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1214,7 +1214,7 @@ fn a_segmented_log_on_disk_is_written_pruned_and_reopened() -> Result<(), Error>
 /// The name of such a file would not be the name of a segment, and the directory would not be a
 /// log.
 #[test]
-fn a_segment_never_starts_after_the_greatest_offset() -> Result<(), Error> {
+fn no_segment_starts_past_the_largest_offset() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let greatest = i64::MAX as u64;
     fs::write(directory.path().join(name_of(greatest - 10)), b"").expect("a file");
@@ -1241,7 +1241,7 @@ fn a_segment_never_starts_after_the_greatest_offset() -> Result<(), Error> {
 }
 
 #[test]
-fn opening_a_directory_with_other_files_does_not_change_any_file() {
+fn opening_a_directory_with_other_files_leaves_them_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("000003.log"), b"").expect("a file");
     let error = SegmentedLog::open(directory.path(), options()).expect_err("a database");
@@ -1386,7 +1386,7 @@ fn pruning_ignores_missing_segments_but_reports_failed_removals() -> Result<(), 
 
 #[cfg(unix)] // Windows cannot move a directory with an open file.
 #[test]
-fn no_segment_is_created_in_a_directory_that_replaced_the_log() -> Result<(), Error> {
+fn never_creates_a_segment_in_a_directory_that_replaced_the_log() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;
@@ -1402,7 +1402,7 @@ fn no_segment_is_created_in_a_directory_that_replaced_the_log() -> Result<(), Er
 
 #[cfg(unix)] // Windows cannot move such a directory.
 #[test]
-fn pruning_removes_no_segments_from_a_directory_that_replaced_the_log() -> Result<(), Error> {
+fn never_prunes_segments_in_a_directory_that_replaced_the_log() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;

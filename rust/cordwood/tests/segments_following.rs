@@ -77,7 +77,7 @@ fn a_follower_returns_each_record_once_across_many_rotations() {
 }
 
 #[test]
-fn a_follower_reads_all_later_segments_wherever_it_starts() {
+fn a_follower_reads_all_later_segments_no_matter_where_it_starts() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut appended = Vec::new();
@@ -157,7 +157,7 @@ fn errors_contain_the_path_in_the_form_the_caller_gave() {
 }
 
 #[test]
-fn the_error_of_a_follower_overtaken_by_pruning_includes_the_start_of_the_log() {
+fn the_pruned_follower_error_includes_where_the_log_now_starts() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut ends = vec![0];
@@ -215,7 +215,7 @@ fn first_region(follower: &mut Follower) -> SkippedRegion {
 }
 
 #[test]
-fn a_follower_reports_a_missing_shortened_or_overlong_segment_and_continues() {
+fn a_follower_continues_past_missing_shortened_or_overlong_segments() {
     let one = file_of(&[b"one", b"two"]);
     let torn = &file_of(&[b"three"])[..9];
     let cases = [
@@ -248,7 +248,7 @@ fn a_follower_reports_a_missing_shortened_or_overlong_segment_and_continues() {
 }
 
 #[test]
-fn bytes_past_the_next_segment_start_are_not_returned() {
+fn does_not_return_bytes_past_the_start_of_the_next_segment() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one", b"two"]));
     write(directory.path(), 10, &file_of(&[b"next"]));
@@ -261,7 +261,7 @@ fn bytes_past_the_next_segment_start_are_not_returned() {
 /// A segment has the records [0, 10), [10, 40024) and [40024, 40034). Each row of the table has the
 /// flipped byte and the events by `docs/format/reading.md`.
 #[test]
-fn damage_in_an_older_segment_loses_only_records_in_its_block() {
+fn damage_in_an_older_segment_only_loses_records_in_its_block() {
     const BLOCK: u64 = 32_768;
     type Part = (u64, u64, &'static str);
     let cases: [(usize, &[Part]); 3] = [
@@ -320,7 +320,7 @@ fn damage_in_an_older_segment_loses_only_records_in_its_block() {
 
 /// The previous file is not read, so it may be missing, as after pruning, or incomplete.
 #[test]
-fn a_follower_that_starts_at_a_segment_does_not_require_earlier_segments() {
+fn starting_at_a_segment_does_not_require_earlier_ones() {
     for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
         let directory = tempfile::tempdir().expect("a directory");
         if let Some(file) = file {
@@ -402,7 +402,7 @@ fn the_missing_end_of_a_removed_segment_is_reported_at_once() {
 /// Windows cannot rename a directory with an open file.
 #[cfg(unix)]
 #[test]
-fn a_missing_directory_causes_an_error_until_the_directory_is_restored() {
+fn polling_fails_until_a_missing_directory_is_restored() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, moved) = (directory.path().join("log"), directory.path().join("moved"));
     fs::create_dir(&log).expect("a directory");
@@ -427,7 +427,7 @@ fn a_missing_directory_causes_an_error_until_the_directory_is_restored() {
 /// directory in which a file is open.
 #[cfg(unix)]
 #[test]
-fn a_follower_reads_a_copy_that_replaces_the_directory() {
+fn a_follower_keeps_reading_when_a_copy_replaces_the_directory() {
     let parent = tempfile::tempdir().expect("a directory");
     let [path, copy] = ["orders", "copy"].map(|name| parent.path().join(name));
     for directory in [&path, &copy] {
@@ -474,7 +474,7 @@ fn a_follower_keeps_looking_for_the_next_file_in_a_copied_directory() {
 
 #[cfg(unix)]
 #[test]
-fn a_follower_accepts_only_a_file_or_a_directory() {
+fn a_follower_only_accepts_a_file_or_a_directory() {
     let error = Follower::open("/dev/null").expect_err("a device");
     assert!(
         matches!(&error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput),
@@ -641,7 +641,7 @@ fn a_follower_moves_to_the_next_segment_after_a_block_trailer() {
 /// The mark of the segment is destroyed, and the segment is shorter than the three blocks that
 /// decide about a growing file. A reader of the whole log can determine its dialect.
 #[test]
-fn a_short_damaged_segment_is_reported_as_soon_as_the_segment_ends() {
+fn a_short_damaged_segment_is_reported_as_soon_as_it_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(LogFormat::new(Dialect::PACKED))).expect("a log");
     let mut appended: Vec<_> = (0..4)
@@ -675,7 +675,7 @@ fn a_short_damaged_segment_is_reported_as_soon_as_the_segment_ends() {
 /// The next segment exists, so no bytes will be added to this one. It decides which log it is from
 /// the bytes that are there.
 #[test]
-fn the_dialect_of_a_segment_with_a_destroyed_start_is_detected_once_the_segment_ends() {
+fn detects_the_dialect_of_a_destroyed_segment_start_once_the_segment_ends() {
     const BLOCK_LEN: u64 = 32_768;
     // Only a reader that knows the dialect finds the record in the second block.
     let record = Wire::Recyclable(5).full(b"one");
@@ -708,7 +708,7 @@ fn the_dialect_of_a_segment_with_a_destroyed_start_is_detected_once_the_segment_
 const WRITER: &str = "CORDWOOD_TEST_ROTATING_WRITER";
 
 #[test]
-fn blocks_are_counted_from_the_start_of_the_segment() {
+fn block_boundaries_are_relative_to_the_start_of_the_segment() {
     const BASE: u64 = 107;
     const BLOCK_LEN: u64 = 32_768;
     let directory = tempfile::tempdir().expect("a directory");

@@ -232,7 +232,7 @@ fn a_reader_that_stops_at_damage_ends_at_a_missing_segment() {
 }
 
 #[test]
-fn a_truncated_segment_loses_only_the_truncated_records() {
+fn truncating_a_segment_only_loses_the_truncated_records() {
     for format in formats() {
         let mut log = Log::new(5_000, format);
         let (origin, whole) = log.files[1].clone();
@@ -337,7 +337,7 @@ fn the_log_ends_at_an_empty_last_segment() {
 }
 
 #[test]
-fn damage_in_a_segment_is_reported_at_its_offset_in_the_whole_log() {
+fn damage_in_a_segment_is_reported_relative_to_the_whole_log() {
     for format in formats() {
         let mut log = Log::new(1_234_567, format);
         let (origin, file) = &mut log.files[1];
@@ -407,7 +407,7 @@ fn a_reader_can_start_and_seek_at_each_record() {
 }
 
 #[test]
-fn the_error_for_an_offset_before_the_first_segment_includes_the_start_of_the_log() {
+fn the_pruned_offset_error_includes_where_the_log_now_starts() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(0);
     let first = log.files[1].0;
@@ -432,7 +432,7 @@ fn the_error_for_an_offset_before_the_first_segment_includes_the_start_of_the_lo
 }
 
 #[test]
-fn reading_a_range_reports_only_its_part_of_a_missing_segment() {
+fn a_range_only_reports_its_own_part_of_a_missing_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (missing, next) = (log.files[1].0, log.files[2].0);
@@ -471,7 +471,7 @@ fn each_missing_byte_is_reported_in_exactly_one_range() {
 }
 
 #[test]
-fn a_reader_reports_that_it_was_overtaken_by_pruning() {
+fn a_reader_reports_being_overtaken_by_pruning() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.next_record().expect("a record");
@@ -494,7 +494,7 @@ fn a_reader_reports_that_it_was_overtaken_by_pruning() {
 
 /// Pruning removes the oldest segments first, so this segment cannot have been pruned.
 #[test]
-fn removing_a_segment_from_the_middle_of_a_log_causes_an_error_that_includes_its_path() {
+fn removing_a_middle_segment_causes_an_error_with_its_path() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     log.remove(1);
@@ -626,7 +626,7 @@ fn a_directory_without_segments_is_not_a_log() {
 }
 
 #[test]
-fn operations_on_whole_logs_accept_the_directory_of_a_segmented_log() {
+fn whole_log_operations_accept_a_segmented_log_directory() {
     for format in formats() {
         let log = Log::new(12_345, format);
         let count: usize = records().iter().map(Vec::len).sum();
@@ -675,7 +675,7 @@ fn operations_on_whole_logs_accept_the_directory_of_a_segmented_log() {
 }
 
 #[test]
-fn threads_read_a_log_whose_oldest_segments_were_pruned() {
+fn threads_can_read_a_log_whose_oldest_segments_were_pruned() {
     let directory = tempfile::tempdir().expect("a directory");
     // The log is long enough for two threads.
     let log = SegmentedLog::open(directory.path(), LogFileOptions::default().with_segment_len(2 << 20)).expect("a log");
@@ -772,7 +772,7 @@ fn a_destroyed_segment_does_not_hide_later_segments() {
 }
 
 #[test]
-fn opening_a_segmented_log_reports_a_destroyed_last_segment_in_any_directory() {
+fn open_reports_a_destroyed_last_segment_in_any_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let orders = directory.path().join("orders");
     fs::create_dir(&orders).expect("a directory");

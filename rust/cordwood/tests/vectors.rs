@@ -203,7 +203,7 @@ fn vectors() -> Vec<OnDisk> {
 }
 
 #[test]
-fn each_vector_file_is_detected() {
+fn detects_every_vector_file() {
     are_detected(&vectors());
 }
 
@@ -213,18 +213,18 @@ fn the_first_64_bytes_of_a_file_either_identify_its_dialect_or_are_inconclusive(
 }
 
 #[test]
-fn each_vector_file_can_be_read_without_specifying_its_dialect() {
+fn every_vector_file_can_be_read_without_naming_its_dialect() {
     are_read_without_a_hint(&vectors());
 }
 
 #[test]
-fn the_detected_dialect_is_the_same_when_a_file_is_read_slowly() {
+fn slow_reads_do_not_change_the_detected_dialect() {
     are_read_slowly(&vectors());
 }
 
 #[test]
 #[ignore = "needs the directory that CORDWOOD_CORPUS names: see tests/vectors/README.md"]
-fn corpus_files_are_detected_and_can_be_read_without_specifying_their_dialect() {
+fn corpus_files_can_be_detected_and_read_without_naming_a_dialect() {
     let directory = std::env::var_os("CORDWOOD_CORPUS").expect("CORDWOOD_CORPUS names a directory");
     let files = read(Path::new(&directory), CORPUS);
     are_detected(&files);
@@ -304,7 +304,7 @@ fn are_read_slowly(files: &[OnDisk]) {
 /// The name of the file states which log it is. The contents do not, because the file was renamed
 /// to be recycled and has not been written to yet.
 #[test]
-fn a_file_renamed_for_recycling_does_not_yet_contain_records_of_the_new_log() {
+fn a_file_renamed_for_recycling_has_no_records_from_the_new_log_yet() {
     let directory = tempfile::tempdir().expect("a directory");
     let renamed = directory.path().join("000015.log");
     std::fs::copy(directory_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn known_varints_decode_to_their_values() {
+    fn decodes_known_varints() {
         // 300 is the example in the format's documentation. The other numbers are the largest of
         // their kinds.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_or_overlong_varints_cause_errors() {
+    fn rejects_truncated_and_overlong_varints() {
         assert_eq!(reason(Cursor::new(b"", 0).varint32()), (0, 0, "truncated"));
         assert_eq!(reason(Cursor::new(b".\x80\x80", 1).varint32()), (1, 2, "truncated"));
         assert_eq!(reason(Cursor::new(&[0xff; 6], 0).varint32()), (0, 5, "bad_varint"));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_with_redundant_bytes_or_excess_bits_cause_errors() {
+    fn rejects_varints_with_redundant_bytes_or_excess_bits() {
         assert_eq!(reason(Cursor::new(b"\x80\x00", 0).varint32()), (0, 2, "non_canonical"));
         assert_eq!(
             reason(Cursor::new(b"\xac\x82\x00", 0).varint64()),

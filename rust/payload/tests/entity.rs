@@ -49,7 +49,7 @@ fn reason(record: &[u8]) -> PayloadReason {
 }
 
 #[test]
-fn every_type_of_value_in_an_entity_is_decoded() {
+fn decodes_every_type_of_value_in_an_entity() {
     let record = bytes(RECORD);
     let entity = Entity::decode(&record).unwrap();
     let key = entity.key.as_ref().unwrap();
@@ -183,7 +183,7 @@ fn unknown_fields_are_kept() {
 }
 
 #[test]
-fn an_entity_group_that_contradicts_the_key_is_kept_among_the_other_fields() {
+fn keeps_an_entity_group_that_contradicts_the_key_in_other_fields() {
     let same = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x07\x0c"].concat();
     assert_eq!(Entity::decode(&same).unwrap().other_fields, []);
     let other = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x08\x0c"].concat();
@@ -200,7 +200,7 @@ fn text_that_is_not_utf8_is_kept_as_bytes() {
 }
 
 #[test]
-fn decoding_a_record_that_is_not_an_entity_returns_an_error_that_explains_why() {
+fn the_error_explains_why_a_record_is_not_an_entity() {
     assert_eq!(reason(b""), PayloadReason::MissingField { tag: 13 });
     assert_eq!(reason(&entity_of(b"\x20\x00")), PayloadReason::MissingField { tag: 5 });
     // A string where a truth value should be; an end without a start; a group that does not end;
@@ -254,7 +254,7 @@ fn properties_with_reserved_names_are_rejected() {
 }
 
 #[test]
-fn the_depth_of_nested_entities_is_limited() {
+fn limits_how_deeply_entities_can_nest() {
     let nested = |depth: usize| {
         let mut record = KEY.to_vec();
         for _ in 1..depth {
@@ -276,7 +276,7 @@ fn the_depth_of_nested_entities_is_limited() {
 
 /// Names that start and end alike and have one length, more of them than are compared one by one.
 #[test]
-fn the_array_items_of_different_properties_can_be_interleaved() {
+fn array_items_of_different_properties_can_be_interleaved() {
     let names: Vec<String> = (10..50).map(|number| format!("n{number}n")).collect();
     let item = |name: &str, value: u8| {
         let name = field(3, name.as_bytes());

@@ -7,7 +7,7 @@ const SCALAR: &[u8] = b"\x08\x07\x12\x02\x08\x03j1\n\x04lo\xc3\x9f\x10\xff\xff\x
 const LOG: &[u8] = b"\x82\x01\x03\n\x01x";
 
 #[test]
-fn a_swanlab_scalar_decodes_to_its_values() {
+fn decodes_a_swanlab_scalar() {
     let scalar = SwanlabScalar::decode(SCALAR).unwrap().unwrap();
     assert_eq!((scalar.key, scalar.step, scalar.value), ("lo\u{df}", -1, 2.5));
     assert_eq!(scalar.timestamp, Some(-500_000));
@@ -20,7 +20,7 @@ fn a_swanlab_scalar_decodes_to_its_values() {
 }
 
 #[test]
-fn a_swanlab_record_that_is_not_a_scalar_decodes_to_no_value() {
+fn non_scalar_swanlab_records_decode_to_no_value() {
     assert_eq!(SwanlabScalar::decode(LOG), Ok(None));
     assert_eq!(SwanlabScalar::decode(b""), Ok(None));
 }

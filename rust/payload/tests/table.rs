@@ -83,7 +83,7 @@ fn a_column_has_the_common_type_of_its_values() {
 }
 
 #[test]
-fn integers_are_stored_as_floats_only_without_loss() {
+fn integers_are_only_stored_as_floats_if_nothing_is_lost() {
     let of = |values: [&str; 2]| {
         types(
             &values
@@ -100,7 +100,7 @@ fn integers_are_stored_as_floats_only_without_loss() {
 }
 
 #[test]
-fn a_type_conflict_is_reported_with_the_column_and_its_types() {
+fn type_conflict_errors_name_the_column_and_its_types() {
     let found = learned(
         Limits::default(),
         &[
@@ -138,7 +138,7 @@ fn a_column_with_too_many_fields_is_stored_as_json() {
 }
 
 #[test]
-fn each_null_in_a_column_is_marked_in_its_validity_bitmap() {
+fn nulls_are_marked_in_the_validity_bitmap() {
     let found = columns(&[r#"{"a": 1, "b": "x"}"#, r#"{"b": "yz"}"#, r#"{"a": 3, "b": null}"#]);
     let [(0, first), (1, second)]: [_; 2] = found.try_into().unwrap() else {
         panic!("other columns")
@@ -184,7 +184,7 @@ fn the_builder_remains_usable_after_a_rejected_row() {
 }
 
 #[test]
-fn an_error_states_the_path_of_the_value_that_does_not_fit() {
+fn errors_include_the_path_of_the_value_that_does_not_fit() {
     let kind = structure([("b", Type::List(Box::new(Type::Int)))]);
     let mut builder = Builder::new([("a", kind), ("u", Type::UInt)], CELL_COUNT_MAX);
     let mut refused = |record: &str| {
@@ -204,7 +204,7 @@ fn an_error_states_the_path_of_the_value_that_does_not_fit() {
 }
 
 #[test]
-fn very_large_integers_and_byte_strings_can_be_stored_in_columns() {
+fn columns_can_hold_very_large_integers_and_byte_strings() {
     let items: [Item<'_>; 2] = [
         ("n".into(), Value::Huge("18446744073709551615".into())),
         ("b".into(), Value::Bytes(b"\xff".into())),
@@ -224,7 +224,7 @@ fn very_large_integers_and_byte_strings_can_be_stored_in_columns() {
 }
 
 #[test]
-fn the_columns_are_in_the_order_of_the_selection() {
+fn columns_follow_the_order_of_the_selection() {
     let record = r#"{"a": {"b": {"c": 1, "d.e": 2}}, "a.b": {"c": 3}, "x.y": 4, "z": null}"#;
     let names = ["z", "x.y", "a.b.c", "a.b.d.e", "a.b", "missing", "x.z"];
     let selection: Names = names.into_iter().collect();
@@ -240,7 +240,7 @@ fn the_columns_are_in_the_order_of_the_selection() {
 }
 
 #[test]
-fn a_batch_exceeds_the_cell_limit_only_to_fit_a_single_large_row() {
+fn a_batch_only_exceeds_the_cell_limit_for_a_single_large_row() {
     let mut builder = Builder::new([("a", Type::List(Box::new(Type::Int)))], 6);
     let mut add = |record: &str| of_json(record, |row| builder.add(row));
     assert_eq!(add(r#"{"a": [1, 2]}"#), Some(Ok(true)));
@@ -254,7 +254,7 @@ fn a_batch_exceeds_the_cell_limit_only_to_fit_a_single_large_row() {
 }
 
 #[test]
-fn the_error_for_an_invalid_document_includes_the_expected_token_and_its_offset() {
+fn invalid_document_errors_include_the_expected_token_and_offset() {
     let fault = |record: &[u8]| decoded("json", record, |_| ()).unwrap_err().to_string();
     for (record, text) in [
         (
@@ -321,7 +321,7 @@ fn the_error_for_an_invalid_document_includes_the_expected_token_and_its_offset(
 }
 
 #[test]
-fn an_undecodable_record_does_not_produce_a_row() {
+fn undecodable_records_produce_no_row() {
     assert!(decoded("entity", b"\x01", |_| ()).is_err());
     assert_eq!(of_json("[1]", |row| row.has("__value__")), Some(true));
 }
@@ -353,7 +353,7 @@ fn given_columns<const COUNT: usize>(types: [(&str, Type); COUNT], records: &[&s
 }
 
 #[test]
-fn a_column_of_a_given_type_accepts_only_values_it_can_store_unchanged() {
+fn a_typed_column_only_accepts_values_it_can_store_unchanged() {
     let int8 = || given("int8", Type::Int, Fits::Integers(8), true);
     let found = given_columns(
         [("a", int8())],
@@ -433,7 +433,7 @@ fn column_names_that_collide_in_arrow_are_rejected() {
 }
 
 #[test]
-fn a_null_in_a_column_of_fixed_size_lists_still_has_items() {
+fn a_null_fixed_size_list_still_takes_up_items() {
     let item = given("int64", Type::Int, Fits::Integers(64), true);
     let pairs = given("pairs", Type::List(Box::new(item)), Fits::Count(2), true);
     let records = ["{}", r#"{"a": [1, null]}"#, "{}", r#"{"a": [3, 4]}"#, "{}"];

@@ -130,7 +130,7 @@ fn a_fault_is_reported_before_the_rows_of_its_record() {
 }
 
 #[test]
-fn a_record_without_a_complete_operation_does_not_produce_a_row() {
+fn a_record_without_a_complete_operation_produces_no_row() {
     let (bad_tag, wrong_count) = (batch(7, 2, &[b"\x7f", PUT]), batch(7, 1, &[]));
     let expected = [
         "no row: tag 127 is unknown or not allowed here (1 byte at offset 12 of the payload)",
@@ -143,7 +143,7 @@ fn a_record_without_a_complete_operation_does_not_produce_a_row() {
 }
 
 #[test]
-fn a_decoder_can_resume_inside_a_record() {
+fn decoding_can_resume_in_the_middle_of_a_record() {
     let mut record = batch(7, 4, &[PUT; 4]);
     let mut decoder = Decoder::named("write-batch", Facts::default()).unwrap();
     assert_eq!(
@@ -159,7 +159,7 @@ fn a_decoder_can_resume_inside_a_record() {
 }
 
 #[test]
-fn a_record_decodes_to_a_value_containing_the_whole_batch() {
+fn a_record_decodes_to_the_whole_batch() {
     let record = batch(7, 2, &[b"\x05\x03\x01k\x01\xff", b"\x03\x01n", PUT]);
     let expected = concat!(
         r#"{sequence: 7, count: 2, operations: ["#,
@@ -179,7 +179,7 @@ fn a_record_decodes_to_a_value_containing_the_whole_batch() {
 }
 
 #[test]
-fn the_engine_of_a_log_is_determined_by_its_earlier_batches() {
+fn earlier_batches_determine_the_engine() {
     use Engine::{Pebble, RocksDb};
     for (records, engines, is_ambiguous) in [
         (&[SAME, EITHER, SAME][..], &[RocksDb; 3][..], true),
@@ -200,7 +200,7 @@ fn the_engine_of_a_log_is_determined_by_its_earlier_batches() {
 }
 
 #[test]
-fn a_known_engine_is_not_overridden_by_the_batches() {
+fn batches_do_not_override_a_known_engine() {
     for (engine, fault_counts) in [(Engine::RocksDb, [0, 0, 1, 0, 1]), (Engine::Pebble, [0, 1, 0, 0, 1])] {
         let mut reader = WriteBatchReader::new(Some(engine));
         let mut read = |record: &[u8]| {
@@ -214,7 +214,7 @@ fn a_known_engine_is_not_overridden_by_the_batches() {
 }
 
 #[test]
-fn a_log_that_could_be_from_either_engine_is_reported_as_ambiguous() {
+fn a_log_that_could_come_from_either_engine_is_ambiguous() {
     let note = |facts: Facts, records: &[&[u8]]| {
         let records: Vec<Record<'_>> = records.iter().map(|data| Record::of(data)).collect();
         let mut decoder = Decoder::named("write-batch", facts.clone()).unwrap();

@@ -145,7 +145,7 @@ fn missing_parts_are_omitted_from_json_fields() {
 }
 
 #[test]
-fn an_edit_with_a_fault_does_not_produce_a_row() {
+fn a_faulty_edit_produces_no_row() {
     let records = [&b"\x02\x04\x63"[..], b"\x01\x05ab", b"\x09\x00"].map(Record::of);
     let expected = [
         "no row: tag 99 is unknown or not allowed here (1 byte at offset 2 of the payload)",

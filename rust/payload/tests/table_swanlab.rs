@@ -46,7 +46,7 @@ fn is_read(metric: &str, fields: &str) -> bool {
 }
 
 #[test]
-fn a_scalar_in_a_protocol_buffer_has_no_epoch() {
+fn protobuf_scalars_have_no_epoch() {
     // Bytes that the messages of swanlab 0.10.3 serialise to: with a time, and without one.
     let without = b"\x6a\x13\x0a\x04loss\x10\x03\x2a\x09\x09\0\0\0\0\0\0\xe0\x3f";
     let expected = r#"key: "loss", step: 3, epoch: null, value: 0.5, time: null"#;
@@ -92,7 +92,7 @@ fn json_numbers_are_read_as_doubles() {
 }
 
 #[test]
-fn a_swanlab_scalar_in_any_unknown_form_is_reported_as_a_fault() {
+fn a_swanlab_scalar_in_an_unknown_form_is_a_fault() {
     assert!(is_read(NUMBER, FIELDS));
     assert!(is_read(
         NUMBER,
@@ -125,7 +125,7 @@ fn a_swanlab_scalar_in_any_unknown_form_is_reported_as_a_fault() {
 }
 
 #[test]
-fn a_time_must_have_a_utc_offset_and_a_year_in_range() {
+fn times_need_a_utc_offset_and_a_year_in_range() {
     let micros = |time: &str| {
         let row = row(scalar(&format!("{{\"data\": 1, \"create_time\": \"{time}\"}}"), FIELDS).as_bytes())?;
         let (_, micros) = row.split_once("time: time ")?;
@@ -178,7 +178,7 @@ fn a_time_must_have_a_utc_offset_and_a_year_in_range() {
 }
 
 #[test]
-fn consecutive_days_convert_to_consecutive_dates_in_leap_years_and_other_years() {
+fn consecutive_days_become_consecutive_dates_even_in_leap_years() {
     for (years, start, end) in [
         (1896..1905, -2_335_219_200_000_000, -2_051_222_400_000_000),
         (1996..2005, 820_454_400_000_000, 1_104_537_600_000_000),
@@ -197,7 +197,7 @@ fn consecutive_days_convert_to_consecutive_dates_in_leap_years_and_other_years()
 }
 
 #[test]
-fn swanlab_records_of_other_kinds_do_not_produce_rows() {
+fn other_kinds_of_swanlab_records_produce_no_rows() {
     let records: &[&[u8]] = &[
         b"",
         b"{}",
@@ -211,7 +211,7 @@ fn swanlab_records_of_other_kinds_do_not_produce_rows() {
 }
 
 #[test]
-fn a_swanlab_record_in_neither_known_encoding_is_reported_as_a_fault() {
+fn a_swanlab_record_in_an_unknown_encoding_is_a_fault() {
     let fault = |record: &[u8]| line(record).unwrap();
     assert_eq!(
         fault(b"{}x"),

@@ -104,7 +104,7 @@ const UNKNOWN: &str = "{id: null, name: null, project: null, entity: null, group
     command: null}";
 
 #[test]
-fn a_run_is_converted_to_one_row_even_without_a_run_record() {
+fn a_run_becomes_one_row_even_without_a_run_record() {
     assert!(found("wandb-run", false, &[]).rows.is_empty());
     assert_eq!(found("wandb-run", true, &[]).rows, [UNKNOWN]);
     // A record that is not one of a run.
@@ -116,7 +116,7 @@ fn a_run_is_converted_to_one_row_even_without_a_run_record() {
 }
 
 #[test]
-fn the_last_run_record_is_used_and_environments_are_merged() {
+fn the_last_run_record_wins_and_environments_are_merged() {
     let first = [field(1, b"r"), field(9, b"one"), field(10, b"a"), field(13, b"h1")].concat();
     let second = [
         field(1, b"r2"),
@@ -151,7 +151,7 @@ fn the_last_run_record_is_used_and_environments_are_merged() {
 }
 
 #[test]
-fn a_command_is_quoted_where_a_shell_requires_it() {
+fn commands_are_quoted_where_a_shell_needs_it() {
     let command = |program: &str, args: &[&str]| {
         let mut content = field(6, program.as_bytes());
         args.iter().for_each(|text| content.extend(field(5, text.as_bytes())));
@@ -182,7 +182,7 @@ fn a_command_is_quoted_where_a_shell_requires_it() {
 }
 
 #[test]
-fn a_summary_contains_the_result_of_applying_all_changes() {
+fn a_summary_reflects_all_changes() {
     let records = [
         change(
             3,
@@ -294,7 +294,7 @@ fn a_summary_change_with_an_unreadable_item_is_ignored() {
 }
 
 #[test]
-fn metrics_have_relative_times_and_flat_names() {
+fn system_metrics_have_relative_times_and_flattened_names() {
     let records = [
         stats(Some(99), &[("cpu", "24.3")]),
         field(17, &field(17, &time(100, 0))),
@@ -348,7 +348,7 @@ fn an_unreadable_metric_does_not_affect_the_other_metrics() {
 }
 
 #[test]
-fn an_output_line_has_the_time_of_its_first_piece_and_is_ended_by_the_end_of_the_log() {
+fn output_lines_are_timed_by_their_first_piece_and_end_with_the_log() {
     let records = [
         output(true, 1, "one"),
         output(false, 2, "\r50%"),
@@ -374,7 +374,7 @@ fn an_output_line_has_the_time_of_its_first_piece_and_is_ended_by_the_end_of_the
 }
 
 #[test]
-fn each_fault_of_a_repeated_step_is_reported_only_once() {
+fn faults_in_a_repeated_step_are_only_reported_once() {
     let items = [("loss", "0.5"), ("bad", ""), ("_step", "3")];
     let items: Vec<u8> = items
         .iter()
@@ -475,7 +475,7 @@ impl Tree {
 }
 
 #[test]
-fn a_summary_after_random_changes_matches_a_simple_list_of_values() {
+fn a_summary_matches_a_naive_list_after_random_changes() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     for seed in 0..500 {
         let mut random = Random(seed);
@@ -507,7 +507,7 @@ fn a_summary_after_random_changes_matches_a_simple_list_of_values() {
 }
 
 #[test]
-fn splitting_the_output_text_into_pieces_does_not_affect_its_lines() {
+fn splitting_output_into_pieces_does_not_change_its_lines() {
     for seed in 0..500 {
         let mut random = Random(seed);
         let (mut records, mut texts) = (Vec::new(), [String::new(), String::new()]);

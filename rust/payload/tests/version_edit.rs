@@ -213,7 +213,7 @@ fn the_fields_of_an_edit_are_decoded_in_order() {
 }
 
 #[test]
-fn truncating_a_field_at_any_byte_causes_an_error() {
+fn rejects_a_field_truncated_at_any_byte() {
     for (bytes, _) in fields() {
         for len in 1..bytes.len() {
             let error = decode_edit(&bytes[..len]).expect_err("cut");
@@ -263,7 +263,7 @@ fn a_fault_in_an_edit_is_reported_with_its_offset() {
 }
 
 #[test]
-fn an_unknown_mandatory_custom_field_causes_an_error() {
+fn rejects_an_unknown_mandatory_custom_field() {
     let mut bytes = fields()[9].0.clone();
     bytes.pop();
     let end = bytes.len();

@@ -40,7 +40,7 @@ fn problem(record: &[u8]) -> Option<(usize, usize, PayloadReason)> {
 }
 
 #[test]
-fn a_run_record_decodes_to_its_values() {
+fn decodes_a_run_record() {
     let WandbRecord::Run(run) = decoded(RUN) else { panic!() };
     assert_eq!((run.run_id, run.entity), (Some("59kl0f4q"), Some("team")));
     assert_eq!((run.project, run.display_name), (Some("test"), Some("näme")));
@@ -82,7 +82,7 @@ fn a_run_record_has_its_description_and_command() {
 }
 
 #[test]
-fn a_history_record_decodes_to_its_items_and_step() {
+fn decodes_the_items_and_step_of_a_history_record() {
     let WandbRecord::History { items, step } = decoded(HISTORY) else {
         panic!()
     };
@@ -116,7 +116,7 @@ fn changes() {
 }
 
 #[test]
-fn output_metric_and_exit_records_decode_to_their_values() {
+fn decodes_output_metric_and_exit_records() {
     let WandbRecord::Output(output) = decoded(OUTPUT) else {
         panic!()
     };
@@ -160,7 +160,7 @@ fn unknown_fields_are_skipped() {
 }
 
 #[test]
-fn wandb_records_with_malformed_messages_cause_errors() {
+fn rejects_malformed_messages() {
     let cases: [(&[u8], _, _, _); 11] = [
         // Two kinds in one record, twice the same field.
         (b"\x2a\x00\x1a\x00", 2, 2, PayloadReason::NonCanonical),
@@ -210,7 +210,7 @@ fn an_error_in_a_truncated_wandb_record_points_inside_the_record() {
 }
 
 #[test]
-fn an_iterator_over_items_ends_after_an_error() {
+fn item_iterator_stops_after_an_error() {
     let record = b"\x12\x08\x0a\x02\x0a\x00\x0a\x02\x08\x00";
     let WandbRecord::History { mut items, .. } = decoded(record) else {
         panic!()

@@ -246,7 +246,7 @@ fn each_operation_round_trips() {
 }
 
 #[test]
-fn every_tag_without_a_known_operation_is_rejected() {
+fn rejects_every_unknown_tag() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         let known: Vec<u8> = operations(engine).iter().map(|(bytes, ..)| bytes[0]).collect();
         for tag in (0..=u8::MAX).filter(|tag| !known.contains(tag)) {
@@ -262,7 +262,7 @@ fn every_tag_without_a_known_operation_is_rejected() {
 }
 
 #[test]
-fn encoding_an_operation_of_the_other_engine_is_rejected() {
+fn rejects_encoding_an_operation_from_the_other_engine() {
     for (engine, other) in [(Engine::RocksDb, Engine::Pebble), (Engine::Pebble, Engine::RocksDb)] {
         let known: Vec<&[u8]> = operations(other).iter().map(|(bytes, ..)| *bytes).collect();
         for (bytes, operation, ..) in operations(engine) {
@@ -293,7 +293,7 @@ fn the_operations_of_a_batch_are_decoded_in_order() {
 }
 
 #[test]
-fn truncating_a_batch_at_any_byte_causes_an_error() {
+fn rejects_a_batch_truncated_at_any_byte() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         for (bytes, _, is_counted, _) in operations(engine) {
             // A put after it: a batch without it has the wrong count, also where the cut is between the two.
@@ -362,7 +362,7 @@ fn a_fault_in_a_batch_is_reported_with_its_offset() {
 }
 
 #[test]
-fn sequence_numbers_longer_than_56_bits_are_rejected() {
+fn rejects_sequence_numbers_over_56_bits() {
     let last = (1_u64 << 56) - 1;
     let of =
         |sequence: u64, count: u32| [&sequence.to_le_bytes()[..], &count.to_le_bytes(), b"\x00\x01a\x00\x01b"].concat();

@@ -337,7 +337,7 @@ mod tests {
 
     /// All calls are in one test, because the buffers are shared.
     #[test]
-    fn the_module_returns_the_expected_answer_to_each_call_made_by_the_page() {
+    fn answers_every_call_the_page_makes() {
         let mut file = FOO.repeat(3);
         file[17] ^= 1;
         give("a.log", &file);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn special_characters_are_escaped_in_text_for_the_page() {
+    fn escapes_special_characters_for_the_page() {
         let euros = |count| "\u{20ac}".repeat(count);
         let cases: [(Vec<u8>, String); 7] = [
             (b"".into(), String::new()),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_cell_shows_damage_if_any_and_otherwise_the_category_with_the_most_bytes() {
+    fn map_cells_show_damage_first_then_the_largest_category() {
         let mut cells = Cells::new(256);
         assert_eq!((cells.cell_len, cells.sums.len()), (2, 128));
         cells.add(1, 7, RECORD);

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksums_of_ranges_match_direct_computation() {
+    fn range_checksums_match_direct_computation() {
         let bytes: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 3) as u8).collect();
         let block = vec![0xa5; BLOCK_LEN];
         for checksum in [Checksum::MaskedCrc32c, Checksum::Crc32] {

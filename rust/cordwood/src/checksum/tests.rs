@@ -39,7 +39,7 @@ fn kernels_unsupported_by_the_processor_are_printed() {
 }
 
 #[test]
-fn each_kernel_matches_the_oracle_for_each_short_length() {
+fn kernels_match_the_oracle_at_every_short_length() {
     let data = noise(1024 + 64);
     for kernel in dispatch::Available::all() {
         let (name, update) = (kernel.run(dispatch::Name), |state, data| {
@@ -68,7 +68,7 @@ impl Job for Append<'_> {
 }
 
 #[test]
-fn each_kernel_matches_the_oracle_when_appending_data() {
+fn kernels_match_the_oracle_when_appending() {
     let data = noise(34_000 + 64);
     for kernel in dispatch::Available::all() {
         let name = kernel.run(dispatch::Name);
@@ -89,7 +89,7 @@ fn each_kernel_matches_the_oracle_when_appending_data() {
 /// The lengths are close to those at which a kernel switches methods, and to the length of the
 /// longest piece.
 #[test]
-fn each_kernel_matches_the_oracle_for_each_alignment() {
+fn kernels_match_the_oracle_at_every_alignment() {
     let data = noise(34_000 + 64);
     let short = [
         15, 16, 17, 63, 64, 65, 96, 97, 100, 127, 128, 136, 137, 143, 144, 255, 256, 575, 576,
@@ -135,7 +135,7 @@ fn the_portable_kernel_is_always_available() {
 }
 
 #[test]
-fn each_kernel_matches_the_crc32c_crate_for_long_data() {
+fn kernels_match_the_crc32c_crate_on_long_inputs() {
     let data = noise(3 << 20);
     for kernel in dispatch::Available::all() {
         let (name, update) = (kernel.run(dispatch::Name), |state, data| {
@@ -164,7 +164,7 @@ fn each_kernel_matches_the_crc32c_crate_for_long_data() {
 
 /// Source: RFC 3720 B.4, and LevelDB `util/crc32c_test.cc`, StandardResults.
 #[test]
-fn checksums_match_the_published_examples() {
+fn matches_the_published_check_values() {
     let ascending: Vec<u8> = (0..32).collect();
     let descending: Vec<u8> = (0..32).rev().collect();
     assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
@@ -176,7 +176,7 @@ fn checksums_match_the_published_examples() {
 
 /// Source: LevelDB `util/crc32c_test.cc`, Mask.
 #[test]
-fn a_checksum_is_unchanged_after_masking_and_unmasking() {
+fn unmasking_reverses_masking() {
     let crc = crc32c(b"foo");
     assert_eq!(
         (crc, mask(crc), mask(mask(crc))),
@@ -200,7 +200,7 @@ fn combined_checksums_match_a_single_pass() {
 }
 
 #[test]
-fn the_state_after_any_single_byte_matches_the_oracle() {
+fn single_byte_updates_match_the_oracle() {
     for byte in 0..=255 {
         assert_eq!(state_after(byte), naive::update(!0, &[byte]));
     }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn shifting_over_many_zeros_at_once_matches_repeated_single_steps() {
+    fn shifting_over_many_zeros_matches_shifting_one_at_a_time() {
         for (poly, tables) in [(CASTAGNOLI, &OF_CASTAGNOLI), (IEEE, &OF_IEEE)] {
             for crc in VALUES {
                 let mut expected = crc;

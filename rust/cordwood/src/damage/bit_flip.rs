@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_anywhere_in_a_fragment_is_located() {
+    fn locates_a_flipped_bit_anywhere_in_a_fragment() {
         let valid = fragment(&[b'x'; 300]);
         for at in 0..HEADER_LEN + 300 {
             for bit in 0..8 {
@@ -317,7 +317,7 @@ mod tests {
 
     /// The cases cover every header form and both checksums.
     #[test]
-    fn a_flipped_bit_in_a_fragment_of_any_dialect_is_located() {
+    fn locates_flipped_bits_in_every_dialect() {
         let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
         for (dialect, kind, numbers) in [
             (Dialect::ROCKSDB, 1, &numbers[..0]),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_that_one_flipped_bit_cannot_explain_is_not_located() {
+    fn ignores_damage_that_a_single_flipped_bit_cannot_explain() {
         let mut bytes = fragment(&[b'x'; 300]);
         assert_eq!(locate_bit_flip(&bytes, 0, Dialect::LEVELDB), None, "nothing is wrong");
         bytes[8] ^= 1;

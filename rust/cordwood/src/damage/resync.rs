@@ -343,7 +343,7 @@ mod tests {
     use crate::format::BLOCK_LEN;
 
     #[test]
-    fn a_search_finds_a_log_number_at_any_position() {
+    fn finds_a_log_number_at_any_position() {
         let number: u32 = 0x0201_0201;
         for len in 0..80 {
             for at in 0..=len {
@@ -422,7 +422,7 @@ mod tests {
 
     /// In a Pebble log with the number 5, the fragments follow a header that looks destroyed.
     #[test]
-    fn valid_fragments_show_which_log_they_belong_to() {
+    fn valid_fragments_identify_their_log() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
         let evidence_of =
             |form, parts: &[&[u8]]| evidence(&format, form, &[&[0xff; 20], parts.concat().as_slice()].concat());
@@ -459,7 +459,7 @@ mod tests {
     /// There are fragments inside the payload and after it, so wrong lengths also lead to
     /// fragments.
     #[test]
-    fn any_flipped_length_bit_is_undone_in_a_block_of_fragments() {
+    fn undoes_any_flipped_length_bit_in_a_block_of_fragments() {
         let inner = fragment(1, b"");
         let payload = inner.repeat(1000);
         let good = fragment(1, b"good");
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_differing_in_one_bit_are_tried_in_ascending_order() {
+    fn tries_lengths_one_bit_off_in_ascending_order() {
         for len in [0, 1, 2, 93, 0x5555, 0x8000, u16::MAX] {
             let mut lens: Vec<usize> = (0..16).map(|bit| usize::from(len ^ 1 << bit)).collect();
             lens.sort_unstable();
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_fragments_is_searched_after_a_destroyed_header() {
+    fn searches_for_a_chain_of_fragments_after_a_destroyed_header() {
         let bad = [0xff; 50];
         let (good, zeros) = (fragment(1, b"good"), [0; 30]);
         let torn = &fragment(1, b"torn")[..9];
@@ -541,7 +541,7 @@ mod tests {
     /// The inputs are valid fragments with damage and possible headers in between, both at the end
     /// of a block and at the end of a file.
     #[test]
-    fn searching_for_fragments_follows_the_specified_rule() {
+    fn scan_matches_a_naive_implementation_of_its_rule() {
         let mut random = 1_u64;
         let mut next = move |max: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

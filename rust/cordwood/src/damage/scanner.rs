@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scanner_matches_its_definition_at_every_byte_of_valid_fragments() {
+    fn scanner_matches_its_definition_on_valid_fragments() {
         let mut next = random(1);
         for round in 0..40 {
             let mut bytes = Vec::new();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scanner_matches_its_definition_at_every_byte_of_hostile_input() {
+    fn scanner_matches_its_definition_on_hostile_input() {
         let mut next = random(2);
         let len = 3000;
         assert_agrees(&[]);
@@ -157,7 +157,7 @@ mod tests {
 
     /// Tries lengths of up to a whole block, for which the checksum covers the most bytes.
     #[test]
-    fn the_scanner_matches_its_definition_for_a_fragment_that_fills_a_block() {
+    fn scanner_matches_its_definition_on_a_fragment_that_fills_a_block() {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
             let covered: Vec<u8> = (0..BLOCK_LEN - HEADER_LEN + 1).map(|i| (i % 251) as u8 | 1).collect();
             let header = Header {
@@ -191,7 +191,7 @@ mod tests {
     /// The cost is counted in bytes, so it doesn't depend on the machine. Checksumming the payload
     /// of every header would cost several thousand times the number of bytes.
     #[test]
-    fn each_search_computes_checksums_over_at_most_100_blocks_worth_of_bytes() {
+    fn a_search_checksums_at_most_100_blocks_worth_of_bytes() {
         use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::{repair, resync};
         use crate::fragment;

@@ -216,7 +216,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
 
 /// The cases cover every header form and both checksums. The next fragment is valid.
 #[test]
-fn each_flipped_bit_is_undone() {
+fn undoes_every_flipped_bit() {
     let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
     for (dialect, kind, form) in [
         (Dialect::LEVELDB, 1, Form::Plain),

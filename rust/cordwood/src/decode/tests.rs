@@ -24,7 +24,7 @@ fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
 
 /// Runs are an optimisation. Without runs, `find` classifies each fragment separately.
 #[test]
-fn decoding_in_runs_finds_the_same_records_as_single_steps() {
+fn decoding_runs_finds_the_same_records_as_single_stepping() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     for len in (0..3000).map(|i| i * 7919 % 97).chain([32_000, 40_000, 0, 0, 5]) {
@@ -59,7 +59,7 @@ fn decoding_in_runs_finds_the_same_records_as_single_steps() {
 
 /// A pending record is reread from its start only if its bytes were not kept.
 #[test]
-fn a_pending_record_is_reread_if_its_bytes_were_discarded() {
+fn rereads_a_pending_record_whose_bytes_were_discarded() {
     let data = vec![b'x'; 40_000];
     let mut file = Vec::new();
     Encoder::new(0).encode(&data, &mut file);
@@ -148,7 +148,7 @@ fn a_gap_between_two_windows_is_not_mistaken_for_the_end_of_the_log() {
 
 #[test]
 #[should_panic(expected = "the window does not contain the bytes of the record")]
-fn record_data_is_never_taken_from_another_window() {
+fn never_returns_record_data_from_another_window() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let window = Window {
         offset: 0,
@@ -209,7 +209,7 @@ fn formats() -> Vec<LogFormat> {
 /// Reads intact and damaged files of every dialect, under every policy. A decoder that does not
 /// keep record bytes must return the same record lengths as one that does.
 #[test]
-fn a_decoder_that_discards_bytes_returns_the_same_record_lengths() {
+fn discarding_bytes_does_not_change_record_lengths() {
     let formats = formats();
     let mut joined_count = 0;
     for format in formats {
@@ -273,7 +273,7 @@ fn a_decoder_that_discards_bytes_returns_the_same_record_lengths() {
 /// A single-fragment record is in the window, after its header. A multi-fragment record is joined.
 /// A compressed record is always decompressed, no matter how many fragments it has.
 #[test]
-fn the_span_locates_the_data_in_the_window_or_the_joined_buffer() {
+fn the_span_points_into_the_window_or_the_joined_buffer() {
     let in_window = |header_len| DataAt::Window { header_len };
     let numbered = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
     let mut cases = vec![
@@ -323,7 +323,7 @@ fn the_span_locates_the_data_in_the_window_or_the_joined_buffer() {
 /// must have the same bytes as the joined record, even if part of it is in an earlier window, or if
 /// it is joined only after it has been found.
 #[test]
-fn the_pieces_of_a_record_have_the_same_bytes_as_the_joined_record() {
+fn the_pieces_of_a_record_add_up_to_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
     for format in formats() {
         for seed in 0..8_u64 {

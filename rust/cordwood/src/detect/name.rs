@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logs_and_copies_of_logs_are_recognized_by_name() {
+    fn recognises_logs_and_their_copies_by_name() {
         for name in [
             "000123.log",
             "000123-001.log",

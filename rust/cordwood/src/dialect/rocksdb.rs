@@ -117,7 +117,7 @@ mod tests {
     use crate::format::FragmentKind;
 
     #[test]
-    fn a_detected_dialect_equals_the_specified_one_but_may_accept_more_types() {
+    fn a_detected_dialect_only_differs_in_accepting_more_types() {
         for &named in Dialect::ALL {
             let detected = named.detected();
             assert_eq!((detected, detected.detected()), (named, named));

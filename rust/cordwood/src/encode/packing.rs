@@ -451,7 +451,7 @@ mod tests {
 
     /// Without the reservation, running out of memory for the record would abort the process.
     #[test]
-    fn memory_is_reserved_for_every_long_compressible_record() {
+    fn reserves_memory_for_every_long_compressible_record() {
         let stored = LogFormat::new(Dialect::PACKED);
         let zstd = stored.with_compression(Compression::Zstd);
         let reserved = |format, record_len| {

@@ -214,7 +214,7 @@ mod tests {
     /// Longer ranges have longer parts, within the limits, and there are always enough parts for
     /// the threads.
     #[test]
-    fn the_longer_the_range_the_longer_the_parts_it_is_split_into() {
+    fn longer_ranges_are_split_into_longer_parts() {
         const MIB: u64 = 1 << 20;
         for threads in [1, 2, 3, 8, 256] {
             for (len, part_len) in [

@@ -338,7 +338,7 @@ mod tests {
     /// A reader that does not keep the bytes of records must move the same offsets and lengths to a
     /// batch.
     #[test]
-    fn a_batch_has_the_same_offsets_with_and_without_record_bytes() {
+    fn batch_offsets_are_the_same_with_or_without_record_bytes() {
         for dialect in [Dialect::LEVELDB, Dialect::PACKED] {
             let options = WriterOptions::default().with_dialect(Some(dialect));
             let mut writer = Writer::with_options(Vec::new(), options).expect("the options are valid");
@@ -372,7 +372,7 @@ mod tests {
 
     /// If the batch grew step by step, its records would be moved several times.
     #[test]
-    fn a_batch_allocates_all_its_memory_at_once_if_the_length_of_the_log_is_known() {
+    fn a_batch_allocates_once_if_the_log_length_is_known() {
         let mut writer = Writer::new(Vec::new());
         writer.extend([[7; 100]; 5000]).expect("it is written");
         let file = writer.finish().expect("it is written");

@@ -547,7 +547,7 @@ mod tests {
     /// Without this check, reading a file longer than a window would never end, and a shorter file
     /// would end cleanly without any events.
     #[test]
-    fn a_source_that_starts_after_the_requested_offset_is_rejected() {
+    fn rejects_a_source_that_starts_past_the_requested_offset() {
         for count in [1, 100_000] {
             let mut file = Vec::new();
             let mut encoder = Encoder::new(0);
@@ -575,7 +575,7 @@ mod tests {
     /// Every kind of finding is tested: a record in a run, a single record, a record in pieces, and
     /// the end.
     #[test]
-    fn a_finding_remains_available_until_the_caller_takes_it() -> Result<(), Error> {
+    fn a_finding_stays_available_until_taken() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
         let mut file = Vec::new();
         let mut encoder = Encoder::new(0);
@@ -671,7 +671,7 @@ mod tests {
     /// `verify` and `stat` do not keep the bytes of records. If the source fails inside a record,
     /// the record must not be returned later without its first bytes.
     #[test]
-    fn a_record_is_reread_from_its_start_if_counting_records_fails() {
+    fn rereads_a_record_from_its_start_after_counting_fails() {
         for (record_len, left) in [(200_000, 150_000), (3_000_000, 2_500_000)] {
             let record: Vec<u8> = (0..record_len).map(|byte| (byte % 251) as u8).collect();
             let mut file = Vec::new();
@@ -707,7 +707,7 @@ mod tests {
     /// Page boundaries in memory match those in the file, no matter where reads end or how many
     /// bytes are kept.
     #[test]
-    fn the_window_is_aligned_to_the_pages_of_the_file() -> io::Result<()> {
+    fn the_window_is_aligned_to_file_pages() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();
         let mut source = StreamSource::new(&file[5..], 5);
         let mut from = 5;

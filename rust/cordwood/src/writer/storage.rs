@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_opened_without_a_lock_only_if_locks_are_unsupported() {
+    fn only_opens_without_a_lock_if_locking_is_unsupported() {
         let failed = |kind: io::ErrorKind| check_lock(Err(TryLockError::Error(kind.into())));
         assert!(matches!(failed(io::ErrorKind::Unsupported), Ok(())));
         assert!(

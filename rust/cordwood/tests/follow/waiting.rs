@@ -270,7 +270,7 @@ fn a_follower_waits_for_a_file_header_just_as_it_waits_for_a_fragment(place: Pla
 }
 
 #[test]
-fn the_default_options_of_a_follower_are_as_documented() {
+fn follower_defaults_match_the_documentation() {
     let options = FollowOptions::default();
     assert_eq!((options.start, options.on_corruption), (0, OnCorruption::Fail));
     assert_eq!(options.poll_interval, Duration::from_millis(50));

@@ -226,7 +226,7 @@ fn d1_a_child_that_closes_the_log_does_not_lose_synced_records() {
 }
 
 #[test]
-fn d1_a_file_is_changed_only_by_the_process_that_opened_its_writer() {
+fn d1_only_the_process_that_opened_the_writer_changes_the_file() {
     assert_holds(Rule::OnlyTheOpenerWrites);
 }
 
@@ -236,7 +236,7 @@ fn d3_opening_for_append_does_not_truncate_synced_bytes_with_a_flipped_bit() {
 }
 
 #[test]
-fn d4_the_durable_offset_excludes_bytes_of_a_failed_sync() {
+fn d4_the_durable_offset_excludes_bytes_from_a_failed_sync() {
     assert_holds(Rule::DurableAfterFailedSync);
 }
 
@@ -246,7 +246,7 @@ fn p0_1_readers_return_all_acknowledged_records() {
 }
 
 #[test]
-fn p0_1_opening_for_append_leaves_a_file_of_another_dialect_unchanged() {
+fn p0_1_opening_for_append_leaves_a_file_in_another_dialect_unchanged() {
     assert_holds(Rule::OpeningKeepsForeignFiles);
 }
 
@@ -261,7 +261,7 @@ fn written_records_survive_killing_any_process() {
 }
 
 #[test]
-fn readers_return_only_appended_records_and_never_repeat_a_record() {
+fn readers_only_return_appended_records_and_never_repeat_one() {
     assert_holds(Rule::NothingInvented);
 }
 

@@ -306,7 +306,7 @@ mod tests {
     use super::{Text, write_float};
 
     #[test]
-    fn numbers_are_printed_with_the_same_digits_as_in_python() {
+    fn prints_numbers_with_the_same_digits_as_python() {
         for (value, text) in [
             (2.0_f64.powi(-25), "2.9802322387695312e-08"),
             (-(2.0_f64.powi(-25)), "-2.9802322387695312e-08"),

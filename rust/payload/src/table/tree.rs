@@ -499,7 +499,7 @@ mod tests {
     use super::plain_len;
 
     #[test]
-    fn searching_for_the_end_of_plain_text_matches_a_byte_by_byte_search() {
+    fn plain_text_end_search_matches_a_byte_by_byte_search() {
         let naive = |text: &[u8]| text.iter().position(|&byte| matches!(byte, b'"' | b'\\' | 0..0x20));
         for len in 0..20 {
             for at in 0..len {

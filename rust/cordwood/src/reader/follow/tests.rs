@@ -202,18 +202,18 @@ fn check_two_writes(lens: impl Fn(usize) -> Vec<usize>) {
 }
 
 #[test]
-fn a_log_can_grow_between_any_two_calls_of_a_follower() {
+fn a_log_can_grow_between_any_two_follower_calls() {
     check_two_writes(|_| vec![0]);
 }
 
 #[test]
-fn a_preallocated_log_can_be_overwritten_between_any_two_calls_of_a_follower() {
+fn a_preallocated_log_can_be_overwritten_between_any_two_follower_calls() {
     // The first length makes the follower read the start of the file in two calls.
     check_two_writes(|log_len| vec![BLOCK_LEN, log_len + BLOCK_LEN]);
 }
 
 #[test]
-fn a_log_can_be_renamed_between_any_two_calls_of_a_follower() {
+fn a_log_can_be_renamed_between_any_two_follower_calls() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, renamed) = (directory.path().join("live"), directory.path().join("old"));
     for format in formats() {
@@ -239,7 +239,7 @@ fn a_log_can_be_renamed_between_any_two_calls_of_a_follower() {
 }
 
 #[test]
-fn a_segmented_log_can_grow_between_any_two_calls_of_a_follower() {
+fn a_segmented_log_can_grow_between_any_two_follower_calls() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("log");
     for format in formats().into_iter().filter(|format| format.log_number.is_none()) {

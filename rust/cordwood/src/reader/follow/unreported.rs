@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_poll_probes_the_first_block_and_the_blocks_that_follow_those_probed_last() {
+    fn each_poll_probes_the_first_block_and_resumes_where_it_left_off() {
         let mut probes = Probes::default();
         for others in [1..256, 256..511, 511..600, 1..256] {
             assert_eq!(probed(&mut probes, 0, 600, false, None), first_and(0, others));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_for_append_finds_a_complete_record_after_damage() {
+    fn finds_a_complete_record_after_damage() {
         let mut file = vec![7; 100];
         assert!(!hides_record(Dialect::LEVELDB, &file));
         crate::codec::Encoder::new(0).encode(b"whole", &mut file);

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_unsynced_offset_of_a_file_is_remembered_until_the_file_is_forgotten() {
+    fn remembers_the_latest_unsynced_offset_until_told_to_forget() {
         let file = tempfile::tempfile().expect("a file");
         let file = Some(FileId::of(&file).expect("an identity"));
         assert_eq!(known_offset(file), None);

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unreadable_parent_directory_is_accepted_only_if_the_directory_itself_exists() {
+    fn an_unreadable_parent_is_only_accepted_if_the_directory_already_exists() {
         let synced = |kind: io::ErrorKind, is_new| sync_name(&Err(kind.into()), is_new).is_ok();
         assert!(synced(io::ErrorKind::PermissionDenied, false));
         assert!(!synced(io::ErrorKind::PermissionDenied, true));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn syncing_a_directory_uses_the_handle_of_its_lock() {
+    fn directory_syncs_use_the_lock_handle() {
         let place = tempfile::tempdir().expect("a directory");
         let mut directory = DiskDirectory::open(place.path(), false).expect("an empty directory");
         directory.sync().expect("a directory on the disk");
@@ -221,7 +221,7 @@ mod tests {
     /// directory, and the lock's name is in the log's directory.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_new_directory_and_a_new_lock_file_are_synced_before_the_log_is_used() {
+    fn syncs_a_new_directory_and_lock_file_before_using_the_log() {
         use crate::file::FileId;
         use crate::writer::storage::take_synced;
 

@@ -337,7 +337,7 @@ mod tests {
 
     /// The caller has reserved room for only one register after the data.
     #[test]
-    fn appending_writes_at_most_one_register_width_past_the_end_of_the_data() {
+    fn append_writes_at_most_one_register_past_the_end() {
         const SPARE: u8 = 0xa5;
         if !Kernels::all().any(|kernel| matches!(kernel, Kernels::Fold512(_))) {
             // The test `kernels_unsupported_by_the_processor_are_printed` reports the skipped kernel.
