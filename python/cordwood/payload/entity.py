@@ -122,12 +122,9 @@ not UTF-8 is kept as `bytes`.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-# The native module calls this.
-def _timestamp(microseconds: int) -> datetime | int:  # pyright: ignore[reportUnusedFunction]
-    try:
-        return _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return microseconds
+# The native module calls this, with times in the years 1 to 9999.
+def _timestamp(microseconds: int) -> datetime:  # pyright: ignore[reportUnusedFunction]
+    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def decode(record: bytes) -> Entity:
