@@ -154,7 +154,7 @@ def _convert(options: argparse.Namespace) -> Status:
     check_installed(form)
     options.files = _files_to_convert(options)
     if is_by_kind:
-        return _with_exports(options, convert_by_kind(options, form))
+        return worst(convert_by_kind(options, form), report_exports(options.files))
     advice = "; the DESTINATION is the last name"
     check_new_file(options.destination, "table", options.files, overwrite=options.overwrite, advice=advice)
     if is_one_file(options.sources) and (options.payload == "raw" or not options.files[0].not_decoded):
@@ -165,7 +165,7 @@ def _convert(options: argparse.Namespace) -> Status:
         raise ValueError(
             f"{stream} can be read only once: convert it on its own, or together with other logs to NDJSON: --to ndjson"
         )
-    return _with_exports(options, Logs(options, form).convert())
+    return worst(Logs(options, form).convert(), report_exports(options.files))
 
 
 def _convert_one(options: argparse.Namespace, form: str) -> Status:
@@ -173,30 +173,20 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
     check_url(name)
     with contextlib.ExitStack() as stack:
         source = opened = None
-        if options.is_auto and form == "ndjson":
-            # One reading is enough, so a pipe need not be copied.
-            reader = stack.enter_context(_options.reader_of(options, stdin_or_path(name), options.end))
-            options.payload, record = _payload_of(name, reader)
-            opened = reader, [record] if record else []
-        elif options.is_auto:
+        # To NDJSON, one reading is enough, so a pipe need not be copied.
+        if form != "ndjson" and (options.is_auto or _is_learned(options, form)):
             source = stack.enter_context(reopenable(name))
-            with _options.reader_of(options, source.open(), options.end) as reader:
-                options.payload, _ = _payload_of(name, reader)
-        elif _is_learned(options, form):
-            source = stack.enter_context(reopenable(name))
+        if options.is_auto:
+            opened_source = source.open() if source else stdin_or_path(name)
+            reader = stack.enter_context(_options.reader_of(options, opened_source, options.end))
+            kind, first = kind_of_records(name, reader)
+            report_payload(name, kind and PAYLOADS[kind.best], has_records=first is not None)
+            options.payload = kind.best if kind else "raw"
+            if source:
+                reader.close()
+            else:
+                opened = reader, [first] if first else []
         return Logs(options, form, is_one=True, source=source, opened=opened).convert()
-
-
-def _payload_of(name: str, reader: cordwood.Reader) -> tuple[str, cordwood.Record | None]:
-    """Returns and reports a log's payload. Also returns the record that was read to determine it."""
-    kind, first = kind_of_records(name, reader)
-    report_payload(name, kind and PAYLOADS[kind.best], has_records=first is not None)
-    return kind.best if kind else "raw", first
-
-
-def _with_exports(options: argparse.Namespace, status: Status) -> Status:
-    """Reports incomplete exports, and returns the exit status of the tables and the exports."""
-    return worst(status, report_exports(options.files))
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
