@@ -10,6 +10,7 @@ from cordwood._many import Results
 from cordwood._open import Split
 from cordwood._tables.scan import DecodedScan
 from cordwood._tables.schema import ColumnType
+from cordwood._tables.table import Part
 from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.write_batch import Operation
@@ -2117,12 +2118,13 @@ class Table:
             `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
         escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would read
             as a formula.
-        column_count_max: The maximum number of columns, including fields inside columns.
-        field_count_max: The maximum number of fields in a column.
-        level_count_max: The maximum nesting depth of lists and structures in a column.
-        row_count_max: The maximum number of rows in an Arrow batch.
-        cell_count_max: The maximum number of cells in an Arrow batch, which a single row may
-            exceed.
+        has_salvaged: Whether rows that give their record's offset also say whether the record is
+            salvaged.
+        learned_max: For learned columns: the maximum number of columns, including fields inside
+            columns; the maximum number of fields in a column; and the maximum nesting depth of lists
+            and structures in a column.
+        batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells,
+            which a single row may exceed.
     """
     def __new__(
         cls,
@@ -2136,11 +2138,9 @@ class Table:
         opens_early: bool = True,
         bytes_as: str = "object",
         escapes_formulas: bool = False,
-        column_count_max: int,
-        field_count_max: int,
-        level_count_max: int,
-        row_count_max: int,
-        cell_count_max: int,
+        has_salvaged: bool = False,
+        learned_max: tuple[int, int, int],
+        batch_max: tuple[int, int],
     ) -> Self: ...
     def start_log(
         self,
@@ -2149,7 +2149,6 @@ class Table:
         dialect: str | None = None,
         families: dict[int, bytes] = ...,
         is_run: bool = False,
-        has_salvaged: bool = False,
     ) -> None:
         """Starts a log.
 
@@ -2159,12 +2158,10 @@ class Table:
             dialect: The dialect of the log, if it is known.
             families: The names of the log's column families, by number.
             is_run: Whether to treat the log as a Weights & Biases run even if it has no records.
-            has_salvaged: Whether rows that give their record's offset also say whether the record
-                is salvaged.
         """
     def take(
         self, source: RecordBatch | Sequence[Record], start: int, only: Sequence[int] | None = None, /
-    ) -> tuple[int, list[Any], list[tuple[int, str, PayloadError]], int]:
+    ) -> tuple[int, list[Any], list[tuple[int, Part, PayloadError]], int]:
         """Takes the rows of records.
 
         Args:
@@ -2186,14 +2183,14 @@ class Table:
             HasFirstError: A row has a column with the same name as one of the leading cells.
             MisfitError: A value does not fit its column, or has no column.
         """
-    def take_rest(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
+    def take_rest(self) -> tuple[bool, list[Any], list[tuple[int, Part, PayloadError]], int]:
         """Takes the rows that are complete only at the end of a log.
 
         Returns:
             A tuple of four items. The first says whether all these rows have been taken; if not,
             call this method again. The others are as for `take`.
         """
-    def take_held(self) -> tuple[bool, list[Any], list[tuple[int, str, PayloadError]], int]:
+    def take_held(self) -> tuple[bool, list[Any], list[tuple[int, Part, PayloadError]], int]:
         """Takes the rows that the table holds back until all logs have been read.
 
         Returns:

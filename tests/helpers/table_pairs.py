@@ -57,7 +57,7 @@ def check_converted(payload, records, name="log", dialect="leveldb"):
         for form in ("ndjson", "csv", "arrow"):
             table, errors = Path(directory, form), io.StringIO()
             # Of a log of another kind, only the first fault is reported.
-            no_other_kind = mock.patch("cordwood.cli.convert.faults.other_payload", return_value=None)
+            no_other_kind = mock.patch("cordwood.cli.convert.logs.other_payload", return_value=None)
             with contextlib.redirect_stderr(errors), no_other_kind:
                 status = main(["convert", "--as", payload, "--to", form, str(log), str(table)])
             assert status == (3 if faults else 0), errors.getvalue()

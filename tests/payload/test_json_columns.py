@@ -116,7 +116,7 @@ ODD = {
 def made_meanwhile(records, piece_len):
     """What a table of records is, so many at a time after the first of them, which decides its columns."""
     table, faults, made = Table(PAYLOADS["json"], "arrow"), [], []
-    table.start(cordwood.Reader(written([])), {}, on_corruption="raise")
+    table.start(cordwood.Reader(written([])), None)
     for start, end in [(0, 1), *((at, at + piece_len) for at in range(1, len(records), piece_len))]:
         for _, some in table.feed(records[start:end], lambda fault: faults.append((fault.record.offset, str(fault)))):
             made += some

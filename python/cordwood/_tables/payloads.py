@@ -25,10 +25,10 @@ class Kind(NamedTuple):
     """The name of records, in the plural."""
     best: str
     """The name of the payload that shows most of a record's data."""
-    starts_with: bytes | None = None
-    """The bytes each record starts with. `None` if the first bytes do not identify the kind."""
+    starts_with: bytes = b""
+    """The bytes each record starts with."""
     dialects: tuple[str, ...] = ()
-    """The dialects whose logs contain only records of this kind."""
+    """The dialects whose logs contain only records of this kind. No other logs contain such records."""
     file_name: str | None = None
     """A pattern for the names databases give to logs of this kind."""
 
@@ -50,8 +50,6 @@ class Payload(NamedTuple):
     """The columns, if they are the same in every log."""
     always: Mapping[str, ColumnType] = {}
     """The columns that always come first, even without values, if the columns differ between logs."""
-    has_offset: bool = False
-    """Whether each row has the `offset` of its record."""
     has_value: bool = True
     """Whether `cat` and `follow` print a value for each record."""
     origin: str = "path"
@@ -69,9 +67,8 @@ class Payload(NamedTuple):
         """
         if self.columns is None:
             return None
-        if on_corruption != "salvage" or not self.has_offset:
-            return dict(self.columns)
-        return {"offset": "uint", "salvaged": "bool", **self.columns}
+        has_salvaged = on_corruption == "salvage" and "offset" in self.columns
+        return {**({"offset": "uint", "salvaged": "bool"} if has_salvaged else {}), **self.columns}
 
 
 WRITE_BATCH = Kind(
@@ -79,7 +76,6 @@ WRITE_BATCH = Kind(
     "a write batch, as in a write-ahead log of LevelDB, RocksDB or Pebble",
     "write batches",
     "write-batch",
-    b"",
     file_name=r"[0-9]+\.log",
 )
 VERSION_EDIT = Kind(
@@ -87,12 +83,9 @@ VERSION_EDIT = Kind(
     "a version edit, as in a MANIFEST",
     "version edits",
     "version-edit",
-    b"",
     file_name=r"MANIFEST-[0-9]+",
 )
-ENTITY = Kind(
-    "entity", "an entity of a Datastore or Firestore export", "entities of Datastore or Firestore", "entity", b""
-)
+ENTITY = Kind("entity", "an entity of a Datastore or Firestore export", "entities of Datastore or Firestore", "entity")
 WANDB = Kind(
     "wandb",
     "a record of a run of Weights & Biases",
@@ -136,7 +129,6 @@ _ALL = (
         "a record: offset, end_offset, data",
         None,
         _columns("offset:uint end_offset:uint data:bytes"),
-        has_offset=True,
         is_by_record=True,
         has_value=False,
     ),
@@ -149,7 +141,6 @@ _ALL = (
             "offset:uint sequence:uint kind:text column_family:uint column_family_name:bytes key:bytes end_key:bytes "
             "value:bytes xid:bytes timestamp:bytes write_unix_time:uint"
         ),
-        has_offset=True,
         is_by_record=True,
     ),
     Payload(
@@ -157,7 +148,6 @@ _ALL = (
         "a record of a MANIFEST: offset, fields",
         VERSION_EDIT,
         _columns("offset:uint fields:json"),
-        has_offset=True,
     ),
     Payload(
         "live-files",
@@ -209,7 +199,6 @@ _ALL = (
         "a record of a .wandb file: offset and its fields; needs the extra wandb",
         WANDB,
         always=_columns("offset:uint"),
-        has_offset=True,
         origin="run_id",
     ),
     Payload(
@@ -241,7 +230,7 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
         kind
         for kind in KINDS
         if record
-        and kind.starts_with is not None
+        and not kind.dialects
         and record.startswith(kind.starts_with)
         and is_decoded(kind.best, record, dialect)
     ]

@@ -11,7 +11,7 @@ from cordwood._native import Reader
 from cordwood._open import Split, part_of
 from cordwood._optional import imported
 from cordwood._pickling import refuse
-from cordwood._tables.payloads import PAYLOADS, origin_of
+from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name, cast, columns_of
 from cordwood._tables.table import Fault, Table
 from cordwood.errors import PayloadError
@@ -57,7 +57,7 @@ class DecodedScan:
         if payload is None:
             raise ValueError(f"decode must be one of {', '.join(map(repr, PAYLOADS))}, not {decode!r}")
         pa: Any = imported("pyarrow", "scan with decode= needs", "arrow")
-        origin = payload.origin if are_several else None
+        self._origins = [payload.origin] if are_several else []
         self._known: dict[str, ColumnType] | None = None
         if schema is not None:
             if not isinstance(schema, pa.Schema):
@@ -68,14 +68,13 @@ class DecodedScan:
                 raise ValueError("schema must name at least one column")
             # If the columns depend on the records, a name found in no record becomes an empty column.
             if (known := payload.known_columns(options["on_corruption"])) is not None:
-                check_columns_known(schema.names, [*known, *([origin] if origin else [])])
+                check_columns_known(schema.names, [*known, *self._origins])
             self._known = columns_of(schema)
         for name in columns or ():
             if columns and columns.count(name) > 1:
                 raise ValueError(f"columns names {name!r} twice")
         self._sources = list(map(_Source, sources))
         self._payload = payload
-        self._origin = origin
         self._columns = columns
         self._options = options
         self._advice = (
@@ -172,14 +171,13 @@ class DecodedScan:
                 return None
             known = self._payload.known_columns(self._options["on_corruption"])
             if known is not None:
-                origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
-                self._known = self._chosen({**origin, **known})
+                self._known = self._chosen({**dict.fromkeys(self._origins, "text"), **known})
                 return None
             table = self._table(None, opens_early=keeps and self._columns is None)
             kept = _Kept([], self._logs())
             kept_len = 0
             for log in kept.logs:
-                for batch in log.read(table, self._origin):
+                for batch in log.read(table):
                     kept.batches.append(batch)
                     kept_len += batch.nbytes
                     if kept_len > _KEPT_LEN_MAX:
@@ -189,10 +187,15 @@ class DecodedScan:
             return kept if table.is_open else None
 
     def _table(self, columns: dict[str, ColumnType] | None, *, opens_early: bool = False) -> Table:
-
-        first = [self._origin] if self._origin else []
-        wanted = list(columns) if columns and self._columns else None
-        table = Table(self._payload, "arrow", columns, first=first, wanted=wanted, opens_early=opens_early)
+        table = Table(
+            self._payload,
+            "arrow",
+            columns,
+            first=self._origins,
+            has_salvaged=self._options["on_corruption"] == "salvage",
+            wanted=list(columns) if columns and self._columns else None,
+            opens_early=opens_early,
+        )
         if self._given is not None:
             table.schema, table.cast = self._given, cast
         return table
@@ -218,7 +221,7 @@ class DecodedScan:
         self._latest = logs = self._logs()
         for log in logs:
             try:
-                yield from log.read(table, self._origin)
+                yield from log.read(table)
             except MisfitError as error:
                 place = "" if error.offset is None else f"the record at offset {error.offset}: "
                 raise ValueError(f"{log.name}: {place}{error}; {self._advice}") from None
@@ -306,16 +309,13 @@ class _Log:
     def name(self) -> str:
         return (self.reader and self.reader.path) or f"source {self._number}"
 
-    def read(self, table: Table, origin: str | None) -> Iterator[Any]:
-        """Yields the batches of a table. The rows start with the `origin`, if there is one."""
-        on_corruption = self._options["on_corruption"]
+    def read(self, table: Table) -> Iterator[Any]:
+        """Yields the batches of a table."""
         with self._source.open(self._options) as reader:
             self.reader = reader
             opening = self._source.opening
-            first = {origin: origin_of(reader.path, origin) if reader.path else None} if origin else {}
-            read = table.read(reader, self._leave_out, first=first, on_corruption=on_corruption, target_len=_BATCH_LEN)
             try:
-                for _, batches in read:
+                for _, batches in table.read(reader, self._leave_out, name=reader.path, target_len=_BATCH_LEN):
                     # Another stream may start between two batches, or at any time in another thread.
                     self._check_alone(opening)
                     yield from batches

@@ -14,8 +14,8 @@ from cordwood._inputs.input import dialect_of_empty_run
 from cordwood._jsonable import json_text
 from cordwood._native import Reader, Record, RecordBatch
 from cordwood._native import Table as NativeTable
-from cordwood._tables.payloads import VERSION_EDIT, Payload
-from cordwood._tables.schema import ColumnType, columns_of, utf8
+from cordwood._tables.payloads import VERSION_EDIT, Payload, origin_of
+from cordwood._tables.schema import ColumnType, columns_of
 from cordwood.errors import DialectError, PayloadError
 
 COLUMN_COUNT_MAX = 10_000
@@ -37,10 +37,13 @@ With a lower limit, Parquet's metadata for each column of each row group would t
 """
 
 
+Part: TypeAlias = Literal["record", "row", "value", "rest"]
+
+
 class Fault(NamedTuple):
     """A fault in a record, found while making a table."""
 
-    part: Literal["record", "row", "value", "rest"]
+    part: Part
     """The part missing from the table: the record, a row, a value, or all rows after the first ones."""
     record: Record
     error: PayloadError
@@ -62,36 +65,28 @@ class Table(NativeTable):
     cast: Callable[[Any, Any], Any] | None = None
     _last: Record | None = None
     _payload: Payload
-    _form: str
+    _first: Sequence[str]
     _limit: int | None
 
     def __new__(
         cls,
         payload: Payload,
-        form: Literal["arrow", "ndjson", "csv"],
+        form: str,
         columns: Mapping[str, ColumnType] | None = None,
         *,
         first: Sequence[str] = (),
-        wanted: Sequence[str] | None = None,
         limit: int | None = None,
-        opens_early: bool = True,
-        bytes_as: str = "object",
-        escapes_formulas: bool = False,
+        **options: Any,
     ) -> Self:
         """Creates a table with these columns, or with columns determined from the records if `columns` is `None`.
 
         Args:
             payload: The kind of payload in the records.
-            form: The output format.
+            form: The output format: "arrow", "ndjson" or "csv".
             columns: The columns, if they are known.
-            first: The columns each row starts with. Their values are passed to `read`.
-            wanted: The names of the wanted columns in order, or `None` for all columns. `a.b` is the field `b` of the
-                column `a`.
+            first: The columns each row starts with, whose values follow from the name of the log.
             limit: The maximum number of rows.
-            opens_early: Whether a table without known columns is opened with the columns of the first records.
-            bytes_as: How bytes are converted to text: "object", "utf-8", "hex" or "base64". With "utf-8", a row with
-                bytes that are not valid UTF-8 is reported as a fault.
-            escapes_formulas: Whether text in CSV gets an apostrophe if a spreadsheet would mistake it for a formula.
+            options: Further options of the native class.
         """
         table = super().__new__(
             cls,
@@ -99,18 +94,12 @@ class Table(NativeTable):
             form,
             None if columns is None else list(columns.items()),
             always=[*((name, "text") for name in first), *payload.always.items()],
-            wanted=None if wanted is None else [utf8(name) for name in wanted],
             limit=limit,
-            opens_early=opens_early,
-            bytes_as=bytes_as,
-            escapes_formulas=escapes_formulas,
-            column_count_max=COLUMN_COUNT_MAX,
-            field_count_max=FIELD_COUNT_MAX,
-            level_count_max=LEVEL_COUNT_MAX,
-            row_count_max=ROW_COUNT_MAX,
-            cell_count_max=CELL_COUNT_MAX,
+            learned_max=(COLUMN_COUNT_MAX, FIELD_COUNT_MAX, LEVEL_COUNT_MAX),
+            batch_max=(ROW_COUNT_MAX, CELL_COUNT_MAX),
+            **options,
         )
-        table._payload, table._form, table._limit = payload, form, limit
+        table._payload, table._first, table._limit = payload, first, limit
         return table
 
     @functools.cached_property
@@ -129,11 +118,9 @@ class Table(NativeTable):
         reader: Reader,
         report: Report,
         *,
+        name: str | None = None,
         starts: Callable[[Record], None] | None = None,
-        notes: Callable[[str], None] | None = None,
         taken: Sequence[Record] = (),
-        first: Mapping[str, str | None] | None = None,
-        on_corruption: str = "raise",
         target_len: int,
         threads: int = 1,
     ) -> Iterator[tuple[int, list[Any]]]:
@@ -142,11 +129,9 @@ class Table(NativeTable):
         Args:
             reader: The reader of the log.
             report: A function to call with each fault.
+            name: The name of the log, if it has one.
             starts: A function to call with the first record, once its faults have been reported.
-            notes: A function to call with a note about uncertainties.
             taken: The first records, if already read from the reader.
-            first: The names and texts of the cells each row starts with.
-            on_corruption: The policy for damage.
             target_len: About how many bytes of records to read at a time.
             threads: Same as for `record_batches`.
 
@@ -155,53 +140,57 @@ class Table(NativeTable):
             MisfitError: A value does not fit its column, or has no column.
             TooManyColumnsError: There are too many columns.
         """
-        self.start(reader, first or {}, on_corruption=on_corruption)
-        sources = self.sources(reader, target_len=target_len, threads=threads, on_corruption=on_corruption)
+        self.start(reader, name)
+        sources = self.sources(reader, target_len=target_len, threads=threads)
         for source in chain([list(taken)] if taken else [], sources):
             for count, made in self.feed(source, report):
                 if starts and count:
                     starts(record_of(source, 0))
                     starts = None
-                if notes and (note := self.note):
-                    notes(note)
-                    notes = None
                 yield count, made
         yield from self.end(report)
 
-    def start(self, reader: Reader, first: Mapping[str, str | None], *, on_corruption: str) -> None:
+    def start(self, reader: Reader, name: str | None) -> None:
         """Starts reading a log, as `read` does."""
-        payload = self._payload
         self._last = None
         self.start_log(
-            [(name, None if text is None else utf8(text)) for name, text in first.items()],
+            [(column, name and origin_of(name, column)) for column in self._first],
             dialect=reader.dialect,
-            families=_family_names(reader.path) if payload.name == "write-batch" and reader.path else {},
+            families=_family_names(reader.path) if self._payload.name == "write-batch" and reader.path else {},
             is_run=_is_run(reader),
-            has_salvaged=on_corruption == "salvage" and payload.has_offset,
         )
 
-    def sources(
-        self, reader: Reader, *, target_len: int, threads: int, on_corruption: str
-    ) -> Iterable[RecordBatch | list[Record]]:
+    def sources(self, reader: Reader, *, target_len: int, threads: int) -> Iterator[RecordBatch | list[Record]]:
         """Yields a log's records in groups. With a limit, this yields no more records than needed."""
-        # A batch does not store where each record ends, or whether the record was salvaged.
-        has_place = self._payload.name == "raw" or (on_corruption == "salvage" and self._payload.has_offset)
-        if has_place or self._limit is not None:
-            return self._records(reader, target_len)
-        return reader.record_batches(target_len=target_len, threads=threads)
+        if self._limit is None and self._payload.name != "wandb":
+            yield from reader.record_batches(target_len=target_len, threads=threads)
+            return
+        records = reader.records()
+        while not self.is_full:
+            some: list[Record] = []
+            some_len = 0
+            left = ROW_COUNT_MAX if self._limit is None else min(self._limit - self.row_count, ROW_COUNT_MAX)
+            for record in islice(records, left):
+                some.append(record)
+                some_len += len(record.data)
+                if some_len >= target_len:
+                    break
+            if not some:
+                return
+            yield some
 
     def feed(
         self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
         """Adds records from a started log, or `only` those with these indices. Yields the same values as `read`."""
-        decoded = _messages(source, report) if self._payload.name == "wandb" else source
+        decoded = _messages(source, report) if self._payload.name == "wandb" and isinstance(source, list) else source
         start, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.
         if len(decoded) < len(source):
             yield len(source) - len(decoded), []
         while start < count and not self.is_full:
             end, made, faults, more_count = self.take(decoded, start, only)
-            found = (Fault(cast("Any", part), record_of(decoded, index), error) for index, part, error in faults)
+            found = (Fault(part, record_of(decoded, index), error) for index, part, error in faults)
             _pass_on(report, found, more_count)
             if end > start:
                 self._last = record_of(decoded, end - 1 if only is None else only[end - 1])
@@ -218,7 +207,7 @@ class Table(NativeTable):
         is_all = False
         while not is_all and not self.is_full:
             is_all, made, faults, more_count = self.take_rest()
-            found = (Fault(cast("Any", part), self._last, error) for _, part, error in faults if self._last)
+            found = (Fault(part, self._last, error) for _, part, error in faults if self._last)
             _pass_on(report, found, more_count)
             yield 0, self._whole(made)
 
@@ -229,24 +218,9 @@ class Table(NativeTable):
             is_all, made, *_ = self.take_held()
             yield from self._whole(made)
 
-    def _records(self, reader: Reader, target_len: int) -> Iterator[list[Record]]:
-        records = reader.records()
-        while not self.is_full:
-            left = ROW_COUNT_MAX if self._limit is None else min(self._limit - self.row_count, ROW_COUNT_MAX)
-            some: list[Record] = []
-            some_len = 0
-            for record in islice(records, left):
-                some.append(record)
-                some_len += len(record.data)
-                if some_len >= target_len:
-                    break
-            if not some:
-                return
-            yield some
-
     def _whole(self, made: list[Any]) -> list[Any]:
         """Returns the output, with all columns in each batch. Columns without values share one array per type."""
-        return made if self._form != "arrow" else [self._batch(*batch) for batch in made]
+        return [batch if isinstance(batch, bytes) else self._batch(*batch) for batch in made]
 
     def _batch(self, numbers: list[int], row_count: int, capsules: tuple[object, object]) -> Any:
         pa: Any = import_module("pyarrow")
@@ -289,13 +263,12 @@ def record_of(source: RecordBatch | list[Record], index: int) -> Record:
     return Record(offset=offset, end_offset=offset, data=source[index])
 
 
-def _messages(source: RecordBatch | list[Record], report: Report) -> list[Record]:
+def _messages(records: list[Record], report: Report) -> list[Record]:
     """Returns wandb's records with their messages as JSON text."""
     from cordwood.payload.wandb import to_dict
 
     messages: list[Record] = []
-    for index in range(len(source)):
-        record = record_of(source, index)
+    for record in records:
         try:
             data = json_text(to_dict(record.data)).encode()
         except PayloadError as error:

@@ -18,10 +18,10 @@ from cordwood._tables.schema import MisfitError
 from cordwood._tables.table import Report, Table
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._new_files import check_new_file, new_file
+from cordwood.cli._new_files import check_new_file
 from cordwood.cli._reopenable import first_stream
-from cordwood.cli.convert.logs import Logs, Target
-from cordwood.cli.convert.sinks import SUFFIXES, Sink, open_sink
+from cordwood.cli.convert.logs import Logs
+from cordwood.cli.convert.sinks import SUFFIXES, Target
 
 
 def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
@@ -42,7 +42,7 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
         raise ValueError(f"{stream} can be read only once, and --by-kind reads all files twice")
     logs = Logs(options, form)
 
-    found = _Kinds(partial(logs.new_table, None, form="arrow", opens_early=False))
+    found = _Kinds(options, partial(logs.new_table, None, form="arrow", opens_early=False))
     status = logs.read_all(found).status
     kinds = {kind: target.table for kind, target in found.targets.items()}
     if not logs.firsts:
@@ -56,20 +56,15 @@ def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
     _check_open_files(len(paths))
     make_directory(directory, next(iter(logs.firsts)))
     with contextlib.ExitStack() as stack:
-        written = _Kinds(None)
+        written = _Kinds(options)
         for kind, learned in kinds.items():
-            file = stack.enter_context(new_file(paths[kind], options.files, overwrite=options.overwrite))
             table = logs.new_table(logs.columns_of(learned))
-            target = Target(table, partial(open_sink, form, file, table, is_stream=False))
-            written.targets[kind] = stack.enter_context(contextlib.closing(target))
+            written.targets[kind] = target = stack.enter_context(Target(table, form, paths[kind], options))
+            target.sink()
         logs.read_again(written)
         for target in written.targets.values():
             target.write(target.table.rest())
     return status
-
-
-def _no_sink() -> Sink:
-    raise ValueError("a table that is only learned makes nothing")
 
 
 def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str | None, str]:
@@ -132,17 +127,16 @@ _OTHER_FILES = 64
 class _Kinds(Target):
     """The tables of all kinds. `table` receives the records that cannot be read and reports their faults."""
 
-    def __init__(self, new_table: Callable[[], Table] | None) -> None:
+    def __init__(self, options: argparse.Namespace, new_table: Callable[[], Table] | None = None) -> None:
         """Creates an object without tables. For a new kind, `new_table` makes a table that determines its columns."""
-        super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), _no_sink)
+        super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), "", "", options)
         self.targets: dict[str | None, Target] = {}
         self._new_table = new_table
 
-    def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
-        """Adds the rows of a log to the tables."""
+    def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[tuple[int, list[Any]]]:
+        """Reads a log, and writes its rows to the tables of their kinds."""
         started: set[str | None] = set()
-        on_corruption = options["on_corruption"]
-        self.table.start(reader, {}, on_corruption=on_corruption)
+        self.table.start(reader, options["name"])
         for source in reader.record_batches(target_len=options["target_len"], threads=options["threads"]):
             kinds, left_out = entity_kinds(source)
             for _made in self.table.feed(source, report, left_out):
@@ -151,11 +145,11 @@ class _Kinds(Target):
                 if kind not in self.targets:
                     if self._new_table is None:
                         raise MisfitError(f"the kind {kind!r} was not there when the kinds were found")
-                    self.targets[kind] = Target(self._new_table(), _no_sink)
+                    self.targets[kind] = Target(self._new_table(), "", "", self._options)
                 target = self.targets[kind]
                 if kind not in started:
                     started.add(kind)
-                    target.table.start(reader, options["first"], on_corruption=on_corruption)
+                    target.table.start(reader, options["name"])
                 for _, made in target.table.feed(source, report, indices):
                     target.write(made)
-            yield len(source)
+            yield len(source), []

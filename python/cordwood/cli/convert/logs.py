@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-from cordwood import Reader, Record
+from cordwood import Reader, Record, Report
 from cordwood._inputs.input import Input
-from cordwood._summary import report_of
-from cordwood._tables.payloads import PAYLOADS, origin_of
-from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, TooManyColumnsError
-from cordwood._tables.table import COLUMN_COUNT_MAX, Report, Table
-from cordwood._text import display_name, escaped, quantity
+from cordwood._summary import is_incomplete, report_of
+from cordwood._tables.payloads import PAYLOADS, Payload, origin_of
+from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, TooManyColumnsError, utf8
+from cordwood._tables.table import COLUMN_COUNT_MAX, Fault, Table
+from cordwood._text import display_name, escaped, quantity, source_name
 from cordwood.cli._messages import REPORTED_MAX, Failure, Status, complain
-from cordwood.cli._new_files import new_file
 from cordwood.cli._options import reader_of
-from cordwood.cli._payloads import other_kind
+from cordwood.cli._payloads import LOST_EDITS, UNKNOWN_EDITS, other_kind, other_payload, report_engine
 from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, is_stream
+from cordwood.cli._reports import report_left_out
 from cordwood.cli._selection import no_column, report_stop
 from cordwood.cli._sources import Tally, for_each_source
 from cordwood.cli._stdin import stdin_or_path
-from cordwood.cli.convert.faults import Faults
-from cordwood.cli.convert.sinks import BINARY_FORMATS, Sink, open_sink
+from cordwood.cli.convert.sinks import BINARY_FORMATS, Target
+from cordwood.types import PayloadReason
 
 FILE = "__file__"
 """The file name column, in tables that start with a run's ID. Several files may have the same ID."""
@@ -42,37 +41,6 @@ class _First(NamedTuple):
     end: int
     """The offset where the first reading ended. Records appended later are not in the table."""
     record_count: int
-
-
-class Target:
-    """A table and its sink, which is opened once the table has output."""
-
-    def __init__(self, table: Table, new_sink: Callable[[], Sink]) -> None:
-        self.table = table
-        self._new_sink = new_sink
-        self._sink: Sink | None = None
-
-    def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[int]:
-        """Adds the rows of a log. Takes the arguments of `Table.read`, and yields the numbers of records read."""
-        for count, made in self.table.read(reader, report, **options):
-            self.write(made)
-            yield count
-
-    def write(self, made: Iterable[Any] = ()) -> None:
-        """Writes the output of a table."""
-        for some in made:
-            self.sink().write(some)
-
-    def sink(self) -> Sink:
-        """Returns the sink, opening it if necessary."""
-        if self._sink is None:
-            self._sink = self._new_sink()
-        return self._sink
-
-    def close(self) -> None:
-        """Closes the sink."""
-        if self._sink is not None:
-            self._sink.close()
 
 
 class Logs:
@@ -113,28 +81,24 @@ class Logs:
 
     def convert(self) -> Status:
         """Writes the table. If later rows need columns that were not known at first, the table is written again."""
-        known = self._known_columns()
-        if known is not None:
-            with self.new_target(known) as target:
-                target.sink()
-                tally = self.read_all(target)
-                if not (tally.log_count or tally.is_export):
-                    raise Failure("no log was converted: there is no table")
-                self._end(target)
-            return tally.status
+        known = columns = self._known_columns()
         status = Status.CLEAN
-        columns: dict[str, ColumnType] | None = None
-        with contextlib.suppress(_AgainError), self.new_target(None) as target:
+        with contextlib.suppress(_AgainError), self.new_target(known) as target:
+            if known is not None:
+                target.sink()
             tally = self.read_all(target)
             status = tally.status
-            # An export without entities produces a table without rows.
-            if not (self.firsts or (tally.is_export and not tally.failed_count)):
-                raise _AgainError
-            self._check_names(target.table)
-            columns = self.columns_of(target.table)
-            # The table also contains rows of the logs that could not be read to their end.
-            if not (target.table.is_open and self._started <= self.firsts.keys()):
-                raise _AgainError
+            if known is None:
+                # An export without entities produces a table without rows.
+                if not (self.firsts or (tally.is_export and not tally.failed_count)):
+                    raise _AgainError
+                self._check_names(target.table)
+                columns = self.columns_of(target.table)
+                # The table also contains rows of the logs that could not be read to their end.
+                if not (target.table.is_open and self._started <= self.firsts.keys()):
+                    raise _AgainError
+            elif not (tally.log_count or tally.is_export):
+                raise Failure("no log was converted: there is no table")
             self._end(target)
             return status
         if columns is not None:
@@ -152,30 +116,23 @@ class Logs:
         form = form or self._form
         return Table(
             self._payload,
-            "arrow" if form in BINARY_FORMATS else cast("Any", form),
+            "arrow" if form in BINARY_FORMATS else form,
             columns,
             first=self.origins,
-            wanted=options.columns,
+            has_salvaged=options.on_corruption == "salvage",
             limit=options.limit,
+            wanted=options.columns and list(map(utf8, options.columns)),
             opens_early=opens_early,
             bytes_as=options.encoding or "object",
             escapes_formulas=options.escape_formulas,
         )
 
-    @contextlib.contextmanager
-    def new_target(self, columns: dict[str, ColumnType] | None) -> Generator[Target]:
-        """Opens the table at the destination. The file gets its name once it is complete."""
-        options = self._options
+    def new_target(self, columns: dict[str, ColumnType] | None) -> Target:
+        """Returns the table at the destination."""
+        destination: str = self._options.destination
         # Output already written to a pipe cannot be removed.
-        table = self.new_table(columns, opens_early=not is_stream(options.destination))
-        with contextlib.ExitStack() as stack:
-
-            def new_sink() -> Sink:
-                file = stack.enter_context(new_file(options.destination, options.files, overwrite=options.overwrite))
-                return open_sink(self._form, file, table, is_stream=options.destination == "-")
-
-            with contextlib.closing(Target(table, new_sink)) as target:
-                yield target
+        table = self.new_table(columns, opens_early=not is_stream(destination))
+        return Target(table, self._form, destination, self._options)
 
     def read_all(self, target: Target) -> Tally:
         """Reads all logs."""
@@ -245,7 +202,6 @@ class Logs:
     def _read(self, name: str, target: Target, first: _First | None = None) -> Status:
         """Reads a log. With `first`, reads it again up to the same end."""
         options = self._options
-        faults = Faults(options, name, self._payload, is_silent=first is not None)
         record_count, position = 0, options.start
         self._started.add(name)
         with (
@@ -254,20 +210,21 @@ class Logs:
         ):
             if self._source and first:
                 self._source.check_same(first.end)
-            faults.dialect = reader.dialect
+            faults = Faults(options, name, self._payload, reader.dialect)
             rows = target.read(
                 reader,
-                faults,
-                starts=faults.start,
-                notes=faults.note,
+                (lambda _: None) if first else faults,
+                name=source_name(name),
+                starts=None if first else faults.start,
                 taken=self._opened[1] if self._opened else [],
-                first={column: self._origin(name, column) for column in self.origins},
-                on_corruption=options.on_corruption,
                 target_len=_BATCH_LEN,
                 threads=_THREADS,
             )
             try:
-                for count in rows:
+                for count, made in rows:
+                    if not first:
+                        faults.note(target.table.note)
+                    target.write(made)
                     record_count += count
                     position, before = reader.tell(), position
                     progress(position - before)
@@ -290,9 +247,6 @@ class Logs:
     def _reader(self, name: str, first: _First | None) -> Reader:
         source = self._source.open() if self._source else stdin_or_path(name)
         return reader_of(self._options, source, first.end if first else self._options.end)
-
-    def _origin(self, name: str, column: str) -> str:
-        return "<stdin>" if name == "-" else origin_of(name, column)
 
     def _check_names(self, table: Table) -> None:
         """Checks that each requested column appeared in at least one row. Call this after the last row.
@@ -327,7 +281,7 @@ class Logs:
             return
         # The first file of each run.
         files: dict[str, str] = {}
-        names = {name: self._origin(name, "run_id") for name in self.firsts}
+        names = {name: origin_of(name, "run_id") for name in self.firsts}
         pairs = [(same, name) for name, run in names.items() if (same := files.setdefault(run, name)) != name]
         for first, second in pairs[:REPORTED_MAX]:
             complain(
@@ -341,3 +295,81 @@ class Logs:
 
 class _AgainError(Exception):
     """The output is not usable, so the file is removed."""
+
+
+_WORDS = {
+    "record": ("record", "the record at offset {} is left out", "left out in all"),
+    "row": ("row", "a row of the record at offset {} is left out", "left out in all"),
+    "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
+    "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
+}
+"""For each part that may be missing: its noun, the message about one of them, and the words after the total."""
+
+
+class Faults:
+    """The faults of a log. All of them are counted, and the first few reported."""
+
+    def __init__(self, options: argparse.Namespace, source: str, payload: Payload, dialect: str | None) -> None:
+        """Creates an object with no faults yet."""
+        self._options = options
+        self._source = source
+        self._name = display_name(source)
+        self._payload = payload
+        self._dialect = dialect
+        self._is_noted = False
+        self._counts = dict.fromkeys(_WORDS, 0)
+        self._reported_max = dict.fromkeys(_WORDS, REPORTED_MAX)
+        self._unknown_count = 0
+        # The offset of the first record left out, and whether the log contains records of another kind.
+        self._first_left_out: int | None = None
+        self._is_other_kind = False
+
+    def __call__(self, fault: Fault) -> None:
+        """Counts a fault, and reports it if it is one of the first few."""
+        part, record, error = fault
+        _, sentence, _ = _WORDS[part]
+        self._counts[part] += 1
+        self._unknown_count += error.reason == PayloadReason.UNKNOWN_TAG
+        what = str(error)
+        if part == "record" and self._first_left_out is None:
+            self._first_left_out = record.offset
+            if advice := other_payload(record.data, self._payload, self._dialect):
+                what = f"it is {advice}"
+                self._is_other_kind = True
+        if self._counts[part] <= self._reported_max[part]:
+            complain(f"{self._name}: {sentence.format(record.offset)}: {what}")
+        if self._is_other_kind:
+            self._reported_max["record"] = 1
+
+    def start(self, first: Record) -> None:
+        """Reports a log whose records are of another kind, because all of them may be skipped."""
+        if not self._payload.is_part or self._first_left_out == first.offset:
+            return
+        if advice := other_payload(first.data, self._payload, self._dialect):
+            complain(f"{self._name}: the record at offset {first.offset} is {advice}")
+            self._is_other_kind = True
+
+    def note(self, text: str | None) -> None:
+        """Reports once that it is uncertain which engine wrote the log."""
+        if text and not self._is_noted:
+            report_engine(self._source, text)
+            self._is_noted = True
+
+    def end(self, record_count: int) -> None:
+        """Reports the total number of faults, unless each of them was reported."""
+        for part, count in self._counts.items():
+            word, _, in_all = _WORDS[part]
+            # If all records are of another kind, this has already been reported.
+            if count > self._reported_max[part] and not (self._is_other_kind and count == record_count):
+                complain(f"{self._name}: {quantity(count, word)} {in_all}")
+
+    def judge(self, report: Report) -> Status:
+        """Reports the log's skipped regions, and the option that would return more records."""
+        status = report_left_out(self._source, report, self._options)
+        own = Status.DAMAGE if self._is_other_kind or any(self._counts.values()) else Status.CLEAN
+        is_lost = max(status, own) == Status.DAMAGE and not self._is_other_kind
+        if self._payload.name == "live-files" and is_lost:
+            are_all_unknown = self._unknown_count == sum(self._counts.values())
+            complain(f"{self._name}: {UNKNOWN_EDITS if report.ok and are_all_unknown else LOST_EDITS}")
+        strict = Status.DAMAGE if self._options.strict and is_incomplete(report) else Status.CLEAN
+        return max(status, own, strict)

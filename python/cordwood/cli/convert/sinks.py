@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
+from cordwood._native import Reader
 from cordwood._optional import imported
-from cordwood._tables.table import Table
+from cordwood._tables.table import Report, Table
+from cordwood.cli._new_files import new_file
 from cordwood.cli._output import Output
 
 SUFFIXES = {
@@ -39,42 +43,54 @@ def check_installed(form: str) -> None:
         imported("pyarrow.parquet" if form == "parquet" else "pyarrow", f"{form} needs", "arrow")
 
 
-def open_sink(form: str, file: Output, table: Table, *, is_stream: bool) -> Sink:
-    """Opens the sink of a table with known columns. Arrow output to stdout is in Arrow's streaming format.
+class Target(contextlib.ExitStack):
+    """A table and its file, which is opened once the table has output, and gets its name once it is complete."""
 
-    Raises:
-        SameNamesError: Two columns would have the same name in Arrow.
-    """
-    if form in BINARY_FORMATS:
-        return _Arrow("stream" if form == "arrow" and is_stream else form, file, table.schema, is_stream=is_stream)
-    return Sink(file)
+    def __init__(self, table: Table, form: str, path: str, options: argparse.Namespace) -> None:
+        super().__init__()
+        self.table = table
+        self._form = form
+        self._path = path
+        self._options = options
+        self._sink: Output | _ArrowSink | None = None
+
+    def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[tuple[int, list[Any]]]:
+        """Reads a log. Takes the arguments of `Table.read`, and yields the same values."""
+        return self.table.read(reader, report, **options)
+
+    def write(self, made: Iterable[Any]) -> None:
+        """Writes the output of the table."""
+        for some in made:
+            self.sink().write(some)
+
+    def sink(self) -> Output | _ArrowSink:
+        """Returns the file, opening it if necessary.
+
+        Raises:
+            SameNamesError: Two columns would have the same name in Arrow.
+        """
+        if self._sink is None:
+            options = self._options
+            file = self.enter_context(new_file(self._path, options.files, overwrite=options.overwrite))
+            if self._form in BINARY_FORMATS:
+                self._sink = _ArrowSink(self._form, file, self.table.schema, is_stream=self._path == "-")
+                self.callback(self._sink.close)
+            else:
+                self._sink = file
+        return self._sink
 
 
-class Sink:
-    """Writes the output of a table. This class writes lines of text that the table has already formatted."""
-
-    def __init__(self, file: Output) -> None:
-        self._file = file
-
-    def write(self, made: Any) -> None:
-        """Writes a `Table`'s output, which is either `bytes` of text or an Arrow batch."""
-        self._file.write(made)
-
-    def close(self) -> None:
-        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
-
-
-class _Arrow(Sink):
+class _ArrowSink:
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
     Another thread writes batches to a file while the next ones are made; pyarrow releases the interpreter lock, so the
     threads can run at the same time. A stream is written in the main thread, because Ctrl-C does not interrupt another
-    thread that waits for a pipe's reader.
+    thread that waits for a pipe's reader. Arrow output to a stream is in Arrow's streaming format.
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
-        super().__init__(file)
-        self._form = form
+        self._file = file
+        self._form = "stream" if form == "arrow" and is_stream else form
         self._schema = schema
         self._threads: Any = None if is_stream else import_module("concurrent.futures").ThreadPoolExecutor(1)
         # The batches being written or waiting to be written.
@@ -115,7 +131,7 @@ class _Arrow(Sink):
             self._pending.popleft().result()
 
     def close(self) -> None:
-        """Writes the end of the file."""
+        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
         try:
             self._wait()
         finally:

@@ -108,23 +108,24 @@ impl Records {
 ///         `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
 ///     escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would read
 ///         as a formula.
-///     column_count_max: The maximum number of columns, including fields inside columns.
-///     field_count_max: The maximum number of fields in a column.
-///     level_count_max: The maximum nesting depth of lists and structures in a column.
-///     row_count_max: The maximum number of rows in an Arrow batch.
-///     cell_count_max: The maximum number of cells in an Arrow batch, which a single row may
-///         exceed.
+///     has_salvaged: Whether rows that give their record's offset also say whether the record is
+///         salvaged.
+///     learned_max: For learned columns: the maximum number of columns, including fields inside
+///         columns; the maximum number of fields in a column; and the maximum nesting depth of lists
+///         and structures in a column.
+///     batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells,
+///         which a single row may exceed.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
+    /// Whether rows that give their record's offset also say whether the record is salvaged.
+    has_salvaged: bool,
     parts: Exclusive<Parts>,
 }
 
 struct Parts {
     table: table::Table,
     decoder: Decoder,
-    /// Whether rows that give their record's offset also say whether the record is salvaged.
-    has_salvaged: bool,
     /// The Arrow types of the columns, once a batch exists.
     fields: Vec<Field>,
 }
@@ -162,7 +163,7 @@ impl Table {
     #[new]
     #[pyo3(signature = (
         payload, form, columns = None, *, always = Vec::new(), wanted = None, limit = None, opens_early = true,
-        bytes_as = "object", escapes_formulas = false, column_count_max, field_count_max, level_count_max, row_count_max, cell_count_max
+        bytes_as = "object", escapes_formulas = false, has_salvaged = false, learned_max, batch_max
     ))]
     fn new(
         payload: &str,
@@ -174,11 +175,9 @@ impl Table {
         opens_early: bool,
         bytes_as: &str,
         escapes_formulas: bool,
-        column_count_max: usize,
-        field_count_max: usize,
-        level_count_max: usize,
-        row_count_max: usize,
-        cell_count_max: usize,
+        has_salvaged: bool,
+        learned_max: (usize, usize, usize),
+        batch_max: (usize, usize),
     ) -> PyResult<Self> {
         let columns = columns.map(types_of).transpose()?;
         let known = columns.clone().filter(|columns| !columns.is_empty());
@@ -191,19 +190,19 @@ impl Table {
             bytes: chosen("bytes_as", BYTES_AS, bytes_as)?,
             escapes_formulas,
             limits: Limits {
-                columns: column_count_max,
-                fields: field_count_max,
-                levels: level_count_max,
+                columns: learned_max.0,
+                fields: learned_max.1,
+                levels: learned_max.2,
             },
-            batch_rows_max: row_count_max,
-            batch_cells_max: cell_count_max,
+            batch_rows_max: batch_max.0,
+            batch_cells_max: batch_max.1,
         };
         Ok(Table {
             payload: payload.to_owned(),
+            has_salvaged,
             parts: Exclusive::new(Parts {
                 table: table::Table::new(options, columns.as_deref()),
                 decoder: decoder_of(payload, Facts::default())?,
-                has_salvaged: false,
                 fields: Vec::new(),
             }),
         })
@@ -217,9 +216,7 @@ impl Table {
     ///     dialect: The dialect of the log, if it is known.
     ///     families: The names of the log's column families, by number.
     ///     is_run: Whether to treat the log as a Weights & Biases run even if it has no records.
-    ///     has_salvaged: Whether rows that give their record's offset also say whether the record
-    ///         is salvaged.
-    #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false, has_salvaged = false))]
+    #[pyo3(signature = (first, *, dialect = None, families = BTreeMap::new(), is_run = false))]
     fn start_log(
         &self,
         py: Python<'_>,
@@ -227,13 +224,11 @@ impl Table {
         dialect: Option<&str>,
         families: BTreeMap<u32, Vec<u8>>,
         is_run: bool,
-        has_salvaged: bool,
     ) -> PyResult<()> {
         let mut facts = facts_of(dialect);
         facts.families = families;
         facts.is_run = is_run;
         let mut parts = self.parts.lock(py)?;
-        parts.has_salvaged = has_salvaged;
         parts.table.start(first);
         parts.decoder = decoder_of(&self.payload, facts)?;
         Ok(())
@@ -267,10 +262,9 @@ impl Table {
         start: usize,
         only: Option<Vec<usize>>,
     ) -> PyResult<Taken<'py, usize>> {
-        let has_salvaged = self.parts.lock(py)?.has_salvaged;
         let records = Records::of(source)?;
         let index_of = |at: usize| only.as_ref().map_or(Some(at), |only| only.get(at).copied());
-        let record_at = |at: usize| records.get(index_of(at)?, has_salvaged);
+        let record_at = |at: usize| records.get(index_of(at)?, self.has_salvaged);
         self.taken(
             py,
             |table, decoder| table.feed(decoder, (start..).map_while(&record_at), start),
