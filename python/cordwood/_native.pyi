@@ -2183,18 +2183,16 @@ class Table:
             HasFirstError: A row has a column with the same name as one of the leading cells.
             MisfitError: A value does not fit its column, or has no column.
         """
-    def take_rest(self) -> tuple[bool, list[Any], list[tuple[int, Part, PayloadError]], int]:
+    def take_rest(self, *, is_last: bool) -> tuple[bool, list[Any], list[tuple[int, Part, PayloadError]], int]:
         """Takes the rows that are complete only at the end of a log.
+
+        Args:
+            is_last: Whether the log was the last one. If so, takes the rows that the table holds
+                back until then.
 
         Returns:
             A tuple of four items. The first says whether all these rows have been taken; if not,
             call this method again. The others are as for `take`.
-        """
-    def take_held(self) -> tuple[bool, list[Any], list[tuple[int, Part, PayloadError]], int]:
-        """Takes the rows that the table holds back until all logs have been read.
-
-        Returns:
-            As for `take_rest`.
         """
     @property
     def columns(self) -> dict[str, ColumnType]:

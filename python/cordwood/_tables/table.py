@@ -206,7 +206,7 @@ class Table(NativeTable):
         """
         is_all = False
         while not is_all and not self.is_full:
-            is_all, made, faults, more_count = self.take_rest()
+            is_all, made, faults, more_count = self.take_rest(is_last=False)
             found = (Fault(part, self._last, error) for _, part, error in faults if self._last)
             _pass_on(report, found, more_count)
             yield 0, self._whole(made)
@@ -215,7 +215,7 @@ class Table(NativeTable):
         """Makes the rows held back until all logs have been read."""
         is_all = False
         while not is_all:
-            is_all, made, *_ = self.take_held()
+            is_all, made, *_ = self.take_rest(is_last=True)
             yield from self._whole(made)
 
     def _whole(self, made: list[Any]) -> list[Any]:
@@ -307,7 +307,9 @@ def _family_names(path: str) -> dict[int, bytes]:
     return {0: b"default", **names} if names else {}
 
 
-def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
+# All logs in a directory share its MANIFESTs, and a MANIFEST may be longer than all of the logs.
+@functools.lru_cache(maxsize=8)
+def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
     """Returns the names of the column families that a MANIFEST in this state adds. Empty if the file is not a log."""
     from cordwood.payload.version_edit import FieldKind, VersionEdit
 
@@ -322,10 +324,6 @@ def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
                         number = cast("int", fields.get(FieldKind.COLUMN_FAMILY, 0))
                         names[number] = cast("bytes", fields[FieldKind.COLUMN_FAMILY_ADD])
     return names
-
-
-# All logs in a directory share its MANIFESTs, and a MANIFEST may be longer than all of the logs.
-_families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 
 _ADDS_FAMILY = b"\xc9\x01"

@@ -265,29 +265,30 @@ impl Table {
         let records = Records::of(source)?;
         let index_of = |at: usize| only.as_ref().map_or(Some(at), |only| only.get(at).copied());
         let record_at = |at: usize| records.get(index_of(at)?, self.has_salvaged);
-        self.taken(
-            py,
-            |table, decoder| table.feed(decoder, (start..).map_while(&record_at), start),
-            |at| index_of(at).unwrap_or(at),
-            |&next| Some(record_at(next)?.offset),
-        )
+        let step = |table: &mut table::Table, decoder: &mut Decoder| {
+            let next = table.feed(decoder, (start..).map_while(&record_at), start);
+            (next, record_at(next).map(|record| record.offset))
+        };
+        self.taken(py, step, |at| index_of(at).unwrap_or(at))
     }
 
     /// Takes the rows that are complete only at the end of a log.
     ///
+    /// Args:
+    ///     is_last: Whether the log was the last one. If so, takes the rows that the table holds
+    ///         back until then.
+    ///
     /// Returns:
     ///     A tuple of four items. The first says whether all these rows have been taken; if not,
     ///     call this method again. The others are as for `take`.
-    fn take_rest<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
-        self.taken_at_end(py, table::Table::rest)
-    }
-
-    /// Takes the rows that the table holds back until all logs have been read.
-    ///
-    /// Returns:
-    ///     As for `take_rest`.
-    fn take_held<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py, bool>> {
-        self.taken_at_end(py, |table, _| table.end())
+    #[pyo3(signature = (*, is_last))]
+    fn take_rest<'py>(&self, py: Python<'py>, is_last: bool) -> PyResult<Taken<'py, bool>> {
+        let step = |table: &mut table::Table, decoder: &mut Decoder| {
+            let is_all = if is_last { table.end() } else { table.rest(decoder) };
+            // If the table cannot take a row, the caller tries again and gets the error.
+            (is_all && table.stop().is_none_or(|stop| *stop == Stop::Full), None)
+        };
+        self.taken(py, step, |at| at)
     }
 
     /// Returns the known or learned columns, in order, each with its type.
@@ -372,31 +373,17 @@ impl Table {
 }
 
 impl Table {
-    /// Calls `step` on the table at the end of a log. If the table cannot take a row, the result
-    /// says that rows are left, so that the caller tries again and gets the error.
-    fn taken_at_end<'py>(
-        &self,
-        py: Python<'py>,
-        step: impl FnOnce(&mut table::Table, &mut Decoder) -> bool + Send,
-    ) -> PyResult<Taken<'py, bool>> {
-        let is_all = |table: &mut table::Table, decoder: &mut Decoder| {
-            step(table, decoder) && table.stop().is_none_or(|stop| *stop == Stop::Full)
-        };
-        self.taken(py, is_all, |at| at, |_| None)
-    }
-
-    /// Calls `step` on the table. `index_of` converts the record index of each fault. `offset_of`
-    /// returns the offset of the record where the table has stopped.
+    /// Calls `step` on the table, which also returns the offset of the record where the table has
+    /// stopped. `index_of` converts the record index of each fault.
     fn taken<'py, T: Send>(
         &self,
         py: Python<'py>,
-        step: impl FnOnce(&mut table::Table, &mut Decoder) -> T + Send,
+        step: impl FnOnce(&mut table::Table, &mut Decoder) -> (T, Option<u64>) + Send,
         index_of: impl Fn(usize) -> usize,
-        offset_of: impl Fn(&T) -> Option<u64>,
     ) -> PyResult<Taken<'py, T>> {
         let mut guard = self.parts.lock(py)?;
         let parts = &mut *guard;
-        let (result, (faults, more_count), made) = py.detach(|| {
+        let ((result, offset), (faults, more_count), made) = py.detach(|| {
             let result = step(&mut parts.table, &mut parts.decoder);
             (result, parts.table.take_faults(), parts.table.take())
         });
@@ -410,7 +397,7 @@ impl Table {
             && let Some(stop) = stop
         {
             let error = stopped(py, stop)?;
-            if let Some(offset) = offset_of(&result) {
+            if let Some(offset) = offset {
                 error.value(py).setattr("offset", offset)?;
             }
             return Err(error);
