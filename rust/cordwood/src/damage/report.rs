@@ -128,7 +128,7 @@ impl Findings {
 
     /// Checks whether there are no findings.
     pub fn is_empty(&self) -> bool {
-        self.listed.is_empty()
+        self.len() == 0
     }
 
     /// Returns the number of bytes in all regions.

@@ -57,8 +57,7 @@ pub struct Decoder {
     pub(super) unpacker: Unpacker,
     pub(super) run: Run,
     pub(super) opened: Opened,
-    /// The space that the last record or container takes up in the file, before it is unpacked. Not
-    /// updated for records in a run.
+    /// The space that the last container or compressed record takes up in the file.
     pub(super) stored: Stored,
     /// The form of the last header in the last record. Not updated for records in a run.
     pub(super) record_form: Form,

@@ -330,13 +330,14 @@ impl Decoder {
                     },
                     is_salvaged: self.salvaged.part.contains(&start),
                 };
+                if !is_container && !self.info.is_compressed() {
+                    return Some(Step::Record(span));
+                }
                 self.stored = self.stored(span);
                 if is_container {
                     self.open(span, payload)
-                } else if self.info.is_compressed() {
-                    Some(self.unpack(span, payload))
                 } else {
-                    Some(Step::Record(span))
+                    Some(self.unpack(span, payload))
                 }
             }
             Pushed::Skipped(region) => self.skip_own(region),
