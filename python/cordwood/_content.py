@@ -64,13 +64,13 @@ def info(
     source = with_options(source, storage_options)
     names = [os.fsdecode(name) for name in ([source] if isinstance(source, str | bytes | os.PathLike) else source)]
     fold = Fold(expand(names))
-    logs: list[tuple[Input, Log]] = []
+    content = Content()
     for file, found in fold.take(each(fold.files, read, threads)):
         if isinstance(found, Log):
-            logs.append((file, found))
+            content.add(file, found)
         elif isinstance(found, Exception) and not file.is_in_directory and len(fold.files) == 1:
             raise found
-    return summary(" ".join(names), fold, logs)
+    return content.info(" ".join(names), fold)
 
 
 class Log(NamedTuple):
@@ -102,59 +102,84 @@ def read(file: Input, threads: int, progress: Progress) -> Log:
     return Log(report, dialect, payload, run)
 
 
-def summary(path: str, fold: Fold, logs: Sequence[tuple[Input, Log]]) -> Info:
-    """Returns the summary of a source with these logs. Call this after adding all results to `fold`."""
-    fold.judge()
-    files, databases, exports = fold.files, fold.databases, fold.exports
-    reports = [log.report for _, log in logs]
-    payloads = Counter(log.payload for _, log in logs if log.payload)
-    zeros_at_ends = [zeros for zeros in map(zeros_of, reports) if zeros and not zeros.is_padding]
-    listed = {os.path.realpath(name) for export in exports for name in export.files}
-    entity_logs = [file.name for file, log in logs if log.payload == "entity" and file.is_in_directory]
-    unlisted = tuple(name for name in entity_logs if os.path.realpath(name) not in listed)
-    is_one = len(files) == 1 and not files[0].is_in_directory
-    what = "a log" if is_one else "a directory" if os.path.isdir(path) else "several files"
-    if is_one and reports and reports[0].outcome.zeros_offset == 0:
-        what = "only zeros"
-    if is_one and exports and not logs:
-        what = DIRECTORIES["entity"][0]
-    if what == "a directory":
-        what = _directory(payloads, databases, exports, unlisted) or what
-    return Info(
-        path=path,
-        what=what,
-        log_count=len(logs),
-        log_count_by_dialect=dict(Counter(str(log.dialect) for _, log in logs)),
-        log_count_by_compression=dict(Counter(report.compression or "none" for report in reports)),
-        log_count_by_payload=dict(payloads),
-        record_count=sum(report.record_count for report in reports),
-        salvaged_count=sum(report.salvaged_count for report in reports),
-        payload_len=sum(report.payload_len for report in reports),
-        file_len=sum(file.file_len if file.segments else log.report.file_len or 0 for file, log in logs),
-        damaged_len=sum(report.damaged_len for report in reports),
-        torn_count=sum(map(is_torn, reports)),
-        zeros_count=len(zeros_at_ends),
-        zeros_len=sum(zeros.length for zeros in zeros_at_ends),
-        zeros_inside_len=sum(region.length for report in reports for region in zeros_inside(report)),
-        runs=tuple(log.run for _, log in logs if log.run),
-        databases=tuple(databases),
-        exports=tuple(exports),
-        unlisted_logs=unlisted,
-        damaged_logs=tuple(fold.damaged),
-        damaged_manifests=tuple(file.name for file, log in logs if _is_damaged_manifest(file.name, log)),
-        misnamed_logs=tuple(
-            (file.name, log.report.log_number, log.report.other_log_number)
-            for file, log in logs
-            if log.report.other_log_number is not None
-        ),
-        other_file_count_by_format=dict(Counter(kind for _, kind in fold.others)),
-        failures=tuple(fold.failures),
-        report=reports[0] if len(reports) == 1 else None,
-    )
+class Content:
+    """Combines the contents of a source's logs."""
+
+    def __init__(self) -> None:
+        self._dialects = Counter[str]()
+        self._compressions = Counter[str]()
+        self._payloads = Counter[str]()
+        # The attributes of `Info` that are totals over all logs.
+        self._sums = Counter(dict.fromkeys((*_OF_REPORT, *_OF_SUMMARY), 0))
+        self._entity_logs: list[str] = []
+        self._runs: list[Run] = []
+        self._damaged_manifests: list[str] = []
+        self._misnamed: list[tuple[str, int | None, int]] = []
+        # The report of the last log added.
+        self._report: Report | None = None
+
+    def add(self, file: Input, log: Log) -> None:
+        """Adds the contents of a log."""
+        path, report, payload = file.name, log.report, log.payload
+        self._runs += [log.run] if log.run else []
+        if payload == "entity" and file.is_in_directory:
+            self._entity_logs.append(path)
+        zeros = zeros_of(report)
+        zeros_len = zeros.length if zeros and not zeros.is_padding else 0
+        self._sums.update({name: getattr(report, name) for name in _OF_REPORT})
+        self._sums.update(
+            log_count=1,
+            file_len=file.file_len if file.segments else report.file_len or 0,
+            torn_count=is_torn(report),
+            zeros_count=zeros_len > 0,
+            zeros_len=zeros_len,
+            zeros_inside_len=sum(region.length for region in zeros_inside(report)),
+        )
+        self._dialects[str(log.dialect)] += 1
+        self._compressions[report.compression or "none"] += 1
+        self._payloads.update([payload] if payload else [])
+        if not report.ok and (payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path)):
+            self._damaged_manifests.append(path)
+        if report.other_log_number is not None:
+            self._misnamed.append((path, report.log_number, report.other_log_number))
+        self._report = report
+
+    def info(self, path: str, fold: Fold) -> Info:
+        """Returns the source's summary. Call this after adding all results."""
+        fold.judge()
+        files, databases, exports = fold.files, fold.databases, fold.exports
+        listed = {os.path.realpath(name) for export in exports for name in export.files}
+        unlisted = tuple(path for path in self._entity_logs if os.path.realpath(path) not in listed)
+        is_one = len(files) == 1 and not files[0].is_in_directory
+        what = "a log" if is_one else "a directory" if os.path.isdir(path) else "several files"
+        if is_one and self._report and self._report.outcome.zeros_offset == 0:
+            what = "only zeros"
+        if is_one and exports and not self._sums["log_count"]:
+            what = DIRECTORIES["entity"][0]
+        if what == "a directory":
+            what = _directory(self._payloads, databases, exports, unlisted) or what
+        return Info(
+            path=path,
+            what=what,
+            log_count_by_dialect=dict(self._dialects),
+            log_count_by_compression=dict(self._compressions),
+            log_count_by_payload=dict(self._payloads),
+            **self._sums,
+            runs=tuple(self._runs),
+            databases=tuple(databases),
+            exports=tuple(exports),
+            unlisted_logs=unlisted,
+            damaged_logs=tuple(fold.damaged),
+            damaged_manifests=tuple(self._damaged_manifests),
+            misnamed_logs=tuple(self._misnamed),
+            other_file_count_by_format=dict(Counter(kind for _, kind in fold.others)),
+            failures=tuple(fold.failures),
+            report=self._report if self._sums["log_count"] == 1 else None,
+        )
 
 
-def _is_damaged_manifest(path: str, log: Log) -> bool:
-    return not log.report.ok and (log.payload == VERSION_EDIT.name or VERSION_EDIT.is_name(path))
+_OF_REPORT = ("record_count", "salvaged_count", "payload_len", "damaged_len")
+_OF_SUMMARY = ("log_count", "file_len", "torn_count", "zeros_count", "zeros_len", "zeros_inside_len")
 
 
 def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> str | None:

@@ -19,7 +19,7 @@ from cordwood import _content
 from cordwood._databases import log_number
 from cordwood._inputs.exports import export_text
 from cordwood._inputs.files import is_one_file
-from cordwood._inputs.input import METADATA, Input
+from cordwood._inputs.input import METADATA
 from cordwood._jsonable import database_fields, export_fields
 from cordwood._summary import ZEROS_ARE, has_no_dialect, zeros_inside_text, zeros_of
 from cordwood._tables.payloads import KINDS
@@ -65,15 +65,15 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _describe(name: str, options: argparse.Namespace) -> Status:
+    content = _content.Content()
     tally = Tally([name], as_json=options.json, judges_exports=True)
-    logs: list[tuple[Input, _content.Log]] = []
     for file, log in tally.read(options, _content.read):
-        logs.append((file, log))
+        content.add(file, log)
         if has_no_dialect(log.report):
             complain(f"{display_name(file.name)}: {NO_DIALECT}")
         tally.count(Status.CLEAN if log.report.ok else Status.DAMAGE)
     reported_count = len(tally.failures)
-    info = _content.summary(name, tally, logs)
+    info = content.info(name, tally)
     if not (tally.log_count or info.databases or info.exports):
         for engine, tool in _TOOLS.items():
             if f"{engine} table" in info.other_file_count_by_format:
