@@ -674,6 +674,34 @@ fn whole_log_operations_accept_a_segmented_log_directory() {
     }
 }
 
+/// A later release may have started the second segment.
+#[test]
+fn an_unsupported_segment_is_reported_at_its_log_offset() {
+    let mut log = Log::new(0, Dialect::PACKED.into());
+    log.files[1].1 = mark(2, 0);
+    log.write(1);
+    fs::remove_file(log.path().join(name_of(log.files[2].0))).expect("a file");
+    let offset = log.files[1].0;
+    let mut reader = Reader::open(log.path()).expect("a reader");
+    let read = loop {
+        match reader.next_record() {
+            Ok(record) => assert!(record.is_some()),
+            Err(error) => break error,
+        }
+    };
+    let mut follower = Follower::open(log.path()).expect("a follower");
+    let followed = loop {
+        match follower.poll() {
+            Ok(poll) => assert!(!matches!(poll, Poll::End(_)), "{poll:?}"),
+            Err(error) => break error,
+        }
+    };
+    for error in [read, followed] {
+        assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{error}");
+        assert_eq!(error.offset(), Some(offset), "{error}");
+    }
+}
+
 #[test]
 fn threads_can_read_a_log_whose_oldest_segments_were_pruned() {
     let directory = tempfile::tempdir().expect("a directory");

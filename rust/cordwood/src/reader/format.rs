@@ -90,7 +90,7 @@ impl<S: Source> Reader<S> {
         let format = detected.unwrap_or_else(LogFormat::unknown);
         unsupported(named.check_in(format.dialect), path)?;
         if window.offset == origin {
-            unsupported(check_start(format, window.bytes, 0), path)?;
+            unsupported(check_start(format, window.bytes, origin), path)?;
         }
         let mut decoder = Decoder::unchecked(&self.options.clone().with_format(format)).leaving_in_window();
         decoder.set_keeps_data(self.decoder.keeps_data());

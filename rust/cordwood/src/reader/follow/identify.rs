@@ -58,7 +58,7 @@ impl Follower {
         trace!("follow: from {} bytes: {detected:?}", head.len());
         Ok(match detected {
             PartialDetection::Log(format) => {
-                unsupported(check_start(format, &head, 0), Some(&self.file.path))?;
+                unsupported(check_start(format, &head, origin), Some(&self.file.path))?;
                 let dialect = without_grid(format.dialect, is_undetected);
                 let is_new = self.set_format(LogFormat { dialect, ..format })?;
                 self.state = State::Reading;
