@@ -1,7 +1,11 @@
 """The report of `salvage` about a log in which some damage can be repaired."""
 
+from pathlib import Path
+
+import pytest
 import reference
 
+import cordwood
 from cordwood.cli import main
 
 
@@ -21,3 +25,14 @@ def test_repaired_and_lost_regions_are_listed_in_file_order(tmp_path, capfd):
         ("  at 60", False),
         ("  at 90", True),
     ]
+
+
+@pytest.mark.parametrize("name", ["log", "log/", "log/.", "log/../log"])
+def test_puts_a_segmented_log_in_a_directory_of_its_own(name, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    with cordwood.open("log", "a", segment_len=40) as log:
+        log.extend([b"record %d" % number for number in range(20)])
+    Path("saved").mkdir()
+    assert main(["salvage", name, "saved/"]) == 0, capfd.readouterr()
+    assert list(Path("saved").iterdir()) == [Path("saved/log")]
+    assert list(cordwood.open("saved/log")) == [b"record %d" % number for number in range(20)]

@@ -231,7 +231,8 @@ def _expanded(names: Iterable[str | Input]) -> Iterator[Input]:
                     path = "./-" if match == "-" and os.path.isfile(match) else match
                     yield from _at(path, relative or os.path.basename(os.path.abspath(match)), relative)
         else:
-            yield from _at(name, base_name(name), "")
+            # The name of a directory may end in a slash, or be `.` or `..`.
+            yield from _at(name, base_name(name if is_url(name) else os.path.abspath(name)), "")
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
