@@ -122,15 +122,15 @@ class Record:
         """File offset after the data of the record's last fragment, in bytes."""
     @property
     def data(self) -> bytes:
-        """The contents of the record."""
+        """The record's contents."""
     @property
     def salvaged(self) -> bool:
         """Whether the record starts after damage in the same block.
 
-        This can be true only under the policy `"salvage"`.
+        This can only be true under the policy `"salvage"`.
 
         The checksums of a salvaged record are valid, but the reader had to search for its start. If
-        a record's data contains another log, a record of that log can be mistaken for a salvaged
+        a record's data contains another log, a record in that log can be mistaken for a salvaged
         record.
         """
     __match_args__ = ("offset", "end_offset", "data")
@@ -142,21 +142,21 @@ class Position:
     """An offset in a log, with marks that identify the log. `Follower.position` returns one.
 
     An offset is valid in only one log, so a position also keeps checksums of some bytes before the
-    offset: in the first block of the log and in the block before the offset. In a segmented log, it
-    also keeps a checksum of the end of the previous segment. When reading or following starts at a
+    offset: in the log's first block and in the block before the offset. In a segmented log, it also
+    keeps a checksum of the end of the previous segment. When reading or following starts at a
     position, these checksums are compared with the log. If one differs, the log is a different one,
     and `LogChangedError` is raised. The same log may have grown, been copied or renamed, or lost
     its oldest segments in the meantime. A block that contains damage is not compared. A position at
-    offset 0 fits any log.
+    offset 0 matches any log.
 
-    `str(position)` returns a short text without a line break, and `Position(text)` restores the
+    `str(position)` returns a short string without line breaks, and `Position(text)` restores the
     position from it. Positions can be pickled and compared.
 
     Args:
         text: A position as text, as returned by `str`.
 
     Raises:
-        ValueError: The text does not represent a position, or was written by a later release.
+        ValueError: The text doesn't represent a position, or was written by a later release.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -178,11 +178,11 @@ class Position:
 
 @final
 class Reader:
-    """Reads the records of a log. Created by `cordwood.open(source)` or `Reader`.
+    """Reads the records in a log. Created by `cordwood.open(source)` or `Reader`.
 
     Iterating yields each record as `bytes`. A torn tail, the incomplete end left by a crash, ends
     the iteration without an error and is reported by `outcome`. `skipped` lists the bytes that were
-    not returned, so every byte of the file is accounted for. A `with` statement closes the reader;
+    not returned, so every byte in the file is accounted for. A `with` statement closes the reader;
     the end of a loop doesn't.
 
     A reader has a single position. A second loop continues where the first one ended, as does
@@ -205,23 +205,23 @@ class Reader:
             path may name the directory of a segmented log, which is read as a single log whose
             offsets continue from one segment to the next. A path in `bytes` would be read as
             content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
-            the object's current position. If the file of an `mmap` is truncated while the log is
-            read, the operating system kills the process (`SIGBUS`), as it kills any program that
+            the object's current position. If an `mmap`'s file is truncated while the log is being
+            read, the operating system kills the process (`SIGBUS`), as it does any program that
             reads beyond the end of a mapped file. If a file might be truncated, pass its path
             instead. The following sources are read in ranges of up to 16 MiB, with four ranges read
             ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
             through fsspec; an obstore store and a path in it, as a tuple; or an object with
             `size()` and `read_range(start, end)`.
-        dialect: How the bytes of the log are laid out. `"leveldb"`: a log of LevelDB, Datastore,
+        dialect: How the bytes of the log are laid out. `"leveldb"`: a log from LevelDB, Datastore,
             Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
             log with everything it can contain; `"pebble"`: a Pebble log with everything it can
             contain; `"recyclable"`: the part that RocksDB and Pebble have in common; `"wandb"`: a
-            Weights & Biases run file; `"wandb_old"`: a run file of wandb-core before 0.17.6;
+            Weights & Biases run file; `"wandb_old"`: a run file from wandb-core before 0.17.6;
             `"swanlab"`: a SwanLab run file. Default: `None`, or `"auto"`: the dialect is detected
             from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
             read if the dialect was detected, but treated as damage if you name the dialect. See
             `cordwood.types.DetectedDialect`.
-        log_number: The number of the log, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
+        log_number: The log's number, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
             bits of the number in the file's name. Fragments with another number are left over from
             an older log. If the whole file is left over, the logger `cordwood` gets a warning.
             Default: `None`: the number in the file's name, or if there is none, the number of the
@@ -255,7 +255,7 @@ class Reader:
             `None`: fsspec's own configuration.
 
     Raises:
-        OSError: The file cannot be opened. If it does not exist, the exception is
+        OSError: The file cannot be opened. If it does not exist, raises
             `FileNotFoundError`.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `source` has an unsupported type, or is a text file.
@@ -321,7 +321,7 @@ class Reader:
     def record_batches(self, *, target_len: int = 262144, threads: int = 1) -> Iterator[RecordBatch]:
         """Returns an iterator over record batches, which hold many records in a few buffers.
 
-        This is the fastest way to read, because it creates no Python object for each record.
+        This is the fastest way to read, because it doesn't create a Python object for each record.
 
         Args:
             target_len: A batch is complete once it contains at least this many bytes. It is also
@@ -336,7 +336,7 @@ class Reader:
                 than two parts per thread, or any source under the policy `"stop"`. Default: 1.
 
         Returns:
-            An iterator of `RecordBatch`. No batch is empty.
+            An iterator of `RecordBatch`. Batches are never empty.
 
         Raises:
             ClosedError: The reader is closed.
@@ -352,7 +352,7 @@ class Reader:
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect of the log, such as `"leveldb"`.
+        """The log's dialect, such as `"leveldb"`.
 
         Reads the source if the dialect must be detected.
 
@@ -375,7 +375,7 @@ class Reader:
         """
     @property
     def log_number(self) -> int | None:
-        """The number of the log, or `None` if the dialect has no numbers or the number is not known.
+        """The log's number, or `None` if the dialect has no numbers or the number isn't known.
 
         Reads the source if the number must be detected.
 
@@ -449,8 +449,9 @@ class Reader:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Only regions of severity `"corruption"` are damage, so a torn tail is not. There may be
-        damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the file.
+        Only regions of severity `"corruption"` are damage, so a torn tail doesn't count. There may
+        be damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the
+        file.
         """
 
     @property
@@ -461,9 +462,9 @@ class Reader:
         """How reading ended, or `"unfinished"` until then."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of the other log that everything read so far belongs to, or `None`.
+        """If everything read so far belongs to another log, that log's number; otherwise `None`.
 
-        This is never the number in the file's name or in `log_number`. If it is not `None`, either
+        This is never the number in the file's name or in `log_number`. If it isn't `None`, either
         the file was recycled and no record has been written to the new log yet, or the file was
         renamed or copied.
 
@@ -495,7 +496,7 @@ class Reader:
 class RecordBatch:
     """Consecutive records in one buffer, with their positions in another.
 
-    The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` makes no copy.
+    The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` doesn't make a copy.
 
     `Reader.record_batches` returns record batches. The buffers are read-only, shared rather than
     copied, and unchanged for as long as an object refers to them.
@@ -698,7 +699,7 @@ class Follower:
 
         A new follower with this offset as its `start` continues from there and returns the same
         records. However, if the start of a record before this offset was damaged, the new follower
-        does not report the rest of that record.
+        doesn't report the rest of that record.
 
         Returns:
             The offset in bytes.
@@ -755,7 +756,7 @@ class Follower:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Only regions of severity `"corruption"` are damage, so a torn tail is not.
+        Only regions of severity `"corruption"` are damage, so a torn tail doesn't count.
         """
 
     @property
@@ -772,16 +773,16 @@ class Follower:
         """
     @property
     def dialect(self) -> DialectName:
-        """The dialect of the log: `"leveldb"` until another dialect is detected."""
+        """The log's dialect: `"leveldb"` until another dialect is detected."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, or `None` if the log has no number or the number is not known yet."""
+        """The log's number, or `None` if the log has no number or it isn't known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it is not, or not known to be."""
+        """How each record is compressed: `"zstd"`, or `None` if it isn't, or isn't known to be."""
     @property
     def path(self) -> str:
-        """The path of the file."""
+        """The file's path."""
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
@@ -818,10 +819,10 @@ class Writer:
     records also survive a machine crash. A `with` statement closes the writer.
 
     Threads may share a writer, and each record is written whole. A file stays locked until its
-    writer is closed. The lock keeps out a second writer in this process and in every process that
-    checks the lock, as all programs that use cordwood do. A writer belongs to the process that
-    opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
-    closing or dropping the writer has no effect.
+    writer is closed. The lock keeps out a second writer, both in this process and in any other
+    process that checks the lock, as all programs that use cordwood do. A writer belongs to the
+    process that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise
+    `OSError`, and closing or dropping the writer has no effect.
 
     If a write to a file fails, it is undone: the file is truncated to the end of its last complete
     record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
@@ -845,7 +846,7 @@ class Writer:
             object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
         dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
             end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
-            `"a"`, the dialect of the file as detected by `Reader`.
+            `"a"`, the file's dialect as detected by `Reader`.
         log_number: The log number, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each fragment
             carries it. You cannot append to a log with a number. Default: `None`: the fragments
             carry no number and are laid out as in `"leveldb"`, even if the file's name contains a
@@ -876,10 +877,10 @@ class Writer:
             pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
             `durable_offset`. Everything before the checkpoint must be on the disk. The writer reads
-            the file from the checkpoint on to find the end of the log, then rewrites the bytes
+            the file from the checkpoint onward to find the end of the log, then rewrites the bytes
             after the checkpoint so that the next sync covers them. If the checkpoint is greater
             than 0, the file must exist. Default: `None`: the file is read from the start, and no
-            byte is rewritten unless a sync of this file has failed in this process.
+            bytes are rewritten unless a sync of this file has failed in this process.
         segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
             write a segmented log, which is a directory of files. A segment exceeds this length only
             if its first record alone exceeds it. `sink` is the directory, which is created if it
@@ -902,11 +903,11 @@ class Writer:
 
     Raises:
         OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
-            other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, the
-            exception is `FileExistsError` if the file exists. With a `checkpoint`, it is
-            `FileNotFoundError` if the file is missing.
-        BlockingIOError: Another writer has the file open.
-        TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
+            other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, raises
+            `FileExistsError` if the file exists. With a `checkpoint`, raises `FileNotFoundError` if
+            the file is missing.
+        BlockingIOError: Another writer has the file open. TornTailError: For `"a"`, the file ends
+        with an incomplete record or with zeros, and
             `on_torn_tail` is `"refuse"`.
         CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
             damage.
@@ -973,10 +974,10 @@ class Writer:
         (0, 10)
         """
     def extend(self, records: Iterable[ReadableBuffer] | ArrowArrayExportable | ArrowStreamExportable, /) -> int:
-        """Appends all records of an iterable or of an Arrow column.
+        """Appends all records from an iterable or an Arrow column.
 
-        For a column of pyarrow, polars or another library, no Python object is created for each
-        record.
+        For a column from pyarrow, polars or another library, this doesn't create a Python object
+        for each record.
 
         If this raises, the records before the error are already in the log. After a failed write,
         however, the log lacks the records that had not reached the file yet, which may be all of
@@ -1003,7 +1004,7 @@ class Writer:
         2
         """
     def tell(self) -> int:
-        """Returns the length of the log including all records so far, even those not yet written out.
+        """Returns the log's length including all records so far, even those not yet written out.
 
         Returns:
             The length in bytes, which is also the file offset after the last record.
@@ -1048,7 +1049,7 @@ class Writer:
         10
         """
     def rotate(self) -> int:
-        """Starts a new segment of a segmented log now, unless the last segment has no record.
+        """Starts a new segment in a segmented log now, unless the last segment has no records.
 
         Without this call, a new segment starts when a record would make the last segment longer
         than `segment_len`.
@@ -1074,7 +1075,7 @@ class Writer:
         The last segment is never removed.
 
         Other threads can append during this call. After a crash, some of these segments may still
-        exist, but there is never a gap between the remaining ones.
+        exist, but there is never a gap between the ones that remain.
 
         Args:
             offset: A log offset, in bytes. Records at or after this offset are kept.
@@ -1104,8 +1105,9 @@ class Writer:
         """Waits until every byte before an offset is on the disk, without appending a record.
 
         For example, one thread can append while another waits for the offset that `tell()` returns
-        after the append. If another thread's running sync covers the offset, this call waits for
-        that sync. Otherwise, it syncs. Ctrl-C raises `KeyboardInterrupt` only after the sync.
+        after the append. If a sync already running in another thread covers the offset, this call
+        waits for that sync. Otherwise, it syncs. Ctrl-C raises `KeyboardInterrupt` only after the
+        sync.
 
         Args:
             offset: A file offset, in bytes. To wait for a record, pass the offset that `tell()`
@@ -1129,7 +1131,7 @@ class Writer:
     def durable_offset(self) -> int:
         """The file offset before which everything is on the disk and survives a machine crash.
 
-        Until this writer's first sync, this offset is 0, or the start of the last segment of a
+        Until this writer's first sync, this offset is 0, or the start of the last segment in a
         segmented log. You can still read this attribute after the writer is closed.
         """
     @property
@@ -1198,8 +1200,7 @@ def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object,
     in the record.
 
     Args:
-        record: The record.
-        offset: The offset of the field in the record, in bytes.
+        record: The record. offset: The field's offset in the record, in bytes.
 
     Returns:
         The name of the field's kind, its tag, its value, and the offset after the field. `None` at
@@ -1217,17 +1218,16 @@ def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, i
         engine: `"rocksdb"` or `"pebble"`.
 
     Returns:
-        The record as `bytes`, the sequence number of the first operation, and the number of counted
+        The record as `bytes`, the first operation's sequence number, and the number of counted
         operations.
 
     Raises:
-        PayloadError: The record is shorter than the header of a batch.
-        TypeError: `record` is not bytes-like.
-        ValueError: The engine is unknown.
+        PayloadError: The record is shorter than a batch header. TypeError: `record` is not
+        bytes-like. ValueError: The engine is unknown.
     """
 
 def build_write_batch(sequence: int, operations: Iterable[Operation], engine: str, /) -> bytes:
-    """Builds the record of a write batch with these operations.
+    """Builds the record for a write batch with these operations.
 
     Args:
         sequence: The sequence number of the first operation.
@@ -1249,7 +1249,7 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
 class VersionState:
     """The state of a database after all edits in its MANIFEST.
 
-    The state is the tables of the database and the last value of each numeric field.
+    The state consists of the database's tables and the last value of each numeric field.
     """
     def apply(self, record: ReadableBuffer, /) -> None:
         """Applies the edit in the next record.
@@ -1274,7 +1274,7 @@ class VersionState:
 
         Returns:
             For each table, the number of its column family, the family's name if the MANIFEST
-            contains it, and the parts of the table by name.
+            contains it, and the table's parts by name.
         """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:
@@ -1336,7 +1336,7 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Results[Report]:
-    """Reads a log to its end, and reports on its contents and its damage.
+    """Reads a log to the end, and reports on its contents and any damage.
 
     Damage does not raise an exception. The log is read under the policy `"salvage"`, so the report
     covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
@@ -1370,7 +1370,7 @@ def verify(
 
     Returns:
         The report, whose `ok` is true if there is no damage. For many logs, a `Results`, which maps
-        the name of each log to its report.
+        each log's name to its report.
 
     Raises:
         DialectError: The source is not a log.
@@ -1485,7 +1485,7 @@ def salvage(
 
 @final
 class Scan:
-    """The records of logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
+    """Records from logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
 
     pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
     `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
@@ -1512,7 +1512,7 @@ class Scan:
 
     @property
     def columns(self) -> tuple[ColumnName, ...]:
-        """The names of the columns."""
+        """The column names."""
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
@@ -1534,7 +1534,7 @@ class Scan:
     def outcomes(self) -> tuple[Outcome, ...]:
         """How reading each source ended: an `Outcome` for each source, in order.
 
-        These are the outcomes of the most recently started read, with `"unfinished"` for a source
+        These are the outcomes from the most recently started read, with `"unfinished"` for a source
         whose end has not been reached. The tuple is empty if no read has started.
         """
 
@@ -1568,8 +1568,8 @@ class RecordIndex:
             The records, in the order of `indices`.
 
         Raises:
-            ClosedError: The index is closed.
-            CorruptionError: A record has been damaged since it was indexed, and `on_corruption` is
+            ClosedError: The index is closed. CorruptionError: A record has become damaged since it
+            was indexed, and `on_corruption` is
                 `"raise"`.
             IndexError: An index is out of range.
             LogChangedError: A log has changed since it was indexed.
@@ -1585,13 +1585,14 @@ class RecordIndex:
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
         """Does the same as `read`. PyTorch and other data loaders call this to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
-        """Returns the log and the offset of a record. This reads the record.
+        """Returns the log that contains a record, and the record's offset in it. This reads the
+        record.
 
         Args:
-            index: The index of the record, which may be negative.
+            index: The record's index, which may be negative.
 
         Returns:
-            The path of the log, and the offset of the record in it, in bytes.
+            The log's path, and the record's offset in it, in bytes.
 
         Raises:
             IndexError: There is no record with this index.
@@ -1630,7 +1631,7 @@ def index(
     taking 264 KiB of memory each. To return a record, the index reads and checks the group of 16
     records that contains it or, in a packed log, a block of 32 KiB or more.
 
-    To read all records in order, a `Reader` is faster.
+    A `Reader` is faster for reading all records in order.
 
     Args:
         sources: The path of a log or a segmented log; a directory, for all logs in it and its
@@ -1709,7 +1710,7 @@ def scan(
     end: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Scan | DecodedScan:
-    """Returns the records of one or more logs as a table, for any library that reads Arrow.
+    """Returns the records in one or more logs as a table, for any library that reads Arrow.
 
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
@@ -1717,15 +1718,15 @@ def scan(
     the table, only files in directories are opened, to determine which of them are logs.
 
     If reading fails, the consumer raises its own exception with cordwood's message. A stream
-    returns no more batches after an error.
+    doesn't return any more batches after an error.
 
     Args:
         sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
             `Split`; a directory, for all logs in it and its subdirectories; a pattern, such as
-            `"*.log"`; or an iterable of these, read in its order. An object with `read` can be read
-            twice only if it can seek. Files in a directory that are not logs are left out. If
+            `"*.log"`; or an iterable of these, which is read in order. An object with `read` can be
+            read twice only if it can seek. Files in a directory that are not logs are left out. If
             several names lead to the same file, for example through a link, the file is read once,
-            under the first name. A repeated URL is also read once.
+            under the first name. A repeated URL is also read only once.
         columns: The names of the columns, in order. `"offset"`: the file offset of the record,
             `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
             offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
@@ -1794,13 +1795,13 @@ def pack(
 
     The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
     record at the end, and zeros are errors, because a record may have been lost there. There is one
-    exception: if the file consists of whole blocks, zeros that fill up the block of the last record
-    are treated as padding and left out.
+    exception: if the file consists of whole blocks, zeros that fill up the last record's block are
+    treated as padding and left out.
 
-    This function also unpacks a log. To get the same records back, copy a packed log to the dialect
-    of the original log. If the original consisted only of whole records, the unpacked log is also
-    identical to it byte for byte. The function refuses logs that could not be restored: logs with a
-    log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
+    This function also unpacks a log. To get the same records back, copy a packed log to the
+    original log's dialect. If the original consisted only of whole records, the unpacked log is
+    also byte for byte identical to it. The function refuses logs that could not be restored: logs
+    with a log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
     `"swanlab"` logs of version 0 or 1.
 
     The source is not changed. The new log is written as in `salvage`: a file with the final name is
@@ -1893,9 +1894,9 @@ def stat(
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Results[Stat]:
-    """Reads a log to its end, and counts its contents.
+    """Reads a log to the end, and counts its contents.
 
-    Damage does not raise an exception, but is handled as in `verify`.
+    Damage doesn't raise an exception, but is handled as in `verify`.
 
     Args:
         source: As for `verify`.
@@ -1929,7 +1930,7 @@ def stat(
     """
 
 def detect(source: Source, /) -> LogFormat | None:
-    """Detects the format of a log from the start of the file.
+    """Detects a log's format from the start of the file.
 
     Args:
         source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
@@ -1956,7 +1957,7 @@ def detect(source: Source, /) -> LogFormat | None:
 def segment_offset(name: str, /) -> int | None:
     """Returns the log offset where the segment with this name starts.
 
-    Returns `None` if `name` does not name a segment.
+    Returns `None` if `name` isn't the name of a segment.
     """
 
 def marks_of(position: Position) -> tuple[list[tuple[int, int, int]], str | None]:
@@ -2053,7 +2054,7 @@ def mask_crc(crc: int, /) -> int:
         crc: The CRC-32C, an unsigned 32-bit integer.
 
     Returns:
-        The checksum as stored in the header of a fragment, an unsigned 32-bit integer.
+        The checksum as stored in a fragment header, an unsigned 32-bit integer.
 
     Raises:
         OverflowError: `crc` is not an unsigned 32-bit integer.
@@ -2066,7 +2067,7 @@ def unmask_crc(masked: int, /) -> int:
     """Reverses `mask_crc`.
 
     Args:
-        masked: The checksum as stored in the header of a fragment, an unsigned 32-bit integer.
+        masked: The checksum as stored in a fragment header, an unsigned 32-bit integer.
 
     Returns:
         The CRC-32C, an unsigned 32-bit integer.
@@ -2079,7 +2080,7 @@ def unmask_crc(masked: int, /) -> int:
     """
 
 def decode_entity(record: ReadableBuffer, /) -> Entity:
-    """Decodes the entity in a record of a Datastore or Firestore export.
+    """Decodes the entity in a record from a Datastore or Firestore export.
 
     Called by `cordwood.payload.entity.decode`.
 
@@ -2100,8 +2101,8 @@ class Table:
 
     The columns are either known or learned. A table that learns its columns is opened once the
     first records have revealed some of them, and from then on also writes its rows. If a later row
-    needs another column, the table stops writing, and only learns from this row and all later ones.
-    You must then create another table with all columns.
+    needs another column, the table stops writing: from that row onward, it only learns. You must
+    then create another table with all columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -2162,7 +2163,7 @@ class Table:
     def take(
         self, source: RecordBatch | Sequence[Record], start: int, only: Sequence[int] | None = None, /
     ) -> tuple[int, list[Any], list[tuple[int, Part, PayloadError]], int]:
-        """Takes the rows of records.
+        """Takes rows from records.
 
         Args:
             source: A `RecordBatch`, or a list of `Record`.
@@ -2184,7 +2185,7 @@ class Table:
             MisfitError: A value does not fit its column, or has no column.
         """
     def take_rest(self, *, is_last: bool) -> tuple[bool, list[Any], list[tuple[int, Part, PayloadError]], int]:
-        """Takes the rows that are complete only at the end of a log.
+        """Takes the rows that aren't complete until the end of a log.
 
         Args:
             is_last: Whether the log was the last one. If so, takes the rows that the table holds
@@ -2207,10 +2208,10 @@ class Table:
     def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
         """Returns the columns that were converted to JSON.
 
-        The first item maps each column with values of several types to those types. The second
+        The first item maps each column with values of different types to those types. The second
         lists the columns that are too wide.
 
-        `a.b` is a field of `a`, and `a[]` are the items of `a`.
+        `a.b` is a field in `a`, and `a[]` stands for the items in `a`.
         """
     @property
     def note(self) -> str | None:
@@ -2241,13 +2242,13 @@ class RecordDecoder:
     """Decodes the records of one log, in order.
 
     Args:
-        payload: The contents of the records, as in `cordwood._tables.payloads`.
-        dialect: The dialect of the log, if it is known.
+        payload: The contents of the records, as in `cordwood._tables.payloads`. dialect: The log's
+        dialect, if known.
     """
 
     def __new__(cls, payload: str, dialect: str | None = None, /) -> Self: ...
     def row(self, record: ReadableBuffer, errors: list[PayloadError] | None = None, /) -> dict[str, Any] | None:
-        """Returns the row of a record.
+        """Returns a record's row.
 
         Args:
             record: `bytes` or any other buffer.
@@ -2262,19 +2263,19 @@ class RecordDecoder:
             TypeError: `record` is not bytes-like.
         """
     def rest(self) -> dict[str, Any] | None:
-        """Returns the row that is complete only after the last record.
+        """Returns the row that isn't complete until after the last record.
 
         Returns:
             The values by name, or `None` if there is no such row.
         """
     def json(self, record: ReadableBuffer, /) -> str | None:
-        """Returns the value of a record as JSON, on one line.
+        """Returns a record's value as JSON, on one line.
 
         Args:
             record: `bytes` or any other buffer.
 
         Returns:
-            The text, or `None` if the payload does not describe this record.
+            The text, or `None` if the payload doesn't describe this record.
 
         Raises:
             PayloadError: The record cannot be decoded.
@@ -2296,13 +2297,13 @@ class RecordDecoder:
     def note(self) -> str | None:
         """A message if the records so far can be read in more than one way, otherwise `None`."""
     def value(self, record: ReadableBuffer, /) -> Any:
-        """Returns the value of a record.
+        """Returns a record's value.
 
         Args:
             record: `bytes` or any other buffer.
 
         Returns:
-            The value, or `None` if the payload does not describe this record.
+            The value, or `None` if the payload doesn't describe this record.
 
         Raises:
             PayloadError: The record cannot be decoded.
@@ -2344,8 +2345,8 @@ class Fragments:
         This method is for drawing long logs.
 
         Returns:
-            A tuple of the offset, the end offset, the kind, the reason, the severity of the reason,
-            and the number of fragments. `None` at the end of the log.
+            A tuple of the offset, the end offset, the kind, the reason, the reason's severity, and
+            the number of fragments. `None` at the end of the log.
         """
     @property
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
@@ -2363,9 +2364,9 @@ def fragments(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> Fragments:
-    """Lists every fragment and gap of a log.
+    """Lists every fragment and gap in a log.
 
-    Each fragment or gap that a reader skips comes with the reason.
+    Each fragment or gap that a reader skips is listed with the reason.
 
     Together, the fragments and gaps cover the file: each one starts where the previous one ends,
     and none crosses the end of a block. Damage does not raise an exception. The list matches the
@@ -2416,8 +2417,8 @@ def left_out(reader: Reader, /) -> tuple[int, dict[Reason, int]]:
         reader: The reader.
 
     Returns:
-        How many records were left out so far because of `leave_out_salvaged`, and the number of
-        bytes in the skipped regions for each reason.
+        How many records have been left out so far because of `leave_out_salvaged`, and the number
+        of bytes in the skipped regions for each reason.
     """
 
 def restored_index(

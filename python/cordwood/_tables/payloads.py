@@ -1,4 +1,4 @@
-"""Lists the payloads, one for each name that the option `--as` and `scan`'s `decode=` argument accept.
+"""Lists the payloads, one for each name that the `--as` option and `scan`'s `decode=` argument accept.
 
 The native module decodes the records. Each entry here describes a payload's tables.
 """
@@ -20,9 +20,9 @@ class Kind(NamedTuple):
 
     name: str
     title: str
-    """The name of a record, in the singular."""
+    """The singular name for records of this kind."""
     plural: str
-    """The name of records, in the plural."""
+    """The plural name for records of this kind."""
     best: str
     """The name of the payload that shows most of a record's data."""
     starts_with: bytes = b""
@@ -49,11 +49,11 @@ class Payload(NamedTuple):
     columns: Mapping[str, ColumnType] | None = None
     """The columns, if they are the same in every log."""
     always: Mapping[str, ColumnType] = {}
-    """The columns that always come first, even without values, if the columns differ between logs."""
+    """If the columns differ between logs, those that always come first, even without values."""
     has_value: bool = True
     """Whether `cat` and `follow` print a value for each record."""
     origin: str = "path"
-    """The column showing which of several logs a row comes from."""
+    """The column that shows which of several logs a row comes from."""
     is_by_record: bool = False
     """Whether each row depends only on its own record, so that parts of a log can be decoded separately."""
     is_part: bool = False
@@ -62,8 +62,7 @@ class Payload(NamedTuple):
     def known_columns(self, on_corruption: str) -> dict[str, ColumnType] | None:
         """Returns the columns if they are known before a log is read.
 
-        Under the policy "salvage", rows with an `offset` also show whether the record starts after damage in its
-        block.
+        With the "salvage" policy, rows with an `offset` also show whether the record starts after damage in its block.
         """
         if self.columns is None:
             return None
@@ -114,7 +113,7 @@ KEY = StructOf(
 
 
 def _columns(text: str) -> Mapping[str, ColumnType]:
-    """Returns columns with simple types, given as words `name:type` separated by white space."""
+    """Returns columns with simple types, given as `name:type` words separated by white space."""
     return dict(column.split(":") for column in text.split())
 
 
@@ -211,7 +210,7 @@ _ALL = (
 )
 
 PAYLOADS: dict[str, Payload] = {payload.name: payload for payload in _ALL}
-"""The payloads by their names."""
+"""The payloads by name."""
 
 KINDS: tuple[Kind, ...] = tuple(dict.fromkeys(payload.kind for payload in _ALL if payload.kind))
 """All kinds of records."""
@@ -239,7 +238,7 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:
     """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
-    The first record must be valid for this kind. If several kinds are possible, the file's name decides, provided that
+    The first record must be valid for this kind. If several kinds are possible, the file's name decides, as long as
     databases use such names.
     """
     fits = kinds_of(first or b"", dialect)
@@ -256,8 +255,8 @@ def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | No
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
     """Returns the kind of a log's first record, or `None` if this kind is wanted or unknown.
 
-    The log is read with these options of `Reader`. A database has write batches in one file and version edits in
-    another, so another kind is not a fault.
+    The log is read with these `Reader` options. A database has write batches in one file and version edits in another,
+    so a different kind is not a fault.
     """
     with Reader(path, on_corruption="skip", **options) as reader:
         found, _ = kind_of_records(path, reader)

@@ -1,4 +1,4 @@
-"""Implements the result of `scan` with `decode=`, a table like that of `cordwood convert`."""
+"""Implements the result of `scan` with `decode=`, a table like the one `cordwood convert` makes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ If there are more, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
-"""The argument for `Reader`, the offset to start at, whether the source can be read only once, and any `Split`."""
+"""The argument for `Reader`, the offset to start at, whether the source can only be read once, and any `Split`."""
 
 
 class DecodedScan:
-    """The decoded records of logs, as a table for any program that reads Arrow, returned by `scan` with `decode=`.
+    """Decoded records as a table for any program that reads Arrow, returned by `scan` with `decode=`.
 
     The table has the same rows and columns as `cordwood convert --as`. Making it requires pyarrow. If the columns
     differ between logs, they are determined when they are first needed, by reading the sources. A stream that
@@ -66,7 +66,7 @@ class DecodedScan:
                 raise ValueError("schema names the columns: pass it without columns")
             if schema == pa.schema([]):
                 raise ValueError("schema must name at least one column")
-            # If the columns depend on the records, a name found in no record becomes an empty column.
+            # If the columns depend on the records, a name that isn't found in any record becomes an empty column.
             if (known := payload.known_columns(options["on_corruption"])) is not None:
                 check_columns_known(schema.names, [*known, *self._origins])
             self._known = columns_of(schema)
@@ -118,16 +118,16 @@ class DecodedScan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The skipped regions: a tuple of `SkippedRegion` for each source, in order.
 
-        These are the regions the most recent reading has reached so far. Empty if no reading has started.
+        These are the regions that the most recent reading has reached so far. Empty if no reading has started.
         """
         return tuple(log.reader.skipped if log.reader else () for log in self._latest)
 
     @property
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
-        """The records not of the kind that `decode` names. Each source has a tuple of offsets and faults.
+        """The records that aren't of the kind `decode` names: for each source, a tuple of offsets and faults.
 
-        These are the records the most recent reading has reached so far. Empty if no reading has started. At most the
-        first 1,000 records of each source are listed. A value that cannot be read is left out of its row, and is also
+        These are the records that the most recent reading has reached so far. Empty if no reading has started. At most
+        the first 1,000 records in each source are listed. A value that can't be read is left out of its row and also
         listed. With `on_corruption="raise"`, these errors are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
@@ -234,7 +234,7 @@ refuse(DecodedScan, "pass the arguments of scan, and call it there")
 
 
 def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
-    """Raises a `ValueError` for a name that is not among the known columns."""
+    """Raises a `ValueError` for a name that isn't one of the known columns."""
     for name in names:
         if name not in known:
             raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, list(known)[:50]))}")

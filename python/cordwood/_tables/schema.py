@@ -35,7 +35,7 @@ class GivenAs(NamedTuple):
 ColumnType: TypeAlias = str | ListOf | StructOf | GivenAs
 """One of `bool`, `int`, `uint`, `float`, `text`, `bytes`, `time` and `json`, or a type that contains other types.
 
-`uint` is used only in tables whose columns are known in advance.
+`uint` is only used in tables whose columns are known in advance.
 """
 
 
@@ -44,7 +44,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as one that starts every row. The text is this name."""
+    """A log has a column with the same name as one that starts every row. The text is that name."""
 
 
 class MisfitError(ValueError):

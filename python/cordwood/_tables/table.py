@@ -31,7 +31,7 @@ ROW_COUNT_MAX = 1 << 16
 """The maximum number of rows in an Arrow batch."""
 
 CELL_COUNT_MAX = 1 << 22
-"""The maximum number of cells in an Arrow batch of several rows. A column with any value takes space in every row.
+"""The maximum number of cells in an Arrow batch of several rows. A column with any values takes up space in every row.
 
 With a lower limit, Parquet's metadata for each column of each row group would take more space.
 """
@@ -131,7 +131,7 @@ class Table(NativeTable):
             report: A function to call with each fault.
             name: The name of the log, if it has one.
             starts: A function to call with the first record, once its faults have been reported.
-            taken: The first records, if already read from the reader.
+            taken: The first records, if they have already been read from the reader.
             target_len: About how many bytes of records to read at a time.
             threads: Same as for `record_batches`.
 
@@ -200,7 +200,7 @@ class Table(NativeTable):
             start = end
 
     def end(self, report: Report) -> Iterator[tuple[int, list[Any]]]:
-        """Makes the rows that become complete only at the end of a log. Yields the same values as `read`.
+        """Makes the rows that aren't complete until the end of a log. Yields the same values as `read`.
 
         Faults in these rows are reported for the last record.
         """
@@ -212,7 +212,7 @@ class Table(NativeTable):
             yield 0, self._whole(made)
 
     def rest(self) -> Iterator[Any]:
-        """Makes the rows held back until all logs have been read."""
+        """Makes the rows that were held back until all logs had been read."""
         is_all = False
         while not is_all:
             is_all, made, *_ = self.take_rest(is_last=True)
@@ -316,7 +316,7 @@ def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
     names: dict[int, bytes] = {}
     with contextlib.suppress(DialectError):
         for record in Reader(manifest, on_corruption="salvage"):
-            # Most edits need no decoding, because they lack the tag that adds a column family.
+            # Most edits don't have to be decoded, because they lack the tag that adds a column family.
             if _ADDS_FAMILY in record:
                 with contextlib.suppress(PayloadError):
                     fields = {field.kind: field.value for field in VersionEdit(record)}

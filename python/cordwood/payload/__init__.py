@@ -1,4 +1,4 @@
-"""The data that programs store in their log records.
+"""Decodes the data that programs store in their log records.
 
 >>> from cordwood.payload import WriteBatch
 >>> record = bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64")
@@ -7,8 +7,8 @@
 7 put b'key' b'value'
 8 delete b'old' None
 
-`WriteBatch` is a record of a LevelDB, RocksDB or Pebble write-ahead log, and `VersionEdit` is a record of a MANIFEST.
-Each kind of payload has its own module, with a function `to_dict`. Two of the modules must be imported separately:
+`WriteBatch` is a record in a LevelDB, RocksDB or Pebble write-ahead log, and `VersionEdit` is a record in a MANIFEST.
+Each kind of payload has its own module, with a `to_dict` function. Two of the modules must be imported separately:
 `entity`, for Datastore and Firestore exports, and `wandb`, for Weights & Biases runs.
 """
 

@@ -32,8 +32,8 @@ class Key(NamedTuple):
             Firestore maps.
         path: The elements from the root to the entity. Each has a kind, and a number or a name, which is `None` if the
             entity has not been assigned one yet.
-        namespace: The namespace, if it is not the default one.
-        database: The database, if it is not the default one.
+        namespace: The namespace, if it isn't the default.
+        database: The database, if it isn't the default.
     """
 
     app: str
@@ -97,12 +97,12 @@ class Entity(NamedTuple):
 
     Attributes:
         key: The key of the entity. An entity inside another entity may have no key.
-        properties: The property values by name, in the order of the record.
+        properties: The property values by name, in the same order as in the record.
         meanings: The meanings of the values (`Property.Meaning`), if the record contains them. For example, 2 means a
             link, and 15 a long text. An array has one meaning for each of its values.
         unindexed: The names of properties whose values are not all indexed. All Firestore properties are included.
-        other_fields: The fields left uninterpreted: those that Google's reader skips, and any that this release does
-            not know.
+        other_fields: The fields left uninterpreted: those that Google's reader skips, and any that this release doesn't
+            know.
     """
 
     key: Key | None
@@ -131,7 +131,7 @@ def decode(record: bytes) -> Entity:
     """Returns the entity in a record, with its values as Python types.
 
     Args:
-        record: The record of an export.
+        record: A record from an export.
 
     Returns:
         The entity.
@@ -148,15 +148,16 @@ def to_dict(record: bytes) -> dict[str, object]:
     """Returns the entity in a record, as JSON values.
 
     Args:
-        record: The record of an export.
+        record: A record from an export.
 
     Returns:
         A dictionary with `key`, `properties`, and `other_fields` if there are any. A time becomes an RFC 3339 string,
         bytes become `{"base64": "..."}`, and a place becomes `{"latitude": ..., "longitude": ...}`. A key becomes an
         object whose `path` is one flat list, and a user also becomes an object. An entity becomes an object of its
         properties; if it has a key, the object also has the entry `__key__`, which is never the name of a property.
-        Numbers that JSON lacks become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers. The
-        result leaves out the meanings of the values and which of them are indexed. `decode` returns both.
+        Numbers that JSON can't represent become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON form of
+        protocol buffers. The result doesn't include the meanings of the values or which of them are indexed. `decode`
+        returns both.
 
     Raises:
         PayloadError: The record is not an entity.

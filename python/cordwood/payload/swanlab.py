@@ -1,7 +1,7 @@
 """Decodes the records of `.swanlab` files, which contain the data logged by a SwanLab run.
 
-SwanLab need not be installed. Its releases before 0.8 wrote JSON, and later ones write protocol buffers. This module
-reads both.
+SwanLab doesn't have to be installed. Releases before 0.8 wrote JSON, while later ones write protocol buffers. This
+module reads both.
 
 >>> import json
 >>> from cordwood.payload import swanlab
@@ -23,7 +23,7 @@ def history_row(record: bytes) -> dict[str, Any] | None:
     """Returns the logged number in a record. Images, texts and other media are not numbers.
 
     Args:
-        record: The record of a `.swanlab` file.
+        record: A record from a `.swanlab` file.
 
     Returns:
         A dictionary of `key` (the name), `step`, `epoch` (the number of values with this name so far, only in JSON),

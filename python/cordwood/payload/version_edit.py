@@ -48,7 +48,7 @@ class FieldKind(StrEnum):
         NEW_FILE: A table was added to a level: `NewFile`.
         PREV_LOG_NUMBER: The number of an older log that is also needed: `int`, always 0 since 2011.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any column family: `int`.
-        COLUMN_FAMILY: The number of the column family that the edit changes, if it is not the default one: `int`.
+        COLUMN_FAMILY: The number of the column family that the edit changes, if it isn't the default: `int`.
         COLUMN_FAMILY_ADD: The column family is new. The value is its name: `bytes`.
         COLUMN_FAMILY_DROP: The column family is dropped: `None`.
         MAX_COLUMN_FAMILY: The largest number that any column family has had: `int`.
@@ -62,7 +62,7 @@ class FieldKind(StrEnum):
         PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are kept in files: `bool`.
         SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
         LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes: `int`.
-        IGNORABLE: A field of a newer RocksDB release that is safe to ignore: `bytes`.
+        IGNORABLE: A field from a newer RocksDB release that is safe to ignore: `bytes`.
     """
 
     COMPARATOR = "comparator"
@@ -92,14 +92,14 @@ class FieldKind(StrEnum):
 
 
 class CustomFieldKind(StrEnum):
-    """The kind of an additional field for a new file, and the type of its value. The names are spelt as in RocksDB.
+    """The kind of an additional field for a new file, and the type of its value. The names are spelled as in RocksDB.
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any part of the database: `int`.
         OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
         OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if unknown: `int`.
-        FILE_CREATION_TIME: The Unix time in seconds when the file was made, or 0 if unknown: `int`.
+        FILE_CREATION_TIME: The Unix time in seconds when the file was created, or 0 if unknown: `int`.
         FILE_CHECKSUM: The checksum of the whole file: `bytes`.
         FILE_CHECKSUM_FUNC_NAME: The name of the checksum function: `bytes`.
         TEMPERATURE: The temperature of the storage: `int`.
@@ -112,7 +112,7 @@ class CustomFieldKind(StrEnum):
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
         FILE_OPEN_METADATA: Metadata for opening the file faster: `bytes`.
         PATH_ID: The number of the directory among RocksDB's `db_paths`: `int`.
-        IGNORABLE: A field of a newer version that is safe to ignore: `bytes`.
+        IGNORABLE: A field from a newer version that is safe to ignore: `bytes`.
     """
 
     NEED_COMPACTION = "need_compaction"
@@ -139,7 +139,7 @@ class InternalKey(NamedTuple):
     """A key as database tables store it.
 
     Attributes:
-        user_key: The key that the user of the database sees.
+        user_key: The key as the user of the database sees it.
         sequence: The 56-bit sequence number.
         value_type: The type of the entry: the tag of its operation, such as 0 for a delete and 1 for a put.
     """
@@ -199,7 +199,7 @@ class NewFile(NamedTuple):
         smallest_sequence: The smallest sequence number in the table, which LevelDB does not record.
         largest_sequence: The largest sequence number in the table, which LevelDB does not record.
         path_id: The number of the directory among RocksDB's `db_paths`.
-        custom_fields: Additional fields of RocksDB.
+        custom_fields: Additional RocksDB fields.
     """
 
     level: int
@@ -222,7 +222,7 @@ class BlobFileAddition(NamedTuple):
         blob_len: The total length of the values, in bytes.
         checksum_method: The name of the checksum. Empty if there is no checksum.
         checksum: The checksum of the whole file.
-        custom_fields: Additional fields of RocksDB.
+        custom_fields: Additional RocksDB fields.
     """
 
     file_number: int
@@ -234,13 +234,13 @@ class BlobFileAddition(NamedTuple):
 
 
 class BlobFileGarbage(NamedTuple):
-    """Values in a blob file that no table refers to any longer.
+    """Values in a blob file that are no longer referenced by any table.
 
     Attributes:
         file_number: The number in the file's name.
         blob_count: The number of unreferenced values.
         blob_len: The total length of these values, in bytes.
-        custom_fields: Additional fields of RocksDB.
+        custom_fields: Additional RocksDB fields.
     """
 
     file_number: int
@@ -268,12 +268,12 @@ Value: TypeAlias = (
 
 
 class Field(NamedTuple):
-    """A field of a version edit.
+    """A field in a version edit.
 
     Attributes:
         kind: The kind of the field.
         tag: The number before the field in the record. Some kinds have several tags, because the engines have changed
-            how they write these fields.
+            the way they write these fields.
         value: The value, whose type depends on the kind.
     """
 
@@ -308,10 +308,10 @@ def _value(kind: str, value: object) -> Any:
 
 @final
 class VersionEdit:
-    r"""A record of a LevelDB or RocksDB MANIFEST, listing the changes that lead to a new database version.
+    r"""A record in a LevelDB or RocksDB MANIFEST, listing the changes that lead to a new database version.
 
-    Iterating yields the same fields as `fields`, but creates them one at a time, because all fields of a long record
-    together take many times its size. `bytes(edit)` is the record.
+    Iterating yields the same fields as `fields`, but creates them one at a time, because together, all the fields of a
+    long record take up many times its size. `bytes(edit)` is the record.
 
     Args:
         record: The record, which is decoded completely.
@@ -337,7 +337,7 @@ class VersionEdit:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields in the order of the record, created on first use and kept."""
+        """The fields in the same order as in the record, created on first use and then kept."""
         if self._fields is None:
             self._fields = tuple(self)
         return self._fields
@@ -384,10 +384,10 @@ class VersionEdit:
 
 
 class LiveFile(NamedTuple):
-    """A table of a database.
+    """A table in a database.
 
     Attributes:
-        column_family: The number of the table's column family: 0 for the default one, and always 0 in LevelDB.
+        column_family: The number of the table's column family: 0 for the default, and always 0 in LevelDB.
         column_family_name: The name of the column family, if the MANIFEST contains it. The default column family's name
             is never in a MANIFEST.
         file: The level, the number and the other fields of the table, from the MANIFEST.
@@ -401,7 +401,7 @@ class LiveFile(NamedTuple):
 def live_files(records: Iterable[bytes]) -> list[LiveFile]:
     r"""Returns the tables of a database after applying all edits in its MANIFEST.
 
-    In RocksDB, a group of edits can take effect together; it is applied only if all of its edits are present. Blob
+    In RocksDB, a group of edits can take effect together; it is only applied if all of its edits are present. Blob
     files are not listed.
 
     Args:
@@ -431,7 +431,7 @@ def to_dict(record: bytes) -> dict[str, object]:
     r"""Returns a version edit as JSON values, like `VersionEdit.to_dict`.
 
     Args:
-        record: The record of a MANIFEST.
+        record: A record from a MANIFEST.
 
     Raises:
         PayloadError: The record is not a version edit.

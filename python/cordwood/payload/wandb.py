@@ -1,6 +1,7 @@
 """Decodes the records of `.wandb` files, which contain the data logged by a Weights & Biases run.
 
-No account, network or other package is needed, except that `to_dict` requires the package `wandb`.
+This module doesn't require an account, a network or any other package, except that `to_dict` requires the `wandb`
+package.
 
 `run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run's file, or the run's records: an
 open `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable of `bytes`.
@@ -30,10 +31,10 @@ __all__ = ["config", "history", "history_row", "metrics", "output", "run", "summ
 def to_dict(record: bytes) -> dict[str, object]:
     """Returns the message in a record as JSON values.
 
-    Needs the package `wandb`: `pip install 'cordwood[wandb]'`.
+    Requires the `wandb` package: `pip install 'cordwood[wandb]'`.
 
     Args:
-        record: The record of a `.wandb` file.
+        record: A record from a `.wandb` file.
 
     Returns:
         The fields by their names in wandb's `.proto` file, in the JSON format for protocol buffers: 64-bit integers are
@@ -44,7 +45,7 @@ def to_dict(record: bytes) -> dict[str, object]:
         PayloadError: The record is not a wandb message, or JSON cannot represent one of its values.
         ImportError: `wandb` is not installed, or cannot be imported.
     """
-    # These modules have no type annotations, because their classes are created at import.
+    # These modules have no type annotations, because their classes are created on import.
     message = _imported("wandb.proto.wandb_internal_pb2").Record()
     protobuf, json_format = _imported("google.protobuf.message"), _imported("google.protobuf.json_format")
     try:
@@ -94,7 +95,7 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
     """Returns the values logged in one step.
 
     Args:
-        record: The record of a `.wandb` file.
+        record: A record from a `.wandb` file.
         errors: A list that collects the errors of unreadable values, which are left out. Default: `None`, which means
             that the errors are raised.
 
@@ -178,7 +179,7 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         records: The records of the run, or the path of its file.
 
     Returns:
-        The values by their names, with their original nesting.
+        The values by name, with their original nesting.
 
     Raises:
         PayloadError: A record is not a wandb record, or a value is not JSON or is nested too deeply.
@@ -189,13 +190,13 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns a run's configuration, which is `run.config` with an entry `_wandb` that wandb adds.
+    """Returns a run's configuration, which is `run.config` with a `_wandb` entry added by wandb.
 
     Args:
         records: The records of the run, or the path of its file.
 
     Returns:
-        The values by their names, with their original nesting.
+        The values by name, with their original nesting.
 
     Raises:
         PayloadError: A record is not a wandb record, or a value is not JSON or is nested too deeply.

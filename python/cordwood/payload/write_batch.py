@@ -43,9 +43,9 @@ class OperationKind(StrEnum):
         PUT_ENTITY: Sets the columns of a key.
         TIMED_PUT: Sets a key to a value that was written at an earlier time.
         NOOP: Has no effect.
-        BEGIN_PREPARE: The operations that follow take effect only once the transaction is committed.
-        BEGIN_PERSISTED_PREPARE: Like `BEGIN_PREPARE`, with RocksDB's write policy WritePrepared.
-        BEGIN_UNPREPARE: Like `BEGIN_PREPARE`, with RocksDB's write policy WriteUnprepared.
+        BEGIN_PREPARE: The operations that follow don't take effect until the transaction is committed.
+        BEGIN_PERSISTED_PREPARE: Like `BEGIN_PREPARE`, with RocksDB's WritePrepared write policy.
+        BEGIN_UNPREPARE: Like `BEGIN_PREPARE`, with RocksDB's WriteUnprepared write policy.
         END_PREPARE: Marks the end of the operations that a transaction prepares.
         COMMIT: Commits a transaction.
         COMMIT_WITH_TIMESTAMP: Commits a transaction, with a timestamp for its keys.
@@ -86,7 +86,7 @@ class OperationKind(StrEnum):
 
 
 class Operation(NamedTuple):
-    """An operation of a `WriteBatch`. Iterating over a batch yields operations, and `WriteBatch.build` takes them.
+    """An operation in a `WriteBatch`. Iterating over a batch yields operations, and `WriteBatch.build` takes them.
 
     An attribute is `None` if operations of this kind don't have it. Comparing two operations ignores their sequence
     numbers.
@@ -94,9 +94,10 @@ class Operation(NamedTuple):
     Attributes:
         kind: The kind of the operation.
         sequence: The sequence number of the batch, plus one for each earlier operation that has a sequence number.
-            `None` if the operation has no number, or was not read from a batch. RocksDB's write policies WritePrepared
-            and WriteUnprepared assign one number to all operations of a batch, which the record does not show.
-        column_family: The number of the column family. If omitted when you write an operation, it is 0, the default
+            `None` if the operation has no number, or wasn't read from a batch. RocksDB's WritePrepared and
+            WriteUnprepared write policies assign one number to all operations in a batch, which can't be seen in the
+            record.
+        column_family: The number of the column family. If you omit it when writing an operation, it is 0, the default
             column family.
         key: The key, or the first key of a range.
         end_key: The exclusive end of a range.
@@ -150,7 +151,7 @@ def _short(value: int | bytes) -> str:
 
 @final
 class WriteBatch:
-    """A record of a LevelDB, RocksDB or Pebble write-ahead log. Its operations take effect together.
+    """A record in a LevelDB, RocksDB or Pebble write-ahead log. Its operations take effect together.
 
     Iterating yields the operations in order, decoded one by one. A damaged batch yields the operations before the
     damage and then raises a `PayloadError`; if the count in the header is wrong, the same error is raised at the end of
@@ -277,7 +278,7 @@ class WriteBatch:
 
 
 class SequenceGap(NamedTuple):
-    """Sequence numbers missing between the batches of a log.
+    """Sequence numbers missing between the batches in a log.
 
     Attributes:
         start: The first missing number.
@@ -315,15 +316,16 @@ GAPS_MAX = 100_000
 
 
 def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
-    """Finds the sequence numbers missing between the batches of a log.
+    """Finds the sequence numbers missing between the batches in a log.
 
     A missing number does not always mean that data was lost. A batch in a damaged part of the log leaves a gap, but so
     do writes without a log (`disableWAL`), writes in another log of the same database, and ingested tables. Batches may
-    be in any order, because RocksDB does not order them with `unordered_write` or two write queues. Its write policies
-    WritePrepared and WriteUnprepared assign one number to all operations of a batch, so batches seem to share numbers.
+    be in any order, because RocksDB doesn't order them when it uses `unordered_write` or two write queues. With its
+    WritePrepared and WriteUnprepared write policies, all operations in a batch get the same number, so batches seem to
+    share numbers.
 
     Args:
-        batches: The decodable batches of a log.
+        batches: The decodable batches in a log.
 
     Returns:
         The lowest and the highest number, and the gaps between them.
@@ -388,7 +390,7 @@ class _Span(NamedTuple):
 def _last_key(last: WriteBatch | bytes | None) -> bytes | None:
     if not isinstance(last, WriteBatch):
         return last
-    # The operations are read one at a time, because together they may take hundreds of times the record's size.
+    # The operations are read one at a time, because together they may take up hundreds of times the record's size.
     keys = (operation.key for operation in last if operation.sequence is not None)
     return deque(keys, maxlen=1)[0]
 
@@ -397,7 +399,7 @@ def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") 
     """Returns a write batch as JSON values, like `WriteBatch.to_dict`.
 
     Args:
-        record: The record of a log.
+        record: A record from a log.
         engine: Same as for `WriteBatch`. Default: `"rocksdb"`.
 
     Returns:

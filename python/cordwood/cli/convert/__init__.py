@@ -190,7 +190,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
-    """Returns all named files except, in a directory of logs, the destination's table from an earlier run."""
+    """Returns all named files, except the destination if it is an earlier table in a directory of logs."""
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:

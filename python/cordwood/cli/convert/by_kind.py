@@ -121,7 +121,7 @@ def _check_open_files(count: int) -> None:
 
 
 _OTHER_FILES = 64
-"""The number of open files reserved for the log, stdin, stdout, stderr and the files of libraries."""
+"""The number of open files reserved for the log, stdin, stdout, stderr and files opened by libraries."""
 
 
 class _Kinds(Target):

@@ -29,7 +29,7 @@ FILE = "__file__"
 """The file name column, in tables that start with a run's ID. Several files may have the same ID."""
 
 _BATCH_LEN = 4 << 20
-"""About this many bytes of records are converted to rows at a time."""
+"""Approximately how many bytes of records to convert to rows at a time."""
 
 _THREADS = 2
 """The number of threads that read ahead while one batch is turned into rows and another is written."""
@@ -159,7 +159,7 @@ class Logs:
         return tally
 
     def read_again(self, target: Target) -> None:
-        """Rereads each log that could be read to its end, up to the same end, but does not report faults again."""
+        """Rereads each log that could be read to its end, up to the same end, without reporting faults again."""
         for name, first in self.firsts.items():
             if not target.table.is_full:
                 self._read(name, target, first)
@@ -183,7 +183,7 @@ class Logs:
         """Returns the columns if they are known before a log is read, or `None` if logs must be read first.
 
         Raises:
-            ValueError: A requested column is not among the known ones.
+            ValueError: A requested column is not one of the known columns.
         """
         options, payload = self._options, self._payload
         known = payload.known_columns(options.on_corruption)
@@ -267,7 +267,7 @@ class Logs:
         target.sink()
         self._report_run_ids()
         if table.row_count and not table.columns and self._form in ("csv", "parquet"):
-            # Without columns, pyarrow writes no rows to Parquet, and CSV cannot show any.
+            # Without columns, pyarrow doesn't write any rows to Parquet, and CSV can't show any.
             name = display_name(self._options.sources[0])
             form = {"csv": "CSV", "parquet": "Parquet"}[self._form]
             complain(

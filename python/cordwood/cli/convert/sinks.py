@@ -28,11 +28,11 @@ SUFFIXES = {
 TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
 BINARY_FORMATS = ("parquet", "arrow")
-"""The forms other than text, which need pyarrow."""
+"""The forms other than text, which require pyarrow."""
 
 
 def check_installed(form: str) -> None:
-    """Checks that the package the form needs is installed, and loads it.
+    """Checks that the package required for the form is installed, and loads it.
 
     If memory is short, loading a library may kill the process, so it is loaded while no table is unfinished.
 
@@ -143,7 +143,7 @@ class _ArrowSink:
 
 
 _PENDING_MAX = 2
-"""At most this many batches wait to be written while as many others are made."""
+"""The maximum number of batches that wait to be written while as many others are made."""
 
 _ROWS_MIN = 1_000
 """With fewer rows, it is unclear whether a column's values repeat."""

@@ -16,7 +16,7 @@ use crate::memory::buffer::{new_text, try_bytes};
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
-/// Decodes the entity in a record of a Datastore or Firestore export.
+/// Decodes the entity in a record from a Datastore or Firestore export.
 ///
 /// Called by `cordwood.payload.entity.decode`.
 ///
@@ -72,8 +72,8 @@ fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'p
     named!(py, "Entity")?.run((key, properties, meanings, unindexed, other_fields.to_tuple()))
 }
 
-/// Converts a value of an entity. The fields of keys, places and users are passed in the order
-/// their classes declare them.
+/// Converts a value in an entity. The fields of keys, places and users are passed in the order in
+/// which their classes declare them.
 fn value_object<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
     let class = match value {
         View::Entity(entity) => return entity_object(py, entity),

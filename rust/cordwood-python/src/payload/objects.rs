@@ -17,8 +17,8 @@ use crate::values::error::payload_error;
 /// Decodes the records of one log, in order.
 ///
 /// Args:
-///     payload: The contents of the records, as in `cordwood._tables.payloads`.
-///     dialect: The dialect of the log, if it is known.
+///     payload: The contents of the records, as in `cordwood._tables.payloads`. dialect: The log's
+///     dialect, if known.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct RecordDecoder {
     /// How to convert bytes to JSON. The bytes in entities are never converted to text.
@@ -42,7 +42,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Returns the row of a record.
+    /// Returns a record's row.
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
@@ -68,7 +68,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Returns the row that is complete only after the last record.
+    /// Returns the row that isn't complete until after the last record.
     ///
     /// Returns:
     ///     The values by name, or `None` if there is no such row.
@@ -79,13 +79,13 @@ impl RecordDecoder {
         })
     }
 
-    /// Returns the value of a record.
+    /// Returns a record's value.
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
     ///
     /// Returns:
-    ///     The value, or `None` if the payload does not describe this record.
+    ///     The value, or `None` if the payload doesn't describe this record.
     ///
     /// Raises:
     ///     PayloadError: The record cannot be decoded.
@@ -102,13 +102,13 @@ impl RecordDecoder {
         value.transpose()
     }
 
-    /// Returns the value of a record as JSON, on one line.
+    /// Returns a record's value as JSON, on one line.
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
     ///
     /// Returns:
-    ///     The text, or `None` if the payload does not describe this record.
+    ///     The text, or `None` if the payload doesn't describe this record.
     ///
     /// Raises:
     ///     PayloadError: The record cannot be decoded.

@@ -90,8 +90,8 @@ impl Records {
 ///
 /// The columns are either known or learned. A table that learns its columns is opened once the
 /// first records have revealed some of them, and from then on also writes its rows. If a later row
-/// needs another column, the table stops writing, and only learns from this row and all later ones.
-/// You must then create another table with all columns.
+/// needs another column, the table stops writing: from that row onward, it only learns. You must
+/// then create another table with all columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -234,7 +234,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes the rows of records.
+    /// Takes rows from records.
     ///
     /// Args:
     ///     source: A `RecordBatch`, or a list of `Record`.
@@ -272,7 +272,7 @@ impl Table {
         self.taken(py, step, |at| index_of(at).unwrap_or(at))
     }
 
-    /// Takes the rows that are complete only at the end of a log.
+    /// Takes the rows that aren't complete until the end of a log.
     ///
     /// Args:
     ///     is_last: Whether the log was the last one. If so, takes the rows that the table holds
@@ -312,10 +312,10 @@ impl Table {
 
     /// Returns the columns that were converted to JSON.
     ///
-    /// The first item maps each column with values of several types to those types. The second
+    /// The first item maps each column with values of different types to those types. The second
     /// lists the columns that are too wide.
     ///
-    /// `a.b` is a field of `a`, and `a[]` are the items of `a`.
+    /// `a.b` is a field in `a`, and `a[]` stands for the items in `a`.
     #[getter]
     fn conflicts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Vec<String>)> {
         let (found, parts) = (PyDict::new(py), self.parts.lock(py)?);
@@ -415,7 +415,7 @@ impl Table {
     }
 }
 
-/// Returns the exception that explains why a table takes no more records.
+/// Returns the exception that explains why a table doesn't take any more records.
 fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
     let (class, message) = match stop {
         Stop::TooManyColumns => ("TooManyColumnsError", "there are too many columns".to_owned()),
@@ -433,8 +433,8 @@ fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, T
     types.collect()
 }
 
-/// The types that contain no other types, with their names in `cordwood._tables.schema` and their
-/// Arrow types.
+/// The types that don't contain other types, with their names in `cordwood._tables.schema` and
+/// their Arrow types.
 const TYPES: [(&str, Type, DataType); 8] = [
     ("bool", Type::Bool, DataType::BOOL),
     ("int", Type::Int, DataType::INT64),
@@ -449,7 +449,7 @@ const TYPES: [(&str, Type, DataType); 8] = [
 /// The fields of a `GivenAs` of `cordwood._tables.schema`.
 type GivenAs<'py> = (String, Bound<'py, PyAny>, String, u64, bool);
 
-/// Converts a `ColumnType` of `cordwood._tables.schema`.
+/// Converts a `ColumnType` from `cordwood._tables.schema`.
 fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     if let Ok(name) = kind.cast::<PyString>() {
         let types = TYPES.map(|(name, kind, _)| (name, kind));
@@ -481,7 +481,7 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.into_iter().collect())))
 }
 
-/// Returns the `ColumnType` of `cordwood._tables.schema` for a type, or for the type its columns
+/// Returns the `ColumnType` in `cordwood._tables.schema` for a type, or for the type its columns
 /// are built as, if different.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     match kind.made_as() {

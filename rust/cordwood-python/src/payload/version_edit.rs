@@ -39,8 +39,7 @@ pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<
 /// in the record.
 ///
 /// Args:
-///     record: The record.
-///     offset: The offset of the field in the record, in bytes.
+///     record: The record. offset: The field's offset in the record, in bytes.
 ///
 /// Returns:
 ///     The name of the field's kind, its tag, its value, and the offset after the field. `None` at
@@ -66,7 +65,7 @@ pub(crate) fn version_edit_field<'py>(
 
 /// The state of a database after all edits in its MANIFEST.
 ///
-/// The state is the tables of the database and the last value of each numeric field.
+/// The state consists of the database's tables and the last value of each numeric field.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct VersionState(Exclusive<payload::VersionState>);
 
@@ -122,7 +121,7 @@ impl VersionState {
     ///
     /// Returns:
     ///     For each table, the number of its column family, the family's name if the MANIFEST
-    ///     contains it, and the parts of the table by name.
+    ///     contains it, and the table's parts by name.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {
         let state = self.0.lock(py)?;

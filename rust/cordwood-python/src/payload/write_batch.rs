@@ -21,13 +21,12 @@ use crate::values::{IntoField, named_tuple};
 ///     engine: `"rocksdb"` or `"pebble"`.
 ///
 /// Returns:
-///     The record as `bytes`, the sequence number of the first operation, and the number of counted
+///     The record as `bytes`, the first operation's sequence number, and the number of counted
 ///     operations.
 ///
 /// Raises:
-///     PayloadError: The record is shorter than the header of a batch.
-///     TypeError: `record` is not bytes-like.
-///     ValueError: The engine is unknown.
+///     PayloadError: The record is shorter than a batch header. TypeError: `record` is not
+///     bytes-like. ValueError: The engine is unknown.
 #[pyfunction]
 #[pyo3(signature = (record, engine, /))]
 pub(crate) fn write_batch_header<'py>(
@@ -40,7 +39,7 @@ pub(crate) fn write_batch_header<'py>(
     Ok((record, sequence, count))
 }
 
-/// Builds the record of a write batch with these operations.
+/// Builds the record for a write batch with these operations.
 ///
 /// Args:
 ///     sequence: The sequence number of the first operation.
