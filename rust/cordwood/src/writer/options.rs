@@ -22,7 +22,7 @@ options! {
         /// Default: `None`, meaning [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, which is written into each fragment. See
-        /// [`LogFormat::log_number`]. Default: `None`.
+        /// [`LogFormat::log_number`](crate::LogFormat::log_number). Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// The compression of each record or, in the [`PACKED`](Dialect::PACKED) dialect, of each
         /// container. Default: `None`, which means no compression.
