@@ -10,7 +10,6 @@ from cordwood._many import Results
 from cordwood._open import Split
 from cordwood._tables.scan import DecodedScan
 from cordwood._tables.schema import ColumnType
-from cordwood._tables.table import Part
 from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.write_batch import Operation
@@ -1200,7 +1199,8 @@ def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object,
     in the record.
 
     Args:
-        record: The record. offset: The field's offset in the record, in bytes.
+        record: The record.
+        offset: The field's offset in the record, in bytes.
 
     Returns:
         The name of the field's kind, its tag, its value, and the offset after the field. `None` at
@@ -1585,8 +1585,9 @@ class RecordIndex:
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
         """Does the same as `read`. PyTorch and other data loaders call this to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
-        """Returns the log that contains a record, and the record's offset in it. This reads the
-        record.
+        """Returns the log that contains a record, and the record's offset in it.
+
+        This reads the record.
 
         Args:
             index: The record's index, which may be negative.
@@ -2162,7 +2163,7 @@ class Table:
         """
     def take(
         self, source: RecordBatch | Sequence[Record], start: int, only: Sequence[int] | None = None, /
-    ) -> tuple[int, list[Any], list[tuple[int, Part, PayloadError]], int]:
+    ) -> tuple[int, list[Any], list[tuple[int, Literal["record", "row", "value", "rest"], PayloadError]], int]:
         """Takes rows from records.
 
         Args:
@@ -2184,7 +2185,9 @@ class Table:
             HasFirstError: A row has a column with the same name as one of the leading cells.
             MisfitError: A value does not fit its column, or has no column.
         """
-    def take_rest(self, *, is_last: bool) -> tuple[bool, list[Any], list[tuple[int, Part, PayloadError]], int]:
+    def take_rest(
+        self, *, is_last: bool
+    ) -> tuple[bool, list[Any], list[tuple[int, Literal["record", "row", "value", "rest"], PayloadError]], int]:
         """Takes the rows that aren't complete until the end of a log.
 
         Args:
@@ -2242,8 +2245,8 @@ class RecordDecoder:
     """Decodes the records of one log, in order.
 
     Args:
-        payload: The contents of the records, as in `cordwood._tables.payloads`. dialect: The log's
-        dialect, if known.
+        payload: The contents of the records, as in `cordwood._tables.payloads`.
+        dialect: The log's dialect, if known.
     """
 
     def __new__(cls, payload: str, dialect: str | None = None, /) -> Self: ...

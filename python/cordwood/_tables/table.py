@@ -37,13 +37,10 @@ With a lower limit, Parquet's metadata for each column of each row group would t
 """
 
 
-Part: TypeAlias = Literal["record", "row", "value", "rest"]
-
-
 class Fault(NamedTuple):
     """A fault in a record, found while making a table."""
 
-    part: Part
+    part: Literal["record", "row", "value", "rest"]
     """The part missing from the table: the record, a row, a value, or all rows after the first ones."""
     record: Record
     error: PayloadError
@@ -307,9 +304,7 @@ def _family_names(path: str) -> dict[int, bytes]:
     return {0: b"default", **names} if names else {}
 
 
-# All logs in a directory share its MANIFESTs, and a MANIFEST may be longer than all of the logs.
-@functools.lru_cache(maxsize=8)
-def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
+def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
     """Returns the names of the column families that a MANIFEST in this state adds. Empty if the file is not a log."""
     from cordwood.payload.version_edit import FieldKind, VersionEdit
 
@@ -324,6 +319,10 @@ def _families_in(manifest: str, *_state: int) -> dict[int, bytes]:
                         number = cast("int", fields.get(FieldKind.COLUMN_FAMILY, 0))
                         names[number] = cast("bytes", fields[FieldKind.COLUMN_FAMILY_ADD])
     return names
+
+
+# All logs in a directory share its MANIFESTs, and a MANIFEST may be longer than all of the logs.
+_families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 
 _ADDS_FAMILY = b"\xc9\x01"

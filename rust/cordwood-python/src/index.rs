@@ -182,8 +182,9 @@ impl RecordIndex {
         self.read(py, indices)
     }
 
-    /// Returns the log that contains a record, and the record's offset in it. This reads the
-    /// record.
+    /// Returns the log that contains a record, and the record's offset in it.
+    ///
+    /// This reads the record.
     ///
     /// Args:
     ///     index: The record's index, which may be negative.

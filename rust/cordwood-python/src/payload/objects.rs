@@ -17,8 +17,8 @@ use crate::values::error::payload_error;
 /// Decodes the records of one log, in order.
 ///
 /// Args:
-///     payload: The contents of the records, as in `cordwood._tables.payloads`. dialect: The log's
-///     dialect, if known.
+///     payload: The contents of the records, as in `cordwood._tables.payloads`.
+///     dialect: The log's dialect, if known.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct RecordDecoder {
     /// How to convert bytes to JSON. The bytes in entities are never converted to text.

@@ -39,7 +39,8 @@ pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<
 /// in the record.
 ///
 /// Args:
-///     record: The record. offset: The field's offset in the record, in bytes.
+///     record: The record.
+///     offset: The field's offset in the record, in bytes.
 ///
 /// Returns:
 ///     The name of the field's kind, its tag, its value, and the offset after the field. `None` at
