@@ -197,7 +197,7 @@ def _is_long(file: Input) -> bool:
 
 
 class _Job:
-    """The progress of a file being read in a thread."""
+    """The progress of a thread that reads a file."""
 
     def __init__(self) -> None:
         self.is_cancelled = False

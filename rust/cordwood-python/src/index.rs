@@ -144,7 +144,7 @@ impl RecordIndex {
         Ok(try_bytes(py, &record.unwrap_or_default())?.into_any())
     }
 
-    /// Returns many records, faster than one call per record.
+    /// Returns several records. This is faster than one call per record.
     ///
     /// Records near each other are read together.
     ///

@@ -126,7 +126,7 @@ impl Object {
 /// process that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise
 /// `OSError`, and closing or dropping the writer has no effect.
 ///
-/// If a write to a file fails, it is undone: the file is truncated to the end of its last complete
+/// A failed write to a file is undone: the file is truncated to the end of its last complete
 /// record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
 /// call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a second
 /// sync would not settle the question. To recover, close the log and reopen it with `"a"` in this

@@ -269,7 +269,7 @@ mod tests {
             assert_eq!(&Mark::new(codec).encode(), payload);
             assert_eq!(Mark::decode(payload), Some(Mark::new(codec)));
         }
-        // These are vector 11 and the longer mark of a later version.
+        // The first is vector 11. The second is the longer mark that a later version might use.
         let later = Mark { version: 2, codec: 9 };
         assert_eq!(Mark::decode(b"cordwood\x02\x09"), Some(later));
         assert_eq!(Mark::decode(b"cordwood\x02\x09and more"), Some(later));

@@ -190,7 +190,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
-    """Returns all named files, except the destination if it is an earlier table in a directory of logs."""
+    """Returns all the named files. A destination left by an earlier run in a directory of logs is not one of them."""
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:

@@ -392,7 +392,7 @@ impl Table {
         let stop = parts.table.stop().filter(|stop| **stop != Stop::Full).cloned();
         // Creating an exception runs Python code, so the lock is released first.
         drop(guard);
-        // Faults before the error are returned first. The next call raises the error.
+        // Faults that precede the error are returned first. The next call raises the error.
         if faults.is_empty()
             && let Some(stop) = stop
         {

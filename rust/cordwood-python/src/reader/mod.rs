@@ -542,7 +542,7 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
     })
 }
 
-/// Returns how many records and bytes a reader has left out.
+/// Returns the number of records and bytes that a reader has left out.
 ///
 /// Args:
 ///     reader: The reader.

@@ -122,7 +122,7 @@ impl Scan {
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
 /// one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
-/// the table, only files in directories are opened, to determine which of them are logs.
+/// the table, the only files opened are those in directories, to determine which ones are logs.
 ///
 /// If reading fails, the consumer raises its own exception with cordwood's message. A stream
 /// doesn't return any more batches after an error.

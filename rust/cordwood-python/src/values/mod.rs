@@ -236,7 +236,7 @@ pub(crate) struct Report {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Returns the total length in bytes of the regions, for each reason found.
+/// Returns, for each reason found, the total length of its regions in bytes.
 pub(crate) fn len_by_reason<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyDict>> {
     let lens = PyDict::new(py);
     for (name, _, len) in findings.lens() {

@@ -93,7 +93,7 @@ impl Decoder {
     }
 
     /// Looks for a run of records at the start of `bytes`, which is at the decoder's offset.
-    /// Returns the first record without taking it.
+    /// Returns the first record without consuming it.
     #[inline]
     pub(super) fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
         let is_inside = self.offset >= self.bounds.start && self.bounds.end.saturating_sub(self.offset) >= left as u64;

@@ -21,7 +21,7 @@ pub(in crate::writer) struct State {
     pub(super) written: u64,
     /// Everything before this offset is on the disk.
     pub(super) durable: u64,
-    /// Whether the file's name is on the disk. Until then, a machine crash can lose the file.
+    /// Whether the file's name has been synced to disk. Until then, a machine crash can lose the file.
     pub(super) is_name_durable: bool,
     /// Whether a thread is syncing, without holding the lock.
     pub(super) is_syncing: bool,
