@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import reference
@@ -95,6 +96,12 @@ def test_stdin_is_not_mistaken_for_a_file_named_dash(tmp_path, monkeypatch):
     stdin, file = inputs_of(["-", "./-"])
     assert (stdin.name, stdin.file_len) == ("-", 0)
     assert (file.name, file.file_len) == ("./-", (tmp_path / "-").stat().st_size)
+
+
+def test_a_pattern_never_reads_stdin_in_place_of_a_dangling_link_named_dash(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("-").symlink_to("missing")
+    assert [file.name for file in inputs_of(["*"])] == ["./-"]
 
 
 def test_converting_does_not_overwrite_a_log_through_a_link(tmp_path, capsys):

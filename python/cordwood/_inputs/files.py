@@ -228,11 +228,14 @@ def _expanded(names: Iterable[str | Input]) -> Iterator[Input]:
                 # `**` also matches the directory's contents.
                 elif "**" not in name or not is_directory_of_logs(match):
                     # In a command, a lone `-` means stdin.
-                    path = "./-" if match == "-" and os.path.isfile(match) else match
+                    path = "./-" if match == "-" and not os.path.isdir(match) else match
                     yield from _at(path, relative or os.path.basename(os.path.abspath(match)), relative)
         else:
-            # The name of a directory may end in a slash, or be `.` or `..`.
-            yield from _at(name, base_name(name if is_url(name) else os.path.abspath(name)), "")
+            relative = base_name(name)
+            if relative in ("", os.curdir, os.pardir):
+                # It is the name of a directory.
+                relative = os.path.basename(os.path.abspath(name))
+            yield from _at(name, relative, "")
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
