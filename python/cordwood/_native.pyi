@@ -823,7 +823,7 @@ class Writer:
     process that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise
     `OSError`, and closing or dropping the writer has no effect.
 
-    If a write to a file fails, it is undone: the file is truncated to the end of its last complete
+    A failed write to a file is undone: the file is truncated to the end of its last complete
     record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
     call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a second
     sync would not settle the question. To recover, close the log and reopen it with `"a"` in this
@@ -905,8 +905,8 @@ class Writer:
             other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, raises
             `FileExistsError` if the file exists. With a `checkpoint`, raises `FileNotFoundError` if
             the file is missing.
-        BlockingIOError: Another writer has the file open. TornTailError: For `"a"`, the file ends
-        with an incomplete record or with zeros, and
+        BlockingIOError: Another writer has the file open.
+        TornTailError: For `"a"`, the file ends with an incomplete record or with zeros, and
             `on_torn_tail` is `"refuse"`.
         CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
             damage.
@@ -1222,8 +1222,9 @@ def write_batch_header(record: ReadableBuffer, engine: str, /) -> tuple[bytes, i
         operations.
 
     Raises:
-        PayloadError: The record is shorter than a batch header. TypeError: `record` is not
-        bytes-like. ValueError: The engine is unknown.
+        PayloadError: The record is shorter than a batch header.
+        TypeError: `record` is not bytes-like.
+        ValueError: The engine is unknown.
     """
 
 def build_write_batch(sequence: int, operations: Iterable[Operation], engine: str, /) -> bytes:
@@ -1556,7 +1557,7 @@ class RecordIndex:
     @overload
     def __getitem__(self, index: slice, /) -> list[bytes]: ...
     def read(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Returns many records, faster than one call per record.
+        """Returns several records. This is faster than one call per record.
 
         Records near each other are read together.
 
@@ -1568,8 +1569,8 @@ class RecordIndex:
             The records, in the order of `indices`.
 
         Raises:
-            ClosedError: The index is closed. CorruptionError: A record has become damaged since it
-            was indexed, and `on_corruption` is
+            ClosedError: The index is closed.
+            CorruptionError: A record has become damaged since it was indexed, and `on_corruption` is
                 `"raise"`.
             IndexError: An index is out of range.
             LogChangedError: A log has changed since it was indexed.
@@ -1716,7 +1717,7 @@ def scan(
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
     one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
-    the table, only files in directories are opened, to determine which of them are logs.
+    the table, the only files opened are those in directories, to determine which ones are logs.
 
     If reading fails, the consumer raises its own exception with cordwood's message. A stream
     doesn't return any more batches after an error.
@@ -2414,7 +2415,7 @@ def leave_out_salvaged(reader: Reader, /) -> None:
     """
 
 def left_out(reader: Reader, /) -> tuple[int, dict[Reason, int]]:
-    """Returns how many records and bytes a reader has left out.
+    """Returns the number of records and bytes that a reader has left out.
 
     Args:
         reader: The reader.

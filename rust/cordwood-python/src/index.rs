@@ -156,8 +156,8 @@ impl RecordIndex {
     ///     The records, in the order of `indices`.
     ///
     /// Raises:
-    ///     ClosedError: The index is closed. CorruptionError: A record has become damaged since it
-    ///     was indexed, and `on_corruption` is
+    ///     ClosedError: The index is closed.
+    ///     CorruptionError: A record has become damaged since it was indexed, and `on_corruption` is
     ///         `"raise"`.
     ///     IndexError: An index is out of range.
     ///     LogChangedError: A log has changed since it was indexed.

@@ -208,8 +208,8 @@ impl Object {
 ///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, raises
 ///         `FileExistsError` if the file exists. With a `checkpoint`, raises `FileNotFoundError` if
 ///         the file is missing.
-///     BlockingIOError: Another writer has the file open. TornTailError: For `"a"`, the file ends
-///     with an incomplete record or with zeros, and
+///     BlockingIOError: Another writer has the file open.
+///     TornTailError: For `"a"`, the file ends with an incomplete record or with zeros, and
 ///         `on_torn_tail` is `"refuse"`.
 ///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
 ///         damage.

@@ -25,8 +25,9 @@ use crate::values::{IntoField, named_tuple};
 ///     operations.
 ///
 /// Raises:
-///     PayloadError: The record is shorter than a batch header. TypeError: `record` is not
-///     bytes-like. ValueError: The engine is unknown.
+///     PayloadError: The record is shorter than a batch header.
+///     TypeError: `record` is not bytes-like.
+///     ValueError: The engine is unknown.
 #[pyfunction]
 #[pyo3(signature = (record, engine, /))]
 pub(crate) fn write_batch_header<'py>(
