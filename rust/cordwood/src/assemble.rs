@@ -33,7 +33,7 @@ pub(crate) struct Stored {
     /// The total length of the headers, in bytes.
     pub(crate) header_len: u64,
     /// The total length of the payloads, in bytes. This is also the length of the record's data,
-    /// unless the record is compressed or in a container.
+    /// unless the record is compressed or stored in a container.
     pub(crate) payload_len: u64,
     /// The total length of the trailers between the fragments, in bytes.
     pub(crate) trailer_len: u64,
@@ -76,8 +76,8 @@ enum State {
 }
 
 /// The maximum length, in bytes, of record data left in the window for the caller to copy. A reader
-/// reads this many bytes at once, and longer data would already have left the processor's cache by
-/// the time it is copied.
+/// reads this many bytes at once, and longer data would already have been evicted from the
+/// processor's cache by the time it is copied.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
 /// The maximum lengths of data that a decoder accepts, in bytes. They are separate so that a reader
@@ -98,8 +98,8 @@ pub(crate) struct Assembler {
     /// Whether the pending record, or the last multi-fragment record, is a container. A container's
     /// payloads are always joined, because the container is read even if its records aren't needed.
     is_container: bool,
-    /// Whether to keep payloads that are joined from now on. If false, only their lengths are added
-    /// up.
+    /// Whether to keep payloads that are joined from now on. If false, the payloads are dropped and
+    /// only their lengths are added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
     /// Whether to leave each subsequent record in the window if the window contains all of its
@@ -226,8 +226,8 @@ impl Assembler {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Makes the assembler expect the rest of a record that was refused as too large, starting at
-    /// the file offset `start`.
+    /// Tells the assembler to expect the remainder of a record that was refused as too large,
+    /// starting at the file offset `start`.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };
     }
@@ -241,7 +241,7 @@ impl Assembler {
     }
 
     /// Returns the space that the last multi-fragment record takes up, even if its data was not
-    /// kept. Available until the next fragment is pushed.
+    /// kept. The value remains available until the next fragment is pushed.
     pub(crate) fn stored(&self) -> Stored {
         self.stored
     }
@@ -269,8 +269,8 @@ impl Assembler {
     }
 
     /// Adds the next fragment. A record may be pending only if this is a MIDDLE or LAST fragment
-    /// that [continues](Self::is_continued_by) it. If there isn't enough memory to join its payload,
-    /// fails, and the same fragment may be pushed again.
+    /// that [continues](Self::is_continued_by) it. Fails if there isn't enough memory to join the
+    /// payload, in which case the same fragment may be pushed again.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Result<Pushed, TryReserveError> {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));

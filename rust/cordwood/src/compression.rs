@@ -24,7 +24,7 @@ pub(crate) const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 /// budget. A container's frame must not declare a length greater than this initial budget.
 pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
-/// How much each byte read adds to the budget, in bytes. The compression ratio of an engine's
+/// The number of bytes that each byte read adds to the budget. The compression ratio of an engine's
 /// frames rarely exceeds 100.
 pub(crate) const BUDGET_RATIO: u64 = 200;
 
@@ -42,8 +42,8 @@ impl Compressor {
     pub(crate) fn new(is_zstd: bool, level: i32) -> Self {
         let context = is_zstd.then(|| {
             let mut context = CCtx::create();
-            // As in RocksDB, frames have a checksum. Setting a parameter only fails if zstd doesn't
-            // recognise the value.
+            // As in RocksDB, frames include a checksum. Setting a parameter only fails if zstd
+            // doesn't recognise the value.
             let parameters = [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)];
             for parameter in parameters {
                 assert!(

@@ -49,7 +49,7 @@ const USUAL_LEN_MAX: u64 = 1 << 20;
 pub(crate) enum Codec {
     /// The body is stored uncompressed.
     Stored = 0,
-    /// The body is one zstd frame that states the length of its content and uses no dictionary.
+    /// The body is one zstd frame that declares the length of its content and uses no dictionary.
     Zstd = 1,
 }
 
@@ -181,7 +181,7 @@ impl Head {
 /// Reads the lengths at the start of `body`. Replaces the contents of `offsets` with the start of
 /// each of the `count` records in the data, followed by the end of the last record. Returns the
 /// offset in `body` at which the data starts, or `None` if the lengths are not valid or don't add
-/// up to the rest of the body.
+/// up to the length of the remaining body.
 ///
 /// `offsets` must have room for one more entry than there are records.
 // Not inlined, because inlining would leave too few registers for the loop.

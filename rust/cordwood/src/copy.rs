@@ -37,7 +37,7 @@ pub(crate) fn copy_short(out: &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// Reserves room in `out` for `len` more bytes, plus some extra unless memory is short.
+/// Reserves room in `out` for `len` more bytes, plus some extra if memory allows.
 #[inline]
 pub(crate) fn try_reserve(out: &mut Vec<u8>, len: usize) -> Result<(), TryReserveError> {
     out.try_reserve(len).or_else(|_| out.try_reserve_exact(len))

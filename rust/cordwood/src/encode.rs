@@ -74,9 +74,9 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the dialect does not support
-    /// the log number or the compression of `format`, or if `format` has a compression and this
-    /// build lacks the `zstd` feature.
+    /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the dialect does not
+    /// support the log number or the compression of `format`, or if `format` has a compression and
+    /// this build lacks the `zstd` feature.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         unsupported(format.check_to_write(), None)?;
@@ -295,8 +295,8 @@ impl Encoder {
     }
 
     /// Like [`encode`](Self::encode), but for consecutive records. Returns how many were encoded,
-    /// and why encoding stopped. If most records are short, this takes half as long as separate
-    /// calls.
+    /// and why encoding stopped. If most records are short, this takes half as long as making
+    /// separate calls.
     ///
     /// Stops when `out` contains `out_len` bytes, when there are no more records, or before a
     /// record of `out_len` bytes or more that is not one FULL fragment. An open container is left
@@ -385,7 +385,7 @@ impl Encoder {
         Ok(record_offset)
     }
 
-    /// Closes the open container, if there is one, and appends it to `out`. Later records go to a
+    /// Closes the open container, if there is one, and appends it to `out`. Later records go into a
     /// new container.
     ///
     /// ```
@@ -599,8 +599,8 @@ mod tests {
             encoder.encode(record, &mut out);
             out.len()
         };
-        // The budget is used up at the start, so each frame needs one byte for every 200 bytes of
-        // data.
+        // The budget is already used up at the start, so each frame needs one byte for every 200
+        // bytes of data.
         let mut encoder = Encoder::unchecked(17, format);
         for _ in 0..3 {
             let len = appended(&mut encoder, &[0; 30_000]);
@@ -660,8 +660,8 @@ mod tests {
             let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
             assert!(matches!(encoded, Ok((0, Stopped::Full))), "{format:?}");
         }
-        // A container is closed at 4,096 bytes of data. The limit below also includes the mark, the
-        // head and 41 lengths.
+        // A container is closed once it holds 4,096 bytes of data. The limit below also includes
+        // the mark, the head and 41 lengths.
         let (mut encoder, mut out) = (Encoder::unchecked(0, Dialect::PACKED.into()), Vec::new());
         let records = [[1; 100]; 100];
         let encoded = encoder.encode_all(&mut records.iter(), &mut out, 17 + 7 + 2 + 41 + 4_100, 1 << 30);

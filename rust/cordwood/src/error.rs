@@ -1,5 +1,5 @@
 //! The errors from all operations on logs. An error carries its path, offsets and lengths as
-//! values, which only `Display` turns into text.
+//! values; only `Display` turns them into text.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::names::named;
 
-/// An error, with its kind, the path of the file and a hint.
+/// An error, with its kind, the file's path and a hint.
 ///
 /// `Display` shows the path and the kind, but not the hint, so a program can give the advice in its
 /// own terms, such as the name of a command-line option.
@@ -69,7 +69,7 @@ pub enum ErrorKind {
         /// The length in bytes of the longest record allowed.
         record_len_max: u64,
     },
-    /// The start of a range, or the offset of a seek, is past the end of the file: either the file
+    /// The start of a range, or the target of a seek, is past the end of the file: either the file
     /// was truncated, or the offset belongs to another file. Every further call returns the same
     /// error.
     #[non_exhaustive]
@@ -104,11 +104,11 @@ pub enum ErrorKind {
         /// The format that the file appears to have.
         foreign: Foreign,
     },
-    /// Every fragment carries a log number other than the one given or the one in the file's name,
-    /// so there are no records to salvage.
+    /// Every fragment carries a log number that differs from the one given or the one in the file's
+    /// name, so there are no records to salvage.
     #[non_exhaustive]
     OtherLog {
-        /// The log number given or in the file's name.
+        /// The log number that was given or is in the file's name.
         log_number: u32,
         /// The log number that the fragments carry.
         other_log_number: u32,
@@ -130,8 +130,8 @@ pub enum ErrorKind {
         found: Dialect,
     },
     /// The log is of a kind that is never appended to: a RocksDB or Pebble log with a log number or
-    /// compression. These engines always create a new log instead. Readers would mistake bytes
-    /// after the end of such a log for the rest of an older log.
+    /// compression. These engines always create a new log instead. Readers would mistake any bytes
+    /// after the end of such a log for the remains of an older log.
     #[non_exhaustive]
     NeverAppended {
         /// The format that was detected or given.
@@ -144,7 +144,7 @@ pub enum ErrorKind {
     NeverPacked {
         /// The detected format.
         format: LogFormat,
-        /// The file offset of the engine's metadata, if that is the reason.
+        /// The file offset of the engine's metadata, if the metadata is the reason.
         metadata_offset: Option<u64>,
     },
     /// A log number or a compression was given for a dialect that does not support it, or
@@ -152,9 +152,9 @@ pub enum ErrorKind {
     /// changed.
     #[non_exhaustive]
     Unsupported {
-        /// The dialect that was given or detected.
+        /// The dialect that was specified or detected.
         dialect: Dialect,
-        /// The feature not supported by the dialect or this build.
+        /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
     /// The directory is not a log in [`segments`](crate::segments). The error's path names a file
@@ -205,7 +205,7 @@ pub struct WriteFailure {
     /// The operation that failed in an earlier call, such as `"sync"`, if any. That failure makes
     /// every later call fail.
     pub earlier: Option<&'static str>,
-    /// Everything before this file offset is on the disk. The bytes after it may not be.
+    /// Everything before this file offset is on disk. The bytes after it may not be.
     pub durable_offset: u64,
     /// Whether the write was undone. If so, the log remains usable, without the record that was
     /// being appended. If not, every later call fails.
@@ -227,7 +227,7 @@ named! {
         CheckOffset = "check_offset",
             "`seek` moved the reader here: if no record starts at this offset, this is not damage";
         /// Raise [`record_len_max`](crate::ReadOptions::record_len_max) if you trust the data.
-        /// Above 1 GiB, both readers and writers need the higher limit.
+        /// Above 1 GiB, readers and writers both need the higher limit.
         RaiseRecordLenMax = "raise_record_len_max",
             "if you trust the data, raise `record_len_max`; above 1 GiB, readers and writers need it";
         /// Try again, or lower [`record_len_max`](crate::ReadOptions::record_len_max) to skip the
@@ -236,11 +236,11 @@ named! {
             "a further call tries again; a lower `record_len_max` skips such records";
         /// Name the dialect if you are sure that the file is a log.
         NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
-        /// Name the detected dialect, or do not name one.
+        /// Name the detected dialect, or don't name any.
         NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
         /// Name the log number that the fragments carry.
         NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
-        /// Omit the log number, or name a dialect that has log numbers.
+        /// Omit the log number, or name a dialect that supports log numbers.
         OmitLogNumber = "omit_log_number",
             "omit the log number, or name a dialect that has one: rocksdb, pebble or recyclable";
         /// Omit the compression, or name a dialect that supports compression.
@@ -267,7 +267,7 @@ named! {
         /// Start at the first offset of the log. Earlier records were removed.
         StartAtFirstOffset = "start_at_first_offset",
             "start at the first offset of the log: the records before it are gone";
-        /// Start at offset 0 of this log, which is not the one that was read before.
+        /// Start at offset 0 of this log, which is not the log that was read before.
         StartAgain = "start_again", "to read this log, start at offset 0";
         /// Give the segmented log a directory of its own.
         OwnDirectory = "own_directory",
@@ -560,7 +560,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A record in a compressed log that exceeds the limit when decompressed.
+/// A record in a compressed log that exceeds the limit once decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {
@@ -638,8 +638,8 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// Returns the `Error` that the [`io::Error`] was made from. If there is none, returns an
-/// [`ErrorKind::Io`] without a path.
+/// Returns the `Error` that the [`io::Error`] was made from, or an [`ErrorKind::Io`] without a path
+/// if there is none.
 ///
 /// ```
 /// use std::io;

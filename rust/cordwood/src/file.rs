@@ -1,6 +1,6 @@
 //! Reads and writes the operating system's files at offsets, and identifies them.
 //!
-//! No function here uses an open file's position, because a forked process shares it.
+//! No function here uses an open file's position, because forked processes share it.
 
 use std::fs::File;
 use std::io;
@@ -73,8 +73,8 @@ impl FileId {
     }
 }
 
-/// Reads some bytes at `offset` and returns the number of bytes read. Returns 0 at the end of the
-/// file.
+/// Reads one or more bytes at `offset` and returns the number of bytes read. Returns 0 at the end
+/// of the file.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     // No file has bytes at or after the offset `i64::MAX`, and operating systems reject such reads.
     let room = usize::try_from((i64::MAX as u64).saturating_sub(offset)).unwrap_or(usize::MAX);

@@ -1,5 +1,5 @@
-//! The format's constants, the header codec and block arithmetic. This module is pure and does no
-//! I/O.
+//! The format's constants, the header codec and block arithmetic. This module is pure and does not
+//! do any I/O.
 //!
 //! A file is divided into **blocks** of 32 KiB, counted from offset 0. A block contains
 //! **fragments**, each consisting of a 7-byte header and a payload. A **record** is either one FULL
@@ -43,8 +43,8 @@ pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 ///
 /// These are the only four kinds. Any other byte in a file remains a number
 /// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so it can never be mistaken for
-/// an internal state. LevelDB encodes "end of file" and "bad record" as types 5 and 6, so it
-/// mistakes a valid type 5 in a file for the end of the file.
+/// an internal state. LevelDB represents "end of file" and "bad record" internally as types 5 and
+/// 6, so it mistakes a valid type 5 in a file for the end of the file.
 ///
 /// ```
 /// use cordwood_log::format::Kind;

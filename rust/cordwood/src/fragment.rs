@@ -1,7 +1,7 @@
 //! Parses the bytes of a block as a fragment, or determines why they aren't one. This module is
-//! pure: it does no I/O and has no state.
+//! pure: it has no state and does not do any I/O.
 //!
-//! The checks follow LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`) and are numbered in
+//! The checks are in LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`) and are numbered in
 //! `docs/format/reading.md`.
 
 use crate::checksum::{Job, Kernel, mask, state_after};
@@ -145,8 +145,8 @@ impl Job for FullRun<'_> {
     }
 }
 
-/// Does the work of [`find_other`] for bytes that do not start with a valid fragment. `bytes` is
-/// the rest of the block, up to the end of the file.
+/// Does the work of [`find_other`] for bytes that do not start with a valid fragment. `bytes`
+/// contains the remaining bytes of the block, up to the end of the file.
 fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     let is_zero = bytes.iter().all(|&byte| byte == 0);
     let rest = |reason, leveldb_len| Found::Fault {
@@ -198,9 +198,9 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
 /// Checks whether a header whose length extends past the end of the file can come from a torn
 /// write.
 ///
-/// A log with a number may be followed by the rest of an older log, which can contain any header.
-/// If a header's type byte is in the next sector and that sector was not written, only zeros
-/// follow.
+/// A log with a number may be followed by the remains of an older log, which can contain any
+/// header. If a header's type byte is in the next sector and that sector was not written, only
+/// zeros follow.
 fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) -> bool {
     let is_cut_before_type = || header.kind == 0 && bytes[HEADER_LEN..].iter().all(|&byte| byte == 0);
     stated_end(format, header) <= left
@@ -212,8 +212,8 @@ fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) ->
 pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> bool {
     let end = stated_end(format, header);
     match format.dialect.meaning(header.kind).role {
-        // No header follows a FIRST or MIDDLE fragment in its block, except in a compressed record,
-        // whose fragments end where the compressor filled a buffer.
+        // No header follows a FIRST or MIDDLE fragment in the same block, except in a compressed
+        // record, whose fragments end where the compressor filled a buffer.
         Role::Fragment(Kind::First | Kind::Middle) if !format.has_zstd_records() => {
             left.checked_sub(end).is_some_and(|rest| rest < HEADER_LEN)
         }
@@ -372,7 +372,8 @@ mod tests {
         );
     }
 
-    /// If a bit flips in a length in the last block, LevelDB silently loses the records after it.
+    /// If a bit is flipped in a length in the last block, LevelDB silently loses the records after
+    /// it.
     #[test]
     fn a_length_contradicted_by_the_following_bytes_is_damage() {
         let mut flipped = fragment(1, b"foo");

@@ -24,11 +24,11 @@ const IDLE_MAX: usize = 64;
 /// A call that reads a large share of the records sorts the indices of this many records at a time.
 const PIECE_LEN: usize = 1 << 12;
 
-/// Looks up log records by index, counted from 0.
+/// Looks up log records by index, starting at 0.
 ///
 /// Creating the index reads the logs once. The index keeps 8 bytes for every 16 records. To return
 /// a record, it reads the group of 16 that contains the record and verifies the group's checksums.
-/// Near damage, it keeps 8 bytes for each record and reads each record on its own. In a packed log,
+/// Near damage, it keeps 8 bytes for each record and reads each record separately. In a packed log,
 /// reading starts at the block where the container starts, and each call to [`read`](Self::read)
 /// opens each container only once.
 ///
@@ -70,7 +70,7 @@ pub struct RecordIndex {
     idle: Mutex<Vec<Open>>,
 }
 
-/// The number of a log, and an open reader of it.
+/// The number of a log, and an open reader for it.
 type Open = (usize, Box<Reader>);
 
 /// The places of one log's records. A program can store this part of a [`RecordIndex`].
@@ -100,17 +100,17 @@ pub struct IndexedLog {
     pub offsets: Vec<u64>,
     /// The numbers of the groups of 16 records that are near damage: bytes were lost within the
     /// group, between it and the previous group, or in the same block before one of its salvaged
-    /// records. A reader that starts at another offset may find other records in such groups.
+    /// records. In such groups, a reader that starts at another offset may find other records.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
 }
 
 impl RecordIndex {
-    /// Reads all records from these files and logs in [`segments`](crate::segments), and indexes
-    /// them in this order.
+    /// Reads all records from these files and from logs in [`segments`](crate::segments), and
+    /// indexes them in this order.
     ///
-    /// `options` apply to each log. Skipped regions have no index. Under
+    /// `options` apply to each log. Skipped regions are not indexed. Under
     /// [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an error.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl RecordIndex {
         Ok(RecordIndex::of_logs(logs, options))
     }
 
-    /// Creates an index of logs already read with the same options.
+    /// Creates an index of logs that were already read with the same options.
     pub fn of_logs(logs: Vec<IndexedLog>, options: ReadOptions) -> Self {
         let mut end = 0;
         let ends = logs.iter().map(|log| {
@@ -195,7 +195,7 @@ impl RecordIndex {
     ///
     /// # Errors
     ///
-    /// * The error that `each` returns, which stops the reading.
+    /// * Any error that `each` returns, which ends the read.
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
@@ -225,7 +225,7 @@ impl RecordIndex {
     }
 
     /// Implements [`visit`](Self::visit) for sorted indices, each paired with its place in the
-    /// caller's slice. `open` is the reader used last.
+    /// caller's slice. `open` is the most recently used reader.
     fn visit_sorted<E: From<Error>>(
         &self,
         mut places: &[(u64, usize)],
@@ -510,7 +510,7 @@ fn no_memory(error: TryReserveError) -> Error {
     Error::io(error.into(), None)
 }
 
-/// The group of records that the index is filling.
+/// The group of records that is currently being filled.
 #[derive(Default)]
 struct Group {
     offsets: [u64; STRIDE as usize],
@@ -537,7 +537,7 @@ struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// Takes the next record, which must be at the expected offset.
+    /// Takes and returns the next record, which must be at the expected offset.
     // Without inlining, the caller would copy the span from memory right after it was written there
     // in different pieces, which stalls the processor for each record.
     #[inline(always)]
@@ -554,7 +554,7 @@ impl Next<'_> {
                 }
                 Step::Skipped(region) if !is_loss(region) => {}
                 Step::NeedMore => {}
-                // New damage or another file would shift the indices of later records.
+                // New damage or a different file would shift the indices of later records.
                 Step::Skipped(_) | Step::Record(_) | Step::End(_) => {
                     let from = self.start.unwrap_or(self.reader.decoder.offset());
                     return Err(self.log.changed(from.min(self.end)..self.end));

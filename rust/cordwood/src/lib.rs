@@ -1,6 +1,6 @@
 //! Reads and writes the **LevelDB log format**, which LevelDB and its relatives use for their
-//! write-ahead logs and MANIFESTs. You can use it for any file that you append records to and must
-//! still be able to read after a crash.
+//! write-ahead logs and MANIFESTs. You can use it for any file that you append records to and that
+//! must still be readable after a crash.
 //!
 //! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, each consisting of
 //! a 7-byte header followed by a payload. A **record** is one or more fragments. Each fragment has
@@ -45,8 +45,8 @@
 //! of the file except the block trailers. A skipped region also says why it was skipped.
 //! [`OnCorruption`] decides how damage is handled: the reader can return an error (the default),
 //! skip the damage (as LevelDB does), treat it as the end of the log, or skip it and salvage the
-//! intact rest of its block. A torn tail, the incomplete end left by a crash, is not damage: the
-//! log ends there, and [`Reader::end`] reports it.
+//! intact remainder of its block. A torn tail, the incomplete end left by a crash, is not damage:
+//! the log ends there, and [`Reader::end`] reports it.
 //!
 //! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`]
 //! bytes of a record in memory.
@@ -60,8 +60,7 @@
 //! [`Encoder`](codec::Encoder) and [`Writer`]. [`LogFile`] writes a file on disk, for programs that
 //! can't afford to lose a record. [`ops`] contains the operations on whole logs, such as verifying
 //! and salvaging them, counting their contents, listing their fragments, and detecting their
-//! dialects. The `cordwood-payload` crate decodes the payloads that the engines store in the
-//! records.
+//! dialects. The `cordwood-payload` crate decodes the payloads that the engines store in records.
 //!
 //! The crate root contains the items that most programs need. The others are in the modules
 //! [`codec`], [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`], [`segments`]
@@ -73,8 +72,8 @@
 //!   [`LogFile`], [`Follower`], [`ops::salvage_file`] and similar items.
 //! * `zstd`: support for compressed logs. Without it, a reader reports the records of RocksDB's
 //!   compressed logs but does not return them, and fails on a compressed packed log.
-//! * `trace`: for debugging. Prints a line on standard error for each decision of a decoder or a
-//!   follower.
+//! * `trace`: for debugging. Prints a line to standard error for each decision made by a decoder or
+//!   a follower.
 //!
 //! Without `fs`, the crate compiles for any target that has the standard library, such as
 //! `wasm32-unknown-unknown`.
@@ -173,7 +172,7 @@ pub mod crc32c {
     pub use crate::checksum::{combine, crc32c, extend, mask, unmask};
 }
 
-/// Reads one log in several threads.
+/// Reads one log using several threads.
 // Hidden: only the Python binding needs this, because its threads can be interrupted and can read
 // Python sources.
 #[doc(hidden)]

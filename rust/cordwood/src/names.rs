@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// The error of [`str::parse`] for text that is not the name of any value.
+/// The error that [`str::parse`] returns for text that is not the name of any value.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -19,7 +19,7 @@ pub struct UnknownName {
     pub what: &'static str,
     /// The text that is not a valid name.
     pub name: String,
-    /// The names that are valid.
+    /// The valid names.
     pub expected: Vec<&'static str>,
 }
 

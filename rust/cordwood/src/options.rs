@@ -30,7 +30,7 @@ macro_rules! options {
     };
 }
 
-/// A setter of `options!`.
+/// A setter for `options!`.
 macro_rules! setter {
     (set $setter:ident, $field:ident: $type:ty) => {
         #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]

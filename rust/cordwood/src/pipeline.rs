@@ -25,18 +25,18 @@ use crate::process::Process;
 #[derive(Debug)]
 pub struct Queue<T> {
     state: Mutex<State<T>>,
-    /// Signals that the next result has arrived, or that the queue was stopped.
+    /// Signals that the next result has arrived, or that the queue has been stopped.
     has_result: Condvar,
-    /// Signals that a result was taken, or that the queue was stopped.
+    /// Signals that a result has been taken, or that the queue has been stopped.
     has_room: Condvar,
-    /// The maximum number of parts that are claimed but not yet taken.
+    /// The maximum number of parts that have been claimed but not yet taken.
     window: usize,
 }
 
 #[derive(Debug)]
 struct State<T> {
-    /// One entry for each part that is claimed but not yet taken. An entry is `None` while a worker
-    /// is working on the part.
+    /// One entry for each part that has been claimed but not yet taken. An entry is `None` while a
+    /// worker is working on the part.
     results: VecDeque<Option<T>>,
     /// The number of the part that the first entry of `results` belongs to.
     first: u64,
@@ -76,7 +76,7 @@ impl<T> Queue<T> {
     }
 
     /// Claims the next part as soon as there is room for its result. Returns its number, or `None`
-    /// if there are no more parts or the queue was stopped.
+    /// if there are no more parts or the queue has been stopped.
     pub fn claim(&self) -> Option<u64> {
         let mut state = self.lock();
         loop {
@@ -164,7 +164,7 @@ const fn window(worker_count: usize) -> usize {
 /// Threads that work on the parts of a file and return the results in order.
 ///
 /// Dropping the pipeline tells the threads to stop and waits for them, which takes at most as long
-/// as the work on one part. A forked child has no copy of the threads, so
+/// as the work on one part. A forked child doesn't have a copy of the threads, so
 /// [`is_of_this_process`](Self::is_of_this_process) returns false there, and the child must not do
 /// anything with the pipeline except drop it.
 #[derive(Debug)]
@@ -208,8 +208,8 @@ impl<T: Send + 'static> Pipeline<T> {
         match self.queue.next_within(timeout) {
             Next::Result(Ok(result)) => Next::Result(result),
             Next::Result(Err(panic)) => {
-                // If the queue were not stopped, a caller that continued would get the part after
-                // the lost one.
+                // If the queue were not stopped, a caller that continued would receive the part
+                // after the lost one.
                 self.queue.stop();
                 resume_unwind(panic)
             }

@@ -19,7 +19,7 @@ use crate::format::BLOCK_LEN;
 /// An offset is only valid in one log. For this reason, a position also stores checksums of up to
 /// three ranges of bytes before the offset: at the end of the previous segment, in the first block
 /// of the file, and in the block before the offset. A reader or follower that resumes at a position
-/// compares these with the log. If they differ, the log is a different one, and the result is
+/// compares these with the log. If any of them differ, it is a different log, and the result is
 /// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that has since grown, or has been
 /// copied or renamed, is still the same log. A damaged log is also accepted, because damaged blocks
 /// are not compared. A position at offset 0 matches any log.
@@ -135,8 +135,8 @@ impl Position {
         Position { offset, ..self.clone() }
     }
 
-    /// If the log is an object in a store, returns the version that the store gave it: the object's
-    /// ETag or its generation.
+    /// If the log is an object in a store, returns the version that the store assigned to it: the
+    /// object's ETag or its generation.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
@@ -187,7 +187,8 @@ impl Position {
         self.marks.last().copied()
     }
 
-    /// Returns the last mark that lies in a file before the one starting at the log offset `base`.
+    /// Returns the last mark that lies in a file before the file that starts at the log offset
+    /// `base`.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
@@ -294,7 +295,7 @@ mod files {
         ///
         /// # Errors
         ///
-        /// Returns [`ErrorKind::Changed`] if the contents belong to another log, and
+        /// Returns [`ErrorKind::Changed`] if the contents belong to a different log, and
         /// [`ErrorKind::Io`] if they cannot be read.
         pub(crate) fn check(&self, path: &Path, options: &ReadOptions) -> Result<(), Error> {
             self.compare(path, options).map(drop)
@@ -338,7 +339,7 @@ mod files {
 
     impl Mark {
         /// Checks whether a reader finds damage in the bytes of this mark. Damaged bytes do not
-        /// show which log they come from.
+        /// reveal which log they come from.
         pub(crate) fn is_damaged(self, path: &Path, options: &ReadOptions) -> bool {
             let range = self.range();
             let mut options = options

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Distinguishes a process from those it was forked from.
+/// Distinguishes a process from the processes it was forked from.
 ///
 /// The process id is not enough, because ids are reused. Calling `getpid` would also be slow: it
 /// takes half as long as a write, and a writer checks the process before each record. Instead,
@@ -33,7 +33,7 @@ impl Process {
         Process::default()
     }
 
-    /// Returns a process for tests, numbered by the value of `number`.
+    /// Returns a process for tests, identified by the value of `number`.
     #[cfg(any(test, feature = "test-storage"))]
     pub fn simulated(number: Arc<AtomicU32>) -> Self {
         Process {

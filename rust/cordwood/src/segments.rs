@@ -137,15 +137,15 @@ impl Listing {
     }
 }
 
-/// Lists a directory repeatedly, until a listing has no faults or two in a row have the same
-/// faults.
+/// Lists a directory repeatedly until a listing has no faults or two listings in a row have the
+/// same faults.
 ///
 /// An operating system may list a newly created file but not yet the file created before it. It's
 /// also possible that all listed segments are pruned before their lengths are read. The next
 /// listing does not have these faults. If a log changes faster than it can be listed, or if another
 /// program makes a segment longer, no two listings agree, so the number of attempts is limited and
-/// the last listing is used. The limit is much higher for a listing without segments, which is
-/// short and does not show the state of the log.
+/// the last listing is used. The limit is much higher for listings without segments, because such a
+/// listing is short and does not show the state of the log.
 fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;
@@ -196,7 +196,7 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
                 len: metadata.len().min(OFFSET_MAX),
             }),
             Ok(_) => stray = Some(name_of(offset).into()),
-            // A symbolic link to a missing file is an error, not a sign that the segment was
+            // A symbolic link to a missing file is an error, not a sign that the segment has been
             // pruned.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => break,
             Err(error) => return Err(Error::io(error, Some(&path))),

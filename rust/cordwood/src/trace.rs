@@ -1,9 +1,9 @@
-//! With the `trace` feature, decoders and followers print their decisions to standard error, for
-//! debugging. Without it, this code is not compiled in.
+//! With the `trace` feature, decoders and followers print their decisions to standard error for
+//! debugging. Without the feature, this code is not compiled in.
 
 use std::fmt;
 
-/// Prints a line. Takes the same arguments as `format!`.
+/// Prints a line. Accepts the same arguments as `format!`.
 macro_rules! trace {
     ($($argument:tt)+) => {
         if cfg!(feature = "trace") {

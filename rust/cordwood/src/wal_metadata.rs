@@ -20,8 +20,8 @@ pub struct LogInfo {
     /// The log before this one.
     pub predecessor: Option<Predecessor>,
     /// The number of another log, if every fragment read so far has that number. In this case,
-    /// either the file was recycled and has no record of this log yet, or the number given, or the
-    /// one in the file's name, does not match the contents.
+    /// either the file was recycled and does not contain a record of this log yet, or the number
+    /// given, or the one in the file's name, does not match the contents.
     pub other_log_number: Option<u32>,
 }
 
@@ -37,8 +37,8 @@ pub struct Predecessor {
     pub last_sequence: u64,
 }
 
-/// The maximum number of column families whose timestamp lengths are kept, to bound a reader's
-/// memory. RocksDB has no such limit.
+/// The maximum number of column families whose timestamp lengths are kept, to limit a reader's
+/// memory use. RocksDB has no such limit.
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {
@@ -76,8 +76,7 @@ impl LogInfo {
         is_zstd || payload == NO_COMPRESSION
     }
 
-    /// Adds pairs of a column family and a nonzero timestamp length to the pairs of earlier
-    /// records.
+    /// Adds pairs of a column family and a nonzero timestamp length to those from earlier records.
     fn set_timestamp_lens(&mut self, payload: &[u8]) -> bool {
         let mut pairs = payload.chunks_exact(6);
         let mut is_usual = pairs.remainder().is_empty();

@@ -36,7 +36,7 @@ pub(crate) const fn state_after(byte: u8) -> u32 {
 /// Returns the CRC-32C of two concatenated pieces with the CRCs `first` and `second`. `second_len`
 /// is the length of the second piece in bytes.
 ///
-/// Takes time logarithmic in `second_len`.
+/// Runs in time logarithmic in `second_len`.
 ///
 /// ```
 /// use cordwood_log::crc32c::{combine, crc32c};

@@ -28,7 +28,7 @@ impl Available {
     }
 }
 
-/// Runs `job` with the best kernel this machine has.
+/// Runs `job` with the best kernel this machine supports.
 #[inline]
 pub(crate) fn run<J: Job>(job: J) -> J::Output {
     /// The best kernel other than the portable one. There are so few kernels that the compiler

@@ -2,8 +2,8 @@
 
 use crate::copy;
 
-/// How much room the output of [`Kernel::append`] should have beyond the data. With less, appending
-/// is slower.
+/// How much spare room the output of [`Kernel::append`] should have after the data. With less,
+/// appending is slower.
 pub(crate) const APPEND_ROOM: usize = 64;
 
 /// An implementation of CRC-32C. A value of an implementing type proves that the machine can run
@@ -30,8 +30,8 @@ pub(crate) trait Kernel: Copy {
 /// `#[inline(always)]`.
 ///
 /// A function compiled with special instructions can't be inlined into one compiled without them,
-/// so each checksum of a record would cost a call. To avoid this, a whole job is passed to the
-/// kernel and compiled once per kernel, with that kernel's instructions.
+/// so each checksum of a record would require a function call. To avoid this, a whole job is passed
+/// to the kernel and compiled once per kernel, with that kernel's instructions.
 pub(crate) trait Job {
     type Output;
 

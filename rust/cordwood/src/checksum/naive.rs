@@ -1,4 +1,4 @@
-//! The oracle for tests, which computes CRC-32C bit by bit as it is defined.
+//! The oracle for tests, which computes CRC-32C bit by bit, directly from its definition.
 
 use super::polynomial::CASTAGNOLI;
 

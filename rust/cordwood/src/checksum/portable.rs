@@ -1,4 +1,4 @@
-//! The kernel that runs on any machine. It does sixteen table lookups for every sixteen bytes
+//! The kernel that runs on any machine. It performs sixteen table lookups for every sixteen bytes
 //! ("slicing by 16").
 
 use super::kernel::{Job, Kernel};

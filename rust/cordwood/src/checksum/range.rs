@@ -52,8 +52,8 @@ impl<'a> RangeCrc<'a> {
             return self.checksum.crc(&self.bytes[start..end]);
         }
         let head = self.checksum.crc(&self.bytes[start..first * CHUNK_LEN]);
-        // The CRC of whole chunks is the difference of two prefix CRCs, and subtraction is the same
-        // as addition. Shifting is linear, so one shift serves both CRCs.
+        // The CRC of whole chunks is the difference between two prefix CRCs, and subtraction is the
+        // same as addition. Shifting is linear, so a single shift works for both CRCs.
         let shifted = self.checksum.shift(head ^ self.crcs[first], last - first);
         let tail = &self.bytes[last * CHUNK_LEN..end];
         self.checksum.extend(shifted ^ self.crcs[last], tail)

@@ -56,8 +56,8 @@ impl ZeroTables {
     }
 }
 
-/// A linear map as a set of tables, one for each byte position in a state. A table holds the map's
-/// value for each byte at that position.
+/// A linear map, stored as a set of tables, one for each byte position in a state. Each table holds
+/// the map's value for every possible byte at that position.
 type WordTables = [[u32; 256]; 4];
 
 /// Returns the tables that multiply a CRC by `factor`.

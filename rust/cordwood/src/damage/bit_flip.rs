@@ -53,7 +53,7 @@ pub struct BitFlip {
 /// [`salvage`](crate::ops::salvage) flips it back on request. See `docs/format/damage.md` for how
 /// often other damage looks like one flipped bit.
 ///
-/// The search takes time linear in the length of the fragment, or of `bytes` if longer fragments
+/// The search runs in time linear in the length of the fragment, or of `bytes` if longer fragments
 /// are tried. A whole block takes at most about 0.03 ms.
 ///
 /// ```
@@ -66,9 +66,9 @@ pub struct BitFlip {
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
-    // With a wrong length, the checksum covers the wrong bytes, and in one case in 16,000, flipping
+    // With a wrong length, the checksum covers the wrong bytes, and in 1 in 16,000 cases, flipping
     // one of their bits happens to explain the damage. A flipped length bit explains other damage
-    // by chance in only one case in 2^28.
+    // by chance in only 1 in 2^28 cases.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {

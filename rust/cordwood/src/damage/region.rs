@@ -28,8 +28,8 @@ named! {
 
 shows_name!(Severity);
 
-/// Defines each reason with its name, severity and message. If it has details, write each as
-/// `field: type = name` after the message.
+/// Defines each reason with its name, severity and message. If the reason has details, write each
+/// one as `field: type = name` after the message.
 macro_rules! reasons {
     ($(
         $(#[$about:meta])*
@@ -68,7 +68,7 @@ macro_rules! reasons {
             }
 
             /// Returns the detail with this name, which is also the name of the Python attribute.
-            /// Returns `None` if the reason has no such detail.
+            /// Returns `None` if the reason doesn't have that detail.
             ///
             /// ```
             /// use cordwood_log::damage::Reason;
@@ -158,7 +158,7 @@ reasons! {
     /// The part of a record that had been read when the record exceeded
     /// [`record_len_max`](crate::ReadOptions::record_len_max).
     RecordTooLarge = "record_too_large", Corruption, "a record longer than the limit";
-    /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
+    /// The remainder of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
     TooLargeRest = "too_large_rest", Info, "the rest of a record longer than the limit";
     /// Zeros up to the end of the block or of the file: padding, space that was never written, or
     /// lost data.
@@ -199,7 +199,7 @@ reasons! {
     };
     /// The end-of-log trailer. The log ends here, even if more bytes follow.
     EndTrailer = "end_trailer", Info, "the trailer of a closed log";
-    /// The rest of an older log, after the end of this log in a recycled file.
+    /// What remains of an older log, after the end of this log in a recycled file.
     Stale = "stale", Info, "left over from an older log, after the end of this one";
     /// Like [`Stale`](Reason::Stale), but fragments of this log follow. The data written here never
     /// reached the disk.

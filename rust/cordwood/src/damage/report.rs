@@ -116,7 +116,7 @@ impl Findings {
         !self.is_full() || self.listed.last().is_some_and(joins)
     }
 
-    /// Returns the listed regions in order of offset.
+    /// Returns the listed regions, ordered by offset.
     pub fn listed(&self) -> &[Finding] {
         &self.listed
     }
@@ -161,7 +161,7 @@ impl Findings {
         (self.last_zeros.end == end && !self.last_zeros.is_empty()).then_some(self.last_zeros.start)
     }
 
-    /// Returns each reason found, by name, with its severity and the number of bytes in all its
+    /// Returns, for each reason found, its name, its severity and the total number of bytes in its
     /// regions.
     pub fn lens(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
         self.lens.iter().map(|(name, (severity, len))| (*name, *severity, *len))

@@ -64,7 +64,7 @@ pub(crate) fn resume(
     {
         return end;
     }
-    // 4. Starting at some position, consecutive valid fragments lead to the end.
+    // 4. From some position on, consecutive valid fragments lead to the end.
     if may_scan()
         && let Some(start) = scan(format, form, rest, &ends)
     {
@@ -119,7 +119,8 @@ pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) 
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
-/// Which log the fragments after damage belong to. The file may contain the rest of an older log.
+/// Which log the fragments after damage belong to. The file may contain what remains of an older
+/// log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// A fragment of this log that was written completely, which proves that this log continued.
@@ -194,7 +195,7 @@ pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -
 /// to the end of the block or of the file.
 #[cold]
 pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> bool {
-    // This check comes first because an old file may have thousands of blocks without this log's
+    // This check comes first because an old file may contain thousands of blocks without this log's
     // number.
     let number = format.log_number.filter(|_| form.is_some_and(Form::has_log_number));
     if number.is_some_and(|number| !contains_number(number, rest)) {
@@ -260,11 +261,11 @@ impl Ends {
 mod place {
     /// A chain starts here, or a writer may have stopped here.
     pub(super) const VALID: u8 = 1;
-    /// The position is `VALID`, or it is the start of a torn write, or of a damaged fragment whose
+    /// The position is `VALID`, or it is the start of a torn write or of a damaged fragment whose
     /// length leads to a `VALID` position.
     pub(super) const PASSABLE: u8 = 2;
-    /// The position is past the end of the file, where an interrupted write may have been meant to
-    /// end.
+    /// The position is past the end of the file, where an interrupted write may have been intended
+    /// to end.
     pub(super) const TORN: u8 = 4;
 }
 
@@ -276,8 +277,8 @@ mod place {
 /// the last fragment that carries the log's number determines the form of those before it.
 ///
 /// The search works from back to front, so that each position is visited once, when the positions
-/// after it are already known. Most bytes in a block don't lead to a fragment or an end. They cost
-/// one table lookup each, with no branch that depends on the byte.
+/// after it are already known. Most bytes in a block don't lead to a fragment or an end. Each of
+/// these costs a single table lookup, with no branch that depends on the byte.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);

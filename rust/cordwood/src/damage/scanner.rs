@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::format::HEADER_LEN;
 
-    /// Returns a generator of pseudo-random numbers that are the same in every run.
+    /// Returns a generator that yields the same pseudo-random numbers in every run.
     fn random(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {

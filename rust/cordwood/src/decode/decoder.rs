@@ -77,7 +77,7 @@ pub(super) struct Policy {
     /// [`Decoder::stored`] may be called.
     pub(super) keeps_data: bool,
     /// Whether to leave a multi-fragment record in the window for [`Decoder::pieces`], instead of
-    /// joining it, if all its fragments are there.
+    /// joining it, if the window contains all its fragments.
     pub(super) leaves_in_window: bool,
     pub(super) growth: Growth,
 }
@@ -118,7 +118,7 @@ impl Bounds {
     }
 }
 
-/// Results to return before reading more bytes.
+/// Results to return before reading any more bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
     /// A joined record or container that couldn't be unpacked.
@@ -140,7 +140,7 @@ pub(super) struct Salvaged {
 /// How reading ends.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// The offset where the torn tail starts, if the events so far end with a torn tail.
+    /// The offset where the torn tail starts, if the events returned so far end with one.
     pub(super) torn_since: Option<u64>,
     /// Set once there are no more events.
     pub(super) end: Option<End>,
@@ -163,7 +163,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Returns the error from [`ReadOptions::check`], if any.
+    /// Returns any error that [`ReadOptions::check`] returns.
     pub fn new(options: &ReadOptions) -> Result<Self, Error> {
         unsupported(options.named().or_leveldb().check(), None)?;
         Ok(Decoder::unchecked(options))
@@ -231,9 +231,9 @@ impl Decoder {
         &self.info
     }
 
-    /// Returns the file offset of the next byte to read. The decoder no longer needs the bytes
-    /// before it. The offset may be past the end of the window, for example when a range starts
-    /// later in the file.
+    /// Returns the file offset of the next byte to read. The decoder no longer needs any bytes
+    /// before that offset. The offset may be past the end of the window, for example when a range
+    /// starts later in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }

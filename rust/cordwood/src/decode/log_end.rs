@@ -12,8 +12,8 @@ use crate::format::Header;
 use crate::fragment::Found;
 
 impl Decoder {
-    /// Handles a log that may be followed by the rest of an older one. Learns the log's number, and
-    /// examines the bytes after apparent damage to decide whether the log ended there. Returns
+    /// Handles a log that may be followed by what remains of an older one. Learns the log's number,
+    /// and examines the bytes after apparent damage to decide whether the log ended there. Returns
     /// whether the decoder must look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment(_, valid) | Found::Metadata(_, valid) = found {
@@ -48,7 +48,7 @@ impl Decoder {
     }
 
     /// Updates an ambiguity that started in the salvaged part of a block, once the decoder has read
-    /// past the block. Only keeps the ambiguity if it would also exist without salvaging.
+    /// past the block. Keeps the ambiguity only if it would also exist without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -101,7 +101,7 @@ impl Decoder {
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
             Found::Nothing => (Some(Resolution::EndOfFile), false),
-            // If the log continues in a later range, the lost write is reported in that range.
+            // If the log continues in a later range, that range reports the lost write.
             _ if is_after_range && may_end && !is_own => (Some(Resolution::EndOfFile), false),
             _ if is_after_range => (Some(Resolution::Damage), false),
             Found::Trailer { .. } => return false,
@@ -324,7 +324,8 @@ impl Decoder {
         }
         let SkippedRegion { start, end, .. } = ambiguity.region;
         let region = match ambiguity.own_end {
-            // After a crash, the start of the new record is followed by the rest of the older log.
+            // After a crash, the start of the new record is followed by what remains of the older
+            // log.
             Some(end) if is_stale => SkippedRegion::new(start..end, Reason::TornTail),
             None if is_stale => SkippedRegion::new(start..self.offset, Reason::Stale),
             _ if is_unsynced => SkippedRegion::new(start..end, Reason::TornTail),

@@ -160,7 +160,7 @@ impl Decoder {
         let is_intact = bytes == dialect.prefix();
         let may_change = match self.policy.growth {
             Growth::WaitAtFaults => {
-                // A version of 0 may mean that none has been written yet.
+                // A version of 0 may mean that no version has been written yet.
                 let is_unwritten =
                     dialect.version().is_some() && first_block[dialect.magic().len()..].iter().all(|&byte| byte == 0);
                 !is_intact || is_unwritten
@@ -216,10 +216,10 @@ impl Decoder {
 
     /// Corrects `found`, which was determined without the preceding bytes.
     ///
-    /// Zeros at the end of the file that are too few for a header are normally padding. If they
-    /// follow a FIRST or MIDDLE fragment in the same block, however, they are the torn rest of that
-    /// record. A fragment in the previous block is ignored, so that a range starting with this
-    /// block reports the same region.
+    /// Zeros at the end of the file that are too few to make up a header are normally padding. If
+    /// they follow a FIRST or MIDDLE fragment in the same block, however, they are the torn
+    /// remainder of that record. A fragment in the previous block is ignored, so that a range
+    /// starting with this block reports the same region.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -255,9 +255,10 @@ impl Decoder {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
-    /// In a log that may contain the rest of an older log, reads up to a sought record to determine
-    /// whether that record is salvaged. The bytes before it are not used as evidence of where the
-    /// log ends or which form its fragments have. Returns whether the window contains enough bytes.
+    /// In a log that may contain what remains of an older log, reads up to a sought record to
+    /// determine whether that record is salvaged. The bytes before it are not used as evidence of
+    /// where the log ends or which form its fragments have. Returns whether the window contains
+    /// enough bytes.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
         while self.is_before_sought() {
@@ -430,7 +431,7 @@ impl Decoder {
         };
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
             // The bytes from the sought offset onward have been read before, so only those before
-            // it can be lost.
+            // that offset can be lost.
             self.offset = self.bounds.start.min(self.offset + passed as u64);
             self.is_inside = false;
             return None;
@@ -462,9 +463,9 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// If a log with this mark can't be read, returns the reason. `bytes` starts with the mark,
-    /// whose payload is `payload`. A mark after damage is ignored, because it may be part of
-    /// another record's payload.
+    /// Returns the reason a log with this mark can't be read, if there is one. `bytes` starts with
+    /// the mark, whose payload is `payload`. A mark after damage is ignored, because it may be part
+    /// of another record's payload.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
         let mark = Mark::decode(payload).filter(|_| self.is_evidence(bytes))?;

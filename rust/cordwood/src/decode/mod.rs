@@ -1,5 +1,5 @@
-//! The decoder takes a window of the file and returns one event. It does no I/O, and holds only the
-//! bytes of one fragmented or decompressed record.
+//! The decoder accepts a window of the file and returns one event. It does no I/O, and holds only
+//! the bytes of one fragmented or decompressed record.
 
 mod decoder;
 mod log_end;

@@ -11,7 +11,7 @@ use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::Unsupported;
 use crate::error::Refused;
 
-/// The last container opened, with the number of its records returned so far.
+/// The last container opened, and how many of its records have been returned so far.
 #[derive(Debug)]
 pub(super) struct Opened {
     /// File offsets of the container.
@@ -55,8 +55,8 @@ thread_local! {
     pub(crate) static OPENED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The records not yet returned from an opened container, for a caller that copies many records at
-/// once.
+/// The records of an opened container that have not been returned yet, for a caller that copies
+/// many records at once.
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
@@ -170,7 +170,7 @@ impl Decoder {
         self.opened.peek()
     }
 
-    /// Takes the next `count` records of the opened container.
+    /// Takes the next `count` records in the opened container.
     #[inline]
     pub(crate) fn take_of_container(&mut self, count: usize) {
         self.offset = self.opened.take(count);
@@ -184,7 +184,7 @@ impl Decoder {
         Some(span)
     }
 
-    /// Returns the bytes of the record that was last taken from the opened container.
+    /// Returns the bytes of the record most recently taken from the opened container.
     #[inline]
     pub(crate) fn data_before_next<'a>(&'a self, window: Window<'a>) -> &'a [u8] {
         self.opened_data(window, self.opened.place(self.opened.next - 1))

@@ -71,8 +71,8 @@ options! {
         /// Default: `None`.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log. See [`LogFormat::log_number`](crate::LogFormat::log_number).
-        /// Fragments that carry a different number are stale. If `None`, the number is taken from
-        /// the file name if it contains one, and otherwise from the file's first valid fragment.
+        /// Fragments that carry any other number are stale. If `None`, the number is taken from the
+        /// file name if it contains one, and otherwise from the file's first valid fragment.
         /// Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// How each record is compressed. If `None`, this is determined from the start of the log.

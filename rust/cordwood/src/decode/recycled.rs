@@ -1,11 +1,11 @@
-//! The state that `log_end.rs` keeps for a log whose file may contain the rest of an older log.
+//! The state that `log_end.rs` keeps for a log whose file may contain remnants of an older log.
 
 use std::ops::Range;
 
 use crate::damage::SkippedRegion;
 use crate::dialect::Form;
 
-/// What is known about the end of a log whose file may contain the rest of an older log.
+/// What is known about the end of a log whose file may contain what remains of an older log.
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
     /// The header form of the last fragment of this log.
@@ -34,13 +34,13 @@ impl Recycled {
     }
 }
 
-/// Apparent damage in a log whose file may contain the rest of an older log. If valid fragments
+/// Apparent damage in a log whose file may contain what remains of an older log. If valid fragments
 /// from this log follow, the damage is real. If only fragments from another log follow, this log
 /// ended before the apparent damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
-    /// The apparent damage, as it is reported if it is real. Zeros directly before the decoder's
-    /// offset are not included.
+    /// The apparent damage, as it will be reported if it proves to be real. Zeros directly before
+    /// the decoder's offset are not included.
     pub(super) region: SkippedRegion,
     /// The offset where the fragment at `start` would end, if its header has this log's number. In
     /// that case, the fragment belongs to a record that was being written over the older log.

@@ -5,10 +5,10 @@ use crate::damage::repair::{Log, Repaired, repair};
 use crate::damage::{BitFlip, Finding, Findings, FragmentPart, Reason, SkippedRegion, only_difference};
 use crate::format::Header;
 
-/// The fragments that were repaired by flipping a bit back.
+/// The fragments that were repaired by flipping back one bit.
 #[derive(Debug)]
 pub(super) struct Repairs {
-    /// Whether the decoder repairs fragments at all.
+    /// Whether the decoder repairs fragments.
     pub(super) is_on: bool,
     /// The findings about the fragments repaired since the last call to `take_repairs`, except for
     /// the last one.
@@ -96,7 +96,7 @@ impl Decoder {
     }
 
     /// Repairs the file header if `bytes` differs from the expected header `prefix` by one flipped
-    /// bit. Returns whether it did.
+    /// bit. Returns whether the header was repaired.
     pub(super) fn repairs_prefix(&mut self, bytes: &[u8], prefix: &[u8]) -> bool {
         match only_difference(bytes, prefix) {
             Some(place) if self.repairs.is_on => {

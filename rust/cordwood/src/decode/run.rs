@@ -7,7 +7,7 @@ use crate::dialect::Form;
 use crate::format::HEADER_LEN;
 use crate::fragment::{FullRun, RUN_MAX};
 
-/// The last run found, with the number of its records returned so far.
+/// The last run found, and how many of its records have been returned so far.
 #[derive(Debug)]
 pub(super) struct Run {
     /// Whether to look for runs. `false` if the length limit is so small that a single fragment

@@ -135,8 +135,8 @@ impl Unpacker {
                 record_len_max: needed.max(RECORD_LEN_MAX + 1),
             })));
         }
-        // A damaged frame is counted too, but a frame retried after a lack of memory is not counted
-        // again.
+        // A damaged frame is counted too, but a frame that is retried because there wasn't enough
+        // memory is not counted again.
         if is_one && zstd_safe::find_frame_compressed_size(frame) != Ok(frame.len()) {
             self.total = total;
             return Err(bad);

@@ -1,6 +1,6 @@
 //! A part of the file in memory.
 
-/// A part of the file that is in memory.
+/// A part of the file that is held in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
     /// File offset of the first byte.

@@ -27,7 +27,7 @@ pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
 }
 
 /// Returns the number of bits in which the start of `head` differs from `expected`. Returns `None`
-/// if more than eight bits differ, or if `head` is shorter.
+/// if more than eight bits differ, or if `head` is too short.
 pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
     let pairs = head.get(..expected.len())?.iter().zip(expected);
     let count = pairs.map(|(byte, right)| (byte ^ right).count_ones()).sum();

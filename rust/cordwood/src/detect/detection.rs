@@ -33,6 +33,6 @@ pub(crate) enum PartialDetection {
     /// These bytes don't show that the file is a log, but more bytes follow, so the rest of the
     /// file determines the kind. See [`of_rest`](super::of_rest).
     Longer(Option<Foreign>),
-    /// More bytes are needed.
+    /// More bytes are needed to determine the kind.
     NeedMore,
 }

@@ -10,7 +10,7 @@ use crate::names::named;
 
 named! {
     /// The format of a file that is not a log in any dialect. Most descriptions name a program that
-    /// reads the format.
+    /// can read the format.
     pub enum Foreign {
         /// A file compressed with gzip.
         Gzip = "gzip", "a file compressed with gzip: decompress it first, with `gunzip`";

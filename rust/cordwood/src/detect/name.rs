@@ -8,7 +8,7 @@ const WORDS: &[&str] = &["log", "wal", "manifest", "wandb", "swanlab"];
 /// The file name suffix of a log that describes a Datastore or Firestore export.
 const OVERALL_METADATA: &str = "overall_export_metadata";
 
-/// Checks whether a file has the name of a log or of a copy of a log: `000123.log`, `app.log.1`,
+/// Checks whether a file is named like a log or a copy of a log: `000123.log`, `app.log.1`,
 /// `MANIFEST-000002`, `run-1.wandb`, `backup.swanlab`, `output-0`. If such a file has no valid
 /// fragment, it is more likely a damaged log than a file in another format.
 pub fn is_log_name(path: &Path) -> bool {

@@ -215,7 +215,7 @@ impl GivenFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// Logs in the dialect have no log number.
+    /// Logs in the dialect don't have log numbers.
     LogNumber,
     /// Records in the dialect are not compressed.
     Compression,

@@ -92,8 +92,8 @@ impl Dialect {
     ];
 
     /// The dialects that fragments identify, in the order in which they are tried on a fragment
-    /// from an unknown log. Every other dialect shares its fragments with one of these and can only
-    /// be identified by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`,
+    /// from an unknown log. Every other dialect uses the same fragments as one of these and can
+    /// only be identified by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`,
     /// because either engine may have written a fragment of a recyclable type.
     pub(crate) const BY_RANK: &'static [Dialect] = &[
         Dialect::LEVELDB,
@@ -133,7 +133,7 @@ impl Dialect {
         self.0.grid_offset
     }
 
-    /// Checks whether both dialects have the same fragments.
+    /// Checks whether both dialects use the same fragments.
     pub(crate) fn has_fragments_of(self, other: Dialect) -> bool {
         std::ptr::eq(self.0.kinds, other.0.kinds) && self.checksum() == other.checksum()
     }
@@ -395,7 +395,7 @@ pub(crate) enum Metadata {
     /// A `SetCompression` record in a log that cannot start with one. It does not mean that other
     /// records are compressed.
     LateSetCompression,
-    /// States the lengths of the timestamps in the keys of some column families.
+    /// Declares the lengths of the timestamps in the keys of some column families.
     TimestampSizes,
     /// Identifies the previous log.
     Predecessor,

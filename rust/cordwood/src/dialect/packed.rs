@@ -34,8 +34,8 @@ static PACKED: Spec = Spec {
 };
 
 impl Dialect {
-    /// A packed log: types 1 to 4, and containers that hold many records each. Containers may be
-    /// compressed. Only cordwood reads and writes this dialect.
+    /// A packed log: types 1 to 4, and containers, each of which holds many records. Containers may
+    /// be compressed. Only cordwood reads and writes this dialect.
     pub const PACKED: Dialect = Dialect(&PACKED);
 
     /// Checks whether this is [`PACKED`](Self::PACKED), which compresses containers instead of

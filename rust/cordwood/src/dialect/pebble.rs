@@ -24,7 +24,7 @@ pub(super) static RECYCLABLE: Spec = Spec {
 
 impl Dialect {
     /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, and the end-of-log trailer.
-    /// Types 9 to 12 state the offset up to which the file had been synced.
+    /// Types 9 to 12 contain the offset up to which the file had been synced.
     pub const PEBBLE: Dialect = Dialect(&PEBBLE);
 
     /// What RocksDB and Pebble have in common, for a log that either engine could have written:

@@ -47,14 +47,14 @@ static VERSIONS: [Spec; 256] = {
 
 impl Dialect {
     /// A SwanLab run file. The dialect is like [`WANDB`](Self::WANDB), but with a different file
-    /// header, whose last byte is a version. All versions can be read. A new file gets the newest
+    /// header, whose last byte is a version. All versions can be read. New files use the newest
     /// known version, 2.
     pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
     /// Returns the version in the file header, if the dialect has several. For
     /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. A decoder's
-    /// [`format`](crate::codec::Decoder::format) has the version of a new file until the decoder
-    /// has read the file header, and the log's actual version after that.
+    /// [`format`](crate::codec::Decoder::format) contains the version of a new file until the
+    /// decoder has read the file header, and the log's actual version after that.
     ///
     /// ```
     /// use cordwood_log::Dialect;

@@ -1,4 +1,4 @@
-//! Cuts the payloads of records, containers and metadata into fragments.
+//! Splits the payloads of records, containers and metadata into fragments.
 
 use crate::checksum::{Job, Kernel, mask, run, state_after};
 use crate::container::{Codec, Mark};
@@ -93,7 +93,7 @@ impl Fragments {
         }
     }
 
-    /// Cuts `payload` into fragments of this form and appends them. The current block must have
+    /// Splits `payload` into fragments of this form and appends them. The current block must have
     /// room for a header.
     pub(super) fn fragments<E>(
         &mut self,

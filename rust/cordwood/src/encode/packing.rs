@@ -12,9 +12,9 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// The position in `bytes` where a container's data starts. The space before it is large enough for
-/// any lengths: a container has at most one record for each byte of a block, and only a few records
-/// can have a two-byte length.
+/// The position in `bytes` where a container's data starts. There is enough space before it for any
+/// possible lengths: a container has at most one record for each byte of a block, and only a few
+/// records can have a two-byte length.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
 /// The greatest length that fits in a one-byte varint.
@@ -33,9 +33,9 @@ pub(super) struct Packing {
     room: usize,
     /// An upper limit on the total size of the lengths and the data. If adding a record's data
     /// (without its length) keeps the total below the limit, the record goes into the open
-    /// container, which stays open. The limit is 0 if no container is open.
+    /// container, which remains open. The limit is 0 if no container is open.
     limit: usize,
-    /// The body of the last container that held a single long record.
+    /// The body of the most recent container that held a single long record.
     long_body: Vec<u8>,
     frames: Frames,
 }
@@ -89,7 +89,7 @@ impl Filled {
 }
 
 impl Packing {
-    /// Returns an empty container if logs in this format have containers.
+    /// Returns an empty container if logs in this format use containers.
     pub(super) fn of(format: &LogFormat) -> Option<Box<Packing>> {
         format.dialect.is_packed().then(|| {
             Box::new(Packing {
@@ -109,7 +109,7 @@ impl Packing {
         })
     }
 
-    /// Assumes that the bytes before the file offset `end` have used up a reader's budget.
+    /// Assumes that a reader's budget was used up by the bytes before the file offset `end`.
     pub(super) fn use_up_budget(&mut self, end: u64) {
         (self.frames.end, self.frames.used) = (end, BUDGET_BASE);
     }
@@ -131,7 +131,7 @@ impl Packing {
             return 0;
         }
         let len = HEAD_LEN_MAX + self.filled.lens_len + self.filled.data_len;
-        // A container that isn't shortened by compression may be cut at the end of the block it
+        // A container that isn't shortened by compression may be split at the end of the block it
         // starts in, and at the end of each block it fills.
         let header_count = len / (BLOCK_LEN - HEADER_LEN) + 2;
         header_count * HEADER_LEN + len
@@ -190,7 +190,7 @@ impl Packing {
     }
 
     /// Adds and counts records from `records` while they are within the limit. Returns the first
-    /// record that is not. Adds no records if one within the limit could be longer than
+    /// record that is not. Adds no records if a record within the limit could be longer than
     /// `record_len_max`.
     // Inlining this function would leave too few registers for the loop.
     #[inline(never)]
@@ -390,7 +390,8 @@ impl Encoder {
         if packing.filled.len_with(record) >= packing.limit {
             return None;
         }
-        // A short record is added without a call, which would have to save registers first.
+        // A short record is added without a function call, which would have to save registers
+        // first.
         if SHORT.contains(&record.len()) {
             packing.filled.add(record, &mut packing.bytes);
         } else {

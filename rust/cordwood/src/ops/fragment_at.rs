@@ -37,7 +37,7 @@ pub(super) struct Place<'a> {
     pub(super) left: usize,
     /// The bytes to the end of the block, or of the file if that comes first.
     pub(super) rest: &'a [u8],
-    /// The part of `rest` inside the region.
+    /// The part of `rest` that is inside the region.
     pub(super) bytes: &'a [u8],
 }
 
@@ -68,7 +68,7 @@ impl Place<'_> {
             return self.bare(FragmentKind::Zeros, usize::MAX);
         }
         let len = self.damaged_len(scanned);
-        // In a damaged region, the reader has only looked for a header at the start. Elsewhere, the
+        // In a damaged region, the reader has looked for a header only at the start. Elsewhere, the
         // bytes are ordinary data.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
@@ -117,7 +117,7 @@ impl Place<'_> {
     }
 
     /// Returns an entry for the header at this place, if the header is complete. The entry spans
-    /// the rest of the region in this block.
+    /// the remainder of the region in this block.
     fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         Some(Fragment {
@@ -147,13 +147,13 @@ impl Place<'_> {
     }
 
     /// Returns an entry for the damaged header at this place. The entry covers the `len` bytes that
-    /// are lost.
+    /// were lost.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         self.described(header, self.format.dialect.meaning(header.kind).form, len)
     }
 
-    /// Returns an entry of at most `len` bytes for the header at this place, which has this form.
+    /// Returns an entry of at most `len` bytes for the header of this form at this place.
     fn described(&self, header: Header, form: Form, len: usize) -> Option<Fragment> {
         let covered = self.rest.get(KIND_AT..form.header_len() + usize::from(header.len));
         let checksum = self.format.dialect.checksum();

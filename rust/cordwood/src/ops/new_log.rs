@@ -1,4 +1,4 @@
-//! A new log written by an operation. It is given its final name once it is complete.
+//! A new log written by an operation. It gets its final name once it is complete.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -66,7 +66,7 @@ impl<'a> NewLog<'a> {
     }
 
     /// Writes all remaining bytes, syncs the file, and gives it its final name, which must not
-    /// exist yet. The last sync makes the name durable; if only this sync fails, the new log is
+    /// exist yet. The last sync makes the name durable; if only that sync fails, the new log is
     /// kept.
     pub(super) fn publish(mut self) -> Result<(), Error> {
         self.finish()?;
@@ -87,8 +87,8 @@ fn refuse_existing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a new log inside the directory being copied, because a directory of segments must not
-/// contain other files.
+/// Refuses to create a new log inside the directory being copied, because a directory of segments
+/// must not contain other files.
 fn refuse_inside(path: &Path, directory: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new(".")).canonicalize()?;
@@ -169,7 +169,7 @@ impl Drop for Temporary {
 
 /// Makes the new file readable by everyone who can read `source`, as `cp` does. A copy of a private
 /// log is private from the start. The system applies the umask. The setuid, setgid and sticky bits
-/// are left out, because the new file may have another owner and must not run with that owner's
+/// are not copied, because the new file may have another owner and must not run with that owner's
 /// rights.
 #[cfg(unix)]
 fn permit_as(options: &mut fs::OpenOptions, source: Option<&Path>) {

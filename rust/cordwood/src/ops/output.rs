@@ -29,7 +29,7 @@ impl<'a, W: Write> Output<'a, W> {
         Output { to, path, encoder, out }
     }
 
-    /// Appends the record that `reader` returned last.
+    /// Appends the record most recently returned by `reader`.
     pub(super) fn append<S: Source>(&mut self, reader: &Reader<S>, span: RecordSpan) -> Result<(), Error> {
         let Output { to, path, encoder, out } = self;
         let data = reader.data(span);

@@ -37,7 +37,7 @@ options! {
 
 impl PackOptions {
     /// Returns the options for reading the log. With them, the reader reports only the damage
-    /// itself, not the rest of the block.
+    /// itself, not the rest of its block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {
             on_corruption: OnCorruption::Salvage,
@@ -55,10 +55,10 @@ impl PackOptions {
 /// exception is padding: in a file of whole blocks, zeros that fill up the last record's block are
 /// left out.
 ///
-/// As a check, the whole new log is read once, in ranges, before it is given its name.
+/// As a check, the whole new log is read once, in ranges, before it gets its final name.
 ///
-/// This function can also convert a packed log back. A copy in the original log's dialect has the
-/// same records, and is identical to the original, byte for byte, if the original contained only
+/// This function can also convert a packed log back. A copy in the original log's dialect contains
+/// the same records, and is byte-for-byte identical to the original if the original contained only
 /// complete records.
 ///
 /// A log is refused if it couldn't be restored from the copy. This is the case if it has a log
@@ -67,7 +67,7 @@ impl PackOptions {
 ///
 /// `source` should be a closed log, because records appended during the call may be missing from
 /// the copy. `source` is not changed, and `destination` must not exist. As with
-/// [`salvage`](super::salvage()), a file with the final name is complete and on the disk.
+/// [`salvage`](super::salvage()), once a file has its final name, it is complete and on disk.
 ///
 /// ```
 /// use cordwood_log::{Dialect, Reader, ops};
@@ -98,7 +98,7 @@ impl PackOptions {
 /// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
 ///   and [`ErrorKind::OverBudget`].
 /// * [`ErrorKind::Io`], with the affected path, if `source` cannot be read or `destination` cannot
-///   be written. The last sync makes the name durable; if only this sync fails, the new log is
+///   be written. The last sync makes the name durable; if only that sync fails, the new log is
 ///   kept.
 /// * [`ErrorKind::Io`] if `destination` exists
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)).

@@ -1,4 +1,4 @@
-//! Reads one file in several threads, each of which reads a range of it, and joins the results in
+//! Reads one file in several threads, each of which reads one range of it, and joins the results in
 //! the order of the ranges.
 
 use std::num::NonZeroUsize;
@@ -51,8 +51,8 @@ fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     (first, end.saturating_sub(first))
 }
 
-/// The numbered parts of a range that several threads read. Each starts at a block boundary, except
-/// the first, which starts where the range starts.
+/// The numbered parts of a range that several threads read. Each part starts at a block boundary,
+/// except the first, which starts where the range starts.
 #[derive(Debug, Clone)]
 pub struct Parts {
     options: ReadOptions,
@@ -69,9 +69,9 @@ impl Parts {
     /// about 2% of the time.
     pub const LENS: RangeInclusive<u64> = 32 * BLOCK_LEN as u64..=128 * BLOCK_LEN as u64;
 
-    /// Returns parts for this many threads, with lengths in the range `lens`, whose two ends must
-    /// be multiples of the block length. Each thread gets several parts, so that all threads finish
-    /// at about the same time. `options` must name the dialect.
+    /// Returns parts for this many threads, with lengths in the range `lens`, both ends of which
+    /// must be multiples of the block length. Each thread gets several parts, so that all threads
+    /// finish at about the same time. `options` must name the dialect.
     pub fn for_threads(
         options: &ReadOptions,
         file_len: Option<u64>,
@@ -100,15 +100,15 @@ impl Parts {
         self.count
     }
 
-    /// Returns whether this many threads are faster than one. On a single processor, or if there
-    /// are few parts, they aren't.
+    /// Returns whether this many threads are faster than one. They aren't on a single processor or
+    /// if there are only a few parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
     }
 
-    /// Returns the options with the range of a part. Bytes appended to the file in the meantime
-    /// belong to the last part.
+    /// Returns the options with the range set to that of a part. Bytes appended to the file in the
+    /// meantime belong to the last part.
     pub fn options(&self, part: u64) -> ReadOptions {
         let mut options = self.options.clone();
         if part > 0 {
@@ -186,12 +186,12 @@ pub(super) fn in_parts_of_file<T: Send>(
     work(&mut whole)
 }
 
-/// Returns how reading ended for two consecutive ranges that are joined. Each comes with its number
-/// of records and its skipped regions.
+/// Returns how reading ended for the union of two consecutive ranges. Each range comes with its
+/// number of records and its skipped regions.
 ///
-/// If no event starts in the next range, the reader of the previous range has read past it, and the
-/// end of the previous range is used. That end is also used if it is a torn tail and the next range
-/// contains only more of that tail.
+/// If no event starts in the next range, the reader of the previous range has read past the next
+/// one, and the end of the previous range is used. That end is also used if it is a torn tail and
+/// the next range contains only more of that tail.
 pub(super) fn joined_end(
     (count, skipped, end): (u64, &Findings, End),
     (next_count, next_skipped, next_end): (u64, &Findings, End),

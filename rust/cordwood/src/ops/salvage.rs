@@ -64,19 +64,19 @@ impl SalvageOptions {
 /// a new log, `destination`. The report describes `source`. Records are only repaired if
 /// [`SalvageOptions::repair_bit_flips`] is set.
 ///
-/// The new log has the format of `source`: its dialect and log number, the form of its fragments,
-/// the engine metadata, its compression, and its end-of-log trailer, if any. [`Report::not_kept`]
-/// lists the properties that could not be kept.
+/// The new log has the same format as `source`: its dialect and log number, the form of its
+/// fragments, the engine metadata, its compression, and its end-of-log trailer, if any.
+/// [`Report::not_kept`] lists the properties that could not be kept.
 ///
 /// RocksDB and Pebble take a log's number from its file name, and would read the log as empty if
 /// that number differed from the one in the records. For this reason, a `destination` whose name
 /// contains another number is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written under a
-/// temporary name in the directory of `destination`, synced, and renamed last, so a file with the
-/// final name is complete. On Unix, the new log has the permissions of `source` from the start,
-/// minus the bits of the umask, as with `cp`. After a failure, the unfinished log is removed. The
-/// last sync makes the name durable; if only this sync fails, the new log is kept.
+/// temporary name in the directory of `destination`, synced, and finally renamed, so once a file
+/// has its final name, it is complete. On Unix, the new log has the permissions of `source` from
+/// the start, minus the bits of the umask, as with `cp`. After a failure, the unfinished log is
+/// removed. The last sync makes the name durable; if only that sync fails, the new log is kept.
 ///
 /// ```
 /// use cordwood_log::{Reader, ops};
@@ -104,13 +104,13 @@ impl SalvageOptions {
 /// * [`ErrorKind::Io`], with the affected path, if `source` cannot be read or `destination` cannot
 ///   be written.
 /// * [`ErrorKind::Io`] if `destination` exists
-///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). The existing file is left as it is.
+///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). The existing file is not changed.
 /// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
 ///   [segment](crate::segments), because a copy doesn't start at a segment's offset.
 /// * [`ErrorKind::Unsupported`] if the log declares at its start that it is compressed but this
-///   build lacks the `zstd` feature, so it can't read any record in the log. No log is written.
-/// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one its name or the
-///   options state. No log is written.
+///   build lacks the `zstd` feature and so can't read any record in the log. No log is written.
+/// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one given by its
+///   name or the options. No log is written.
 /// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
 ///   and [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No log is written.
 #[cfg(feature = "fs")]
@@ -233,9 +233,9 @@ fn copy<S: Source, W: Write>(
 struct Copy<'a, 'b, W> {
     output: &'a mut Output<'b, W>,
     format: LogFormat,
-    /// The form of the log's own fragments, if known. A salvaged record may have a different form.
+    /// The form of the log's own fragments, if known. A salvaged record may be in a different form.
     form: Option<Form>,
-    /// The log number, if any fragment carries it.
+    /// The log number, if any fragment carries one.
     number: Option<u32>,
     has_end_trailer: bool,
     not_kept: Vec<NotKept>,
@@ -258,8 +258,8 @@ impl<W: Write> Copy<'_, '_, W> {
         self.output.encoder.set_number(number);
     }
 
-    /// Copies the usable part of a skipped region, which must be the last region that `reader`
-    /// returned.
+    /// Copies the usable part of a skipped region, which must be the one most recently returned by
+    /// `reader`.
     fn region<S: Source>(&mut self, region: SkippedRegion, reader: &Reader<S>) {
         let dialect = self.format.dialect;
         match region.reason {

@@ -16,8 +16,8 @@ use crate::reader::{Reader, SeekSource, Source};
 /// Statistics about a log.
 ///
 /// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it
-/// was read from start to end and no record in a container was too long. If one was, the sum counts
-/// its bytes twice.
+/// was read from start to end and no record in a container was too long. If a record was too long,
+/// the sum counts its bytes twice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stat {
@@ -69,7 +69,7 @@ pub struct Stat {
     pub file_len: Option<u64>,
     /// How reading ended.
     pub end: End,
-    /// If the whole file belongs to another log, the number of that log. See
+    /// The number of the log that the whole file belongs to, if that is another log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// The regions that were not returned, counted but not listed.
@@ -119,7 +119,7 @@ impl Stat {
         !self.skipped.has(Severity::Corruption)
     }
 
-    /// Counts the record that `reader` returned last.
+    /// Counts the record most recently returned by `reader`.
     #[inline]
     fn add<S: Source>(&mut self, reader: &Reader<S>, span: RecordSpan) {
         let len = reader.decoder.data_len(span);
@@ -273,7 +273,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 }
 
 /// Opens a file and runs [`stat`] on it. If the file is long enough, `threads` threads each read
-/// parts of it. The result is the same no matter how many threads there are.
+/// some parts of it. The result is the same no matter how many threads there are.
 ///
 /// ```
 /// use std::num::NonZeroUsize;

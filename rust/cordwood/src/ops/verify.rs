@@ -39,13 +39,13 @@ pub struct Report {
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
-    /// The repairs. Each gives the location of a fragment, the reason why a reader skips it, and
-    /// the bit that was flipped back. A repaired fragment is part of a record, engine metadata, the
+    /// The repairs. Each gives the location of a fragment, the reason a reader skips it, and the
+    /// bit that was flipped back. A repaired fragment is part of a record, engine metadata, the
     /// file header, or the trailer of a closed log.
     pub repaired: Findings,
     /// How reading ended.
     pub end: End,
-    /// If the whole file belongs to another log, the number of that log. See
+    /// The number of the log that the whole file belongs to, if that is another log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// The properties that [`salvage`](super::salvage) could not keep in the new log. Empty after
@@ -148,7 +148,7 @@ pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Err
 }
 
 /// Like [`verify`], but starts at the position of `reader`. After an
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) inside a record, reading resumes at the start of that
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) within a record, reading resumes at the start of that
 /// record, which for a stream requires a [`seek`](Reader::seek).
 pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
@@ -258,7 +258,7 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 /// into bytes of the older one, just before more of the new log was written. A source that cannot
 /// seek is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
-    // The format at the start of the log. A format found later would only apply to the bytes after
+    // The format at the start of the log. A format found later would apply only to the bytes after
     // it.
     let format = reader.format()?;
     let report = verify_from(reader)?;

@@ -31,9 +31,9 @@ pub enum Found<'a> {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct FoundRecord<'a> {
-    /// File offset of the first fragment's header.
+    /// The file offset of the first fragment's header.
     pub offset: u64,
-    /// File offset just past the last fragment's payload.
+    /// The file offset just past the last fragment's payload.
     pub end_offset: u64,
     /// Whether the record starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
@@ -96,7 +96,7 @@ impl<S: Source> Reader<S> {
     /// Use this function if your program waits for the source in its own way, or if processing a
     /// record may fail. For other programs, [`next_event`](Self::next_event) is simpler. You can
     /// mix calls to both. A record is found as soon as the source has returned the record's last
-    /// byte. No further bytes are read.
+    /// byte; no further bytes are read.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -208,11 +208,11 @@ impl<S: Source> Reader<S> {
         self.last.take().map_or(Ok(()), |last| last.map(drop))
     }
 
-    /// Looks for the next finding in the bytes read so far, unless one
-    /// [already exists](Self::found). Returns whether there is one now. If the result is `false`,
-    /// more bytes must be read. This function does not read the next bytes from the source. It does
-    /// I/O only to inspect the rest of a long file that does not start like a log, and to open the
-    /// next file of a segmented log.
+    /// Looks for the next finding in the bytes read so far, unless one [already
+    /// exists](Self::found). Returns whether there is one now. If the result is `false`, more bytes
+    /// must be read. This function does not read the next bytes from the source. It does I/O only
+    /// to inspect the remainder of a long file that does not start like a log, and to open the next
+    /// file of a segmented log.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;
@@ -247,7 +247,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Moves records to `batch` without reading from the source, at least one if a record is
+    /// Moves records to `batch` without reading from the source; moves at least one if a record is
     /// available. Stops when the batch [is full](RecordBatch::is_full), when it
     /// [finds](Self::found) an event other than a record, or when more bytes must be read.
     ///
@@ -289,7 +289,7 @@ impl<S: Source> Reader<S> {
                 };
                 self.decoder.take_of_container(count);
             } else if let Some(span) = self.decoder.peek_of_container() {
-                // Salvaged records are moved one by one.
+                // Salvaged records are moved one at a time.
                 self.push_found(batch, span)?;
                 self.decoder.take_of_container(1);
             } else if let Some(Ok(Step::Record(span))) = self.last {

@@ -9,9 +9,9 @@ use crate::decode::RecordSpan;
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record<'a> {
-    /// File offset of the first fragment's header.
+    /// The file offset of the first fragment's header.
     pub offset: u64,
-    /// File offset just past the last fragment's payload.
+    /// The file offset just past the last fragment's payload.
     pub end_offset: u64,
     /// The record's bytes, as they were written.
     pub data: &'a [u8],

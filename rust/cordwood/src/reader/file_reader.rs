@@ -11,7 +11,7 @@ use crate::file;
 /// file, such as another thread or a forked process.
 ///
 /// A clone reads the same open file from the same position, even if the path now refers to another
-/// file. A pipe or a device has no position, so all clones consume the same stream.
+/// file. Pipes and devices don't have a position, so all clones consume the same stream.
 #[derive(Debug, Clone)]
 pub struct FileReader {
     file: Arc<File>,

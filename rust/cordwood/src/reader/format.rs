@@ -1,4 +1,4 @@
-//! Detects the format of the log once, from bytes the reader has to read anyway.
+//! Detects the format of the log once, from bytes that the reader has to read anyway.
 
 use super::{Reader, Source, source};
 use crate::decode::Decoder;
@@ -26,7 +26,7 @@ impl<S: Source> Reader<S> {
     /// * [`ErrorKind::Io`] if the source cannot be read. A later call tries again.
     /// * [`ErrorKind::Foreign`] if the file is not a log.
     /// * [`ErrorKind::Unsupported`] if the options give a number or a compression that logs in this
-    ///   dialect cannot have.
+    ///   dialect don't support.
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         while !self.is_detected()? {
             self.fill()?;
@@ -35,7 +35,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Returns the format detected from the log's bytes or given in the options. Returns `None` if
-    /// no format can be detected, in which case the file is read as a LevelDB log.
+    /// the format cannot be detected, in which case the file is read as a LevelDB log.
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl<S: Source> Reader<S> {
         let file = place.and(path).map(|directory| directory.join(name_of(origin)));
         let file = file.as_deref().or(path);
         let no_log = |foreign| Error::new(ErrorKind::Foreign { foreign }, file);
-        // Once the format of one segment is known, a later segment that does not look like a log is
-        // treated as damage.
+        // Once the format of one segment is known, any later segment that does not look like a log
+        // is treated as damage.
         let is_known_log = place.is_some() && self.detected.is_some();
         let detected = match identify(named, file, window.bytes, window.offset - origin, window.is_last) {
             PartialDetection::NeedMore => return Ok(false),

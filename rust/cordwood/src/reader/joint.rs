@@ -8,7 +8,7 @@ use crate::damage::{Reason, SkippedRegion};
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Joint {
     /// Where an incomplete record or zeros at the end of the file start. Only the newest file may
-    /// end this way. In any other file, they are part of the break before the next file.
+    /// end this way. In any other file, these bytes are part of the break before the next file.
     torn_since: Option<u64>,
     /// Whether the break has been reported.
     is_reported: bool,
@@ -30,9 +30,9 @@ impl Joint {
     }
 
     /// Returns the break between `file_end`, where the file ends, and `next`, where the next file
-    /// starts. `has_grown` is true if the file has bytes after `next`. If a break extends over
-    /// several ranges, each range reports only its own part, so that every missing byte is reported
-    /// exactly once.
+    /// starts. `has_grown` is true if the file has bytes after `next`. If a break spans several
+    /// ranges, each range reports only its own part, so that every missing byte is reported exactly
+    /// once.
     pub(super) fn region(self, file_end: u64, next: u64, has_grown: bool, range: Range<u64>) -> Option<SkippedRegion> {
         let start = self.torn_since.unwrap_or(file_end).max(range.start).min(next);
         let end = range.end.min(next);

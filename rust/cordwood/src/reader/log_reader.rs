@@ -48,7 +48,7 @@ use crate::wal_metadata::LogInfo;
 #[derive(Debug)]
 pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) source: S,
-    /// The decoder's information about the last step remains valid until the next step.
+    /// What the decoder reports about the last step remains valid until the next step.
     pub(crate) decoder: Decoder,
     /// `seek` changes `start`, `seek_range` also changes `end`, and opening a file changes
     /// `origin`.
@@ -104,10 +104,10 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// A segmented log is a directory. The reader reads all files that exist when the log is
     /// opened. To make it find newer files as well, [`seek`](Self::seek) to the end of the log or
-    /// beyond. All offsets are log offsets. Bytes missing between the end of one file and the start
-    /// of the next are reported as a skipped region with the reason [`Reason::MissingSegment`]. If
-    /// the range starts at 0, reading starts at the first offset of the log, even if older files
-    /// have been pruned.
+    /// beyond. All offsets are log offsets. Any bytes missing between the end of one file and the
+    /// start of the next are reported as a skipped region with the reason
+    /// [`Reason::MissingSegment`]. If the range starts at 0, reading starts at the first offset of
+    /// the log, even if older files have been pruned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader, segments};
@@ -129,8 +129,8 @@ impl Reader<StreamSource<FileReader>> {
     /// * [`ErrorKind::NotASegment`] if the directory of a segmented log also contains other files.
     /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log.
     /// * [`ErrorKind::Changed`] if the position in `options` belongs to another log.
-    /// * [`ErrorKind::Unsupported`] if `options` names a dialect that cannot have the given number
-    ///   or compression.
+    /// * [`ErrorKind::Unsupported`] if `options` names a dialect that doesn't support the given
+    ///   number or compression.
     ///
     /// If the dialect must be detected and the range does not start at the start of the file, this
     /// also returns the errors from [`format`](Reader::format), such as [`ErrorKind::Foreign`].
@@ -150,8 +150,8 @@ impl Reader<StreamSource<FileReader>> {
     /// detect the log's format.
     fn start_range(&mut self) -> Result<(), Error> {
         let start = self.options.start;
-        // A pipe cannot seek, so it must be read from its first byte. Nothing is read here, because
-        // opening a pipe must not wait for data.
+        // A pipe cannot seek, so it must be read from its first byte. Nothing is read at this
+        // point, because opening a pipe must not wait for data.
         if start == 0 || self.source.file_len().is_none() {
             return Ok(());
         }
@@ -216,8 +216,8 @@ impl Reader<StreamSource<FileReader>> {
 }
 
 impl<S: SeekSource> Reader<S> {
-    /// Opens the log's file containing `offset`, and runs `work`. If `work` fails, the reader goes
-    /// back to the file that was open before.
+    /// Opens the log's file containing `offset`, then runs `work`. If `work` fails, the reader
+    /// returns to the file that was open before.
     fn in_file_of<T>(&mut self, offset: u64, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if !self.source.files().map_or(Ok(false), |files| files.open_at(offset))? {
             return work(self);
@@ -257,7 +257,8 @@ impl<S: SeekSource> Reader<S> {
         let start = self.in_file_of(offset, |reader| {
             reader.format()?;
             let start = match reader.options.on_corruption {
-                // Whether the record is salvaged depends on the bytes before it in the same block.
+                // Whether the record counts as salvaged depends on the bytes before it in the same
+                // block.
                 OnCorruption::Salvage => reader.decoder.grid().block_start(offset),
                 _ => reader.decoder.start_of(offset),
             };
@@ -276,8 +277,8 @@ impl<S: SeekSource> Reader<S> {
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
     /// end of the range. The decoder itself does not stop there, because it only looks for runs of
     /// records if it may read the whole block. The caller must therefore stop at the end of the
-    /// range. If `stays` is true and the open container includes `range.start`, the reader only
-    /// seeks if it is already past `range.start`.
+    /// range. If `stays` is true and the open container includes `range.start`, the reader seeks
+    /// only if it is already past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
         // A decoder created for a range stops at the end of that range, so the reader must seek.
@@ -295,7 +296,7 @@ impl<S: SeekSource> Reader<S> {
             self.options.end = before;
             return Err(error);
         }
-        // The user did not choose this offset, so damage here cannot come from a wrong offset.
+        // The user did not choose this offset, so damage here cannot be caused by a wrong offset.
         self.sought = None;
         self.decoder.set_end(u64::MAX);
         Ok(())
@@ -359,7 +360,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the open file's place in the log, if the log may have several files.
+    /// Returns the open file's place in the log, if the log can consist of several files.
     pub(crate) fn place(&mut self) -> Option<Place> {
         self.source.files()?.place()
     }
@@ -426,7 +427,7 @@ impl<S: Source> Reader<S> {
         &self.source
     }
 
-    /// Returns the source. The reader may already have read past the last record it returned.
+    /// Returns the source, which may already have been read past the last record returned.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -469,7 +470,7 @@ impl<S: Source> Reader<S> {
     ///   record. A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record in a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
-    /// * [`ErrorKind::Corruption`] at damage under [`OnCorruption::Fail`], instead of an event. A
+    /// * [`ErrorKind::Corruption`] for damage under [`OnCorruption::Fail`], instead of an event. A
     ///   later call resumes after the damage.
     /// * [`ErrorKind::Truncated`] at the end of the file, if it ends before the start of the range
     ///   or before the offset of a seek.
@@ -485,8 +486,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the next record, or `None` at the end. Skips regions before the record; to get those
-    /// as well, use [`next_event`](Self::next_event).
+    /// Returns the next record, or `None` at the end. Skips any regions before the record; to get
+    /// those as well, use [`next_event`](Self::next_event).
     ///
     /// # Errors
     ///
@@ -666,7 +667,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Runs `work` without keeping the bytes of records, which `work` must not access. This way, a
-    /// fragmented record takes no memory, no matter how long it is.
+    /// fragmented record doesn't take up any memory, no matter how long it is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.set_keeps_data(false);
         let done = work(self);

@@ -216,8 +216,8 @@ impl RecordBatch {
     }
 
     /// Adds the remaining records of a container, with their bytes if `keeps_data` is true, until
-    /// the batch [is full](Self::is_full) for `target_len`. Returns how many were added, at least
-    /// one. If there is not enough memory, fails without adding a record.
+    /// the batch [is full](Self::is_full) for `target_len`. Returns how many were added, which is
+    /// at least one. If there is not enough memory, fails without adding a record.
     pub(super) fn push_container(
         &mut self,
         rest: &Rest<'_>,
@@ -265,8 +265,8 @@ impl RecordBatch {
         self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Adds the offsets and length of a record, whose bytes have been appended or are left out. The
-    /// caller must have reserved room for this entry.
+    /// Adds the offsets and length of a record whose bytes have either been appended or been left
+    /// out. The caller must have reserved room for this entry.
     #[inline]
     pub(super) fn add_place(&mut self, len: u64, span: RecordSpan) {
         let data_len = self.offsets[self.len()] as usize + len as usize;
@@ -322,7 +322,7 @@ fn count_max(target_len: usize) -> usize {
 
 impl<S: Source> Reader<S> {
     /// Adds records to `batch` until it [is full](RecordBatch::is_full) or the log ends, skipping
-    /// the regions between them. The last record may take the batch past `target_len`. Returns
+    /// any regions between them. The last record may take the batch past `target_len`. Returns
     /// whether any records were added.
     ///
     /// ```

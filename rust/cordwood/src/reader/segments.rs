@@ -20,8 +20,8 @@ pub(super) struct Segments<R> {
     /// The index of the open file.
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
-    /// The list of files and the index before the last [`open_at`](Self::open_at), so that it can
-    /// be undone. The list is only stored if the directory was listed again.
+    /// The list of files and the index before the last [`open_at`](Self::open_at), so that the call
+    /// can be undone. The list is only stored if the directory was listed again.
     before: Option<(Option<Vec<Segment>>, usize)>,
 }
 
@@ -90,7 +90,7 @@ impl<R> Segments<R> {
     pub(super) fn open_at(&mut self, offset: u64) -> Result<Option<(R, FileReader)>, Error> {
         let may_be_newer = offset >= self.log_end();
         let listed = if may_be_newer {
-            // The offset may be in a file started after the directory was listed.
+            // The offset may be in a file that was started after the directory was listed.
             let fresh = list_again(&self.directory)?;
             Some(std::mem::replace(&mut self.segments, fresh))
         } else {

@@ -12,7 +12,7 @@ use crate::format::BLOCK_LEN;
 
 /// The number of bytes to request per read. The bytes read, and the results created from them,
 /// should fit in the processor's cache. On Sapphire Rapids, reading record batches takes 1.05 to
-/// 1.15 times as long with windows of 1 MiB; no other measurement changes.
+/// 1.15 times as long with windows of 1 MiB; none of the other measurements change.
 const WINDOW_LEN: usize = 1 << 18;
 
 /// Each byte's address in the buffer is congruent to its file offset modulo this page size.
@@ -29,7 +29,7 @@ pub trait Source {
     fn window(&self) -> Window<'_>;
 
     /// Reads more bytes. The new window contains the bytes from the file offset `from` onward, and
-    /// either extends further than the old one or is the last window of the file.
+    /// either extends further than the old window or is the last window of the file.
     ///
     /// The reader's range ends at the file offset `range_end`, or is unlimited if this is
     /// `u64::MAX`. Bytes after the range are only needed if its last record extends past
@@ -38,7 +38,7 @@ pub trait Source {
     /// # Errors
     ///
     /// Returns an error if the read fails. In that case, the window still contains its old bytes
-    /// from `from` onward, and a later call tries again.
+    /// from `from` onward, and a later call tries the read again.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
     /// Returns the length of the file in bytes, if known.
@@ -63,7 +63,7 @@ pub trait Source {
         Ok(0)
     }
 
-    /// Returns the files of the log, if the log may have several.
+    /// Returns the files of the log, if the log can consist of several.
     // Hidden because only a `StreamSource` reads several files.
     #[doc(hidden)]
     fn files(&mut self) -> Option<&mut dyn Files> {
@@ -73,7 +73,7 @@ pub trait Source {
 
 /// The files of a log, read by a source one at a time.
 pub trait Files {
-    /// Returns the open file's place in the log, if the log has several files.
+    /// Returns the open file's place in the log, if the log consists of several files.
     fn place(&self) -> Option<Place>;
 
     /// Opens the next file of the log, if any. On error, the source stays at the end of the current
@@ -97,7 +97,8 @@ pub struct Place {
     pub(super) next: Option<u64>,
     /// The offset just past the file's last byte that belongs to the log.
     pub(super) end: u64,
-    /// Whether the file has bytes after the start of the next file, which do not belong to the log.
+    /// Whether the file has bytes past the start of the next file. Those bytes do not belong to the
+    /// log.
     pub(super) has_grown: bool,
 }
 
@@ -107,7 +108,7 @@ pub trait SeekSource: Source {
     ///
     /// # Errors
     ///
-    /// Returns the error from the seek, which leaves the source at its old offset.
+    /// Returns the error from the seek. In that case, the source stays at its old offset.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
 }
 
@@ -168,11 +169,12 @@ pub struct StreamSource<R> {
     path: Option<PathBuf>,
     /// The files of the log, if it is segmented. In that case, all offsets are log offsets.
     segments: Option<Segments<R>>,
-    /// The file open before the last [`Files::open_at`], until [`Files::settle`] is called.
+    /// The file that was open before the last [`Files::open_at`], until [`Files::settle`] is
+    /// called.
     before: Option<Box<Opened<R>>>,
 }
 
-/// An open file of a log, and the bytes of it in memory.
+/// An open file of a log, and those of its bytes that are in memory.
 #[derive(Debug)]
 struct Opened<R> {
     read: R,
@@ -321,7 +323,7 @@ impl<R: Read> StreamSource<R> {
         self.open.read
     }
 
-    /// Whether the log has several files.
+    /// Whether the log consists of several files.
     pub fn is_segmented(&self) -> bool {
         self.segments.is_some()
     }
@@ -379,8 +381,8 @@ impl<R: Read> StreamSource<R> {
         usize::try_from(len).unwrap_or(usize::MAX)
     }
 
-    /// Fails if the file has become shorter since it was opened. Otherwise, the records that were
-    /// cut off would be silently lost.
+    /// Fails if the file has become shorter since it was opened. Without this check, the records
+    /// that were cut off would be lost silently.
     fn check_end(&self) -> io::Result<()> {
         let end = self.open.bytes.end();
         match self.place().map_or(self.file_len, |place| Some(place.end)) {

@@ -104,7 +104,7 @@ impl<W: Sink> Writer<W> {
 
     /// Returns the length of the file in bytes, including records that haven't been written yet.
     /// The length of an open container is not known yet, so while a container is open, this is the
-    /// lowest offset that the next record can have.
+    /// lowest possible offset for the next record.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
@@ -141,7 +141,8 @@ impl<W: Sink> Writer<W> {
 
     /// Like [`append`](Self::append), but for a packed log. Most records are only added to the open
     /// container.
-    // Separate and not inlined, so that neither function has to save the registers the other needs.
+    // Separate and not inlined, so that neither function has to save the registers that only the
+    // other needs.
     #[inline(never)]
     fn append_packed(&mut self, record: &[u8]) -> Result<u64, Error> {
         if self.failure.is_none()
@@ -198,7 +199,7 @@ impl<W: Sink> Writer<W> {
         })
     }
 
-    /// Appends several records in one loop and returns the number of records.
+    /// Appends several records in one loop and returns how many were appended.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -312,9 +313,9 @@ impl<W: Sink> Writer<W> {
         self.failure.is_some()
     }
 
-    /// Writes the trailer, if the dialect has one, flushes the sink, and returns it. The writer is
-    /// consumed, because no record may be appended after the trailer. To append to the file later,
-    /// use [`into_inner`](Self::into_inner), which doesn't write a trailer.
+    /// Writes the trailer, if the dialect has one, flushes the sink, and returns it. This consumes
+    /// the writer, because no record may be appended after the trailer. To append to the file
+    /// later, use [`into_inner`](Self::into_inner), which doesn't write a trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};

@@ -15,13 +15,13 @@ options! {
     /// ```
     pub struct WriterOptions {
         /// The length in bytes of the file to append to. The sink must write at the end of that
-        /// file. Its last record must be complete, because readers lose all records between a torn
-        /// record and the next block. Default: 0, a new file.
+        /// file. The file's last record must be complete, because readers lose all records between
+        /// a torn record and the next block. Default: 0, a new file.
         pub file_len: u64 = 0, set with_file_len;
         /// The dialect to write. See [`Encoder::with_format`](crate::codec::Encoder::with_format).
         /// Default: `None`, meaning [`Dialect::LEVELDB`].
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, which is written into each fragment. See
+        /// The number of the log, which is written to each fragment. See
         /// [`LogFormat::log_number`](crate::LogFormat::log_number). Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// The compression of each record or, in the [`PACKED`](Dialect::PACKED) dialect, of each

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 /// The destination of a [`Writer`](super::Writer). A sink is any [`Write`], or a type that keeps
-/// the buffers it is given and supplies others in exchange.
+/// the buffers it is given and supplies others in return.
 pub trait Sink {
-    /// Writes all of `buffer`, and leaves in its place a vector whose memory the writer can reuse.
+    /// Writes all of `buffer`, and replaces it with a vector whose memory the writer can reuse.
     /// This may be the same vector or a different one, with any contents.
     ///
     /// # Errors
@@ -13,7 +13,7 @@ pub trait Sink {
     /// Returns the sink's error. After an error, it is unknown how many bytes were written.
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Writes out the bytes the sink itself has buffered.
+    /// Writes out any bytes that the sink itself has buffered.
     ///
     /// # Errors
     ///

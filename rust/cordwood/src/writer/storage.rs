@@ -104,7 +104,7 @@ impl DiskFile {
 
     /// Checks whether the path still names this file. Another writer may have renamed it before it
     /// was locked, and created a new file. In that case, records appended here would be in the
-    /// older of the two files, even though they are newer than those in the other one.
+    /// older of the two files, even though they are newer than the records in the other file.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -135,7 +135,7 @@ fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
     match locked {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(ErrorKind::Locked),
-        // The file system has no locks, so a second writer cannot be kept out.
+        // The file system doesn't support locks, so a second writer cannot be kept out.
         Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => Ok(()),
         Err(TryLockError::Error(source)) => Err(ErrorKind::Io { source }),
     }
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// The directories this thread has synced. A file system provides no way to find this out.
+        /// The directories this thread has synced. A file system doesn't provide this information.
         static SYNCED: RefCell<Vec<FileId>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -287,8 +287,8 @@ mod tests {
         let error = sync_directory(&Err(io::ErrorKind::PermissionDenied.into())).expect_err("not opened");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         sync_directory(&File::open("/proc")).expect("a file system that cannot sync a directory");
-        // `O_PATH` opens only the path of the directory, so every other call rejects the
-        // descriptor.
+        // `O_PATH` opens only the path of the directory, so every other call on the descriptor
+        // fails.
         let path_only = OpenOptions::new().read(true).custom_flags(0x20_0000).open("/");
         sync_directory(&path_only).expect_err("a directory that is not open for this");
     }
@@ -315,7 +315,7 @@ mod tests {
         file.sync_directory().expect_err("a directory that is not open");
     }
 
-    /// A forked child and a second handle of the open file share the lock.
+    /// A forked child and a second handle to the open file share the lock.
     #[test]
     fn only_the_process_that_opened_a_file_releases_its_lock() {
         let file = tempfile::NamedTempFile::new().expect("a file");

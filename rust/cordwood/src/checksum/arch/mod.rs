@@ -12,7 +12,7 @@
 /// values prove that the machine has the kernel's instructions. Also declares `Kernels`, an enum of
 /// these kernels.
 ///
-/// To declare a kernel, give its name for reports, its features, its function and, optionally, a
+/// To declare a kernel, specify its name in reports, its features, its function and, optionally, a
 /// function that also copies the data. The features must include every feature that the kernel
 /// uses, and every feature that the compiler derives from those.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]

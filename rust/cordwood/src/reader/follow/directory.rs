@@ -1,7 +1,7 @@
 //! Keeps track of which file of a segmented log is being followed, and which file comes next.
 //!
-//! The writer doesn't start a file until the previous one is complete, so a file with a successor
-//! no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
+//! The writer doesn't start a file until the previous one is complete, so once a file has a
+//! successor, it no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
 
 use std::io;
 use std::path::Path;
@@ -15,8 +15,9 @@ use crate::segments::{list_again, list_log, name_of, pruned};
 #[derive(Debug)]
 pub(super) struct Directory {
     identity: FileId,
-    /// Keeping the directory open prevents another one from getting the same identity. Windows does
-    /// not allow an open directory to be removed, so it is not kept open there.
+    /// Keeping the directory open prevents another directory from getting the same identity.
+    /// Windows does not allow an open directory to be removed, so the directory is not kept open
+    /// there.
     #[cfg(unix)]
     _open: std::fs::File,
 }
@@ -53,9 +54,9 @@ pub(super) struct Next {
 }
 
 impl LiveFile {
-    /// Checks whether another file or directory now has the name of the followed file or of its
-    /// directory. If so, the names no longer identify the followed log. Returns `None` if no file
-    /// has the name, because the file was renamed or pruned.
+    /// Checks whether the name of the followed file or of its directory now refers to another file
+    /// or directory. If so, the names no longer identify the followed log. Returns `None` if no
+    /// file has the name, because the file was renamed or pruned.
     pub(super) fn is_replaced(&self) -> io::Result<Option<bool>> {
         match FileId::at(&self.file_path()) {
             Ok(now) => Ok(Some(now != self.identity)),
@@ -70,8 +71,8 @@ impl LiveFile {
     }
 
     /// Looks for the next file. `end` is where the followed file ended when it was last checked,
-    /// and `is_there` is true if it still exists under its name. Returns whether there is a next
-    /// file now, in which case the caller must read the followed file's end again.
+    /// and `is_there` is true if that file still exists under its name. Returns whether there is a
+    /// next file now, in which case the caller must read the followed file's end again.
     pub(super) fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {
@@ -111,8 +112,8 @@ pub(super) fn origin_of(path: &Path, start: u64) -> Result<u64, Error> {
     }
 }
 
-/// Returns the error to report if the file at `origin` cannot be opened. Shows `path` for the
-/// directory, which is at the path `absolute`.
+/// Returns the error to report if the file at `origin` cannot be opened. In the error, the
+/// directory at the path `absolute` is given as `path`.
 pub(super) fn not_opened(path: &Path, absolute: &Path, origin: u64, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound
         && let Ok(segments) = list_again(absolute)

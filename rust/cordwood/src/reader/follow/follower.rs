@@ -33,12 +33,12 @@ enum Reported {
 /// states under "States".
 #[derive(Debug, Clone, Copy)]
 pub(super) enum State {
-    /// The format of the log must still be detected.
+    /// The format of the log has yet to be detected.
     Identifying,
     /// The next record or region can be returned.
     Reading,
-    /// The rest of a damaged block has not been written yet. Everything written to the block so far
-    /// has been reported.
+    /// The remainder of a damaged block has not been written yet. Everything written to the block
+    /// so far has been reported.
     DamagedRest(Rest),
     /// The follower has ended and keeps returning its final result.
     Ended(Poll<'static>),
@@ -49,7 +49,7 @@ pub(super) enum State {
 pub(super) struct Rest {
     block_end: u64,
     /// The event to report once this part has been written, or `None` before the follower's start,
-    /// where no events are reported.
+    /// where events are not reported.
     region: Option<SkippedRegion>,
     /// Whether the format of the log is known.
     is_identified: bool,
@@ -61,7 +61,8 @@ pub(super) enum Last {
     /// No event has been reported yet. MIDDLE and LAST fragments at the start belong to an earlier
     /// record, and are not reported.
     Nothing,
-    /// The start of a record that is too large. The rest of it is not reported as damage.
+    /// The start of a record that is too large. The remainder of the record is not reported as
+    /// damage.
     TooLarge,
     /// Any other event.
     Event,
@@ -73,8 +74,8 @@ pub(super) enum Last {
 /// follower never writes to the file. It checks the file at intervals, without notifications from
 /// the operating system.
 ///
-/// * A record is returned once it is complete; until then, the follower waits for the rest. It also
-///   waits at zeros, because a writer may have preallocated the space.
+/// * A record is returned once it is complete; until then, the follower waits for the remaining
+///   bytes. It also waits at zeros, because a writer may have preallocated the space.
 /// * Damage is reported once a later block starts with a valid fragment, because writes become
 ///   visible in order. It is also reported if it persists after
 ///   [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
@@ -113,7 +114,7 @@ pub struct Follower {
     pub(super) options: FollowOptions,
     pub(super) file: LiveFile,
     pub(super) state: State,
-    /// The format of the log, or the first one to try if the format is not known yet.
+    /// The format of the log, or the first format to try if the format is not known yet.
     pub(super) format: LogFormat,
     pub(super) decoder: Decoder,
     /// The file offset after the last reported event.
@@ -174,8 +175,8 @@ impl Follower {
     /// * [`ErrorKind::Io`] with the path and the operating system's error. The kind is
     ///   [`io::ErrorKind::IsADirectory`] for a directory that is not a log, and
     ///   [`io::ErrorKind::InvalidInput`] for a pipe or a device.
-    /// * [`ErrorKind::Unsupported`] if `options` names a dialect that cannot have the given number
-    ///   or compression.
+    /// * [`ErrorKind::Unsupported`] if `options` names a dialect that does not support the given
+    ///   number or compression.
     pub fn open_with(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let named = options.named();
@@ -261,8 +262,8 @@ impl Follower {
 
     /// Returns how long to wait before the next [`poll`](Self::poll), for programs that poll in
     /// their own loop. This is [`poll_interval`](FollowOptions::poll_interval), or less while bytes
-    /// that look damaged are being reread, or zero while the rest of a replaced file is being
-    /// probed. [`wait`](Self::wait) already includes this delay.
+    /// that look damaged are being reread, or zero while the remaining blocks of a replaced file
+    /// are being probed. [`wait`](Self::wait) already includes this delay.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.unreported.retrying {
@@ -280,8 +281,8 @@ impl Follower {
     /// * [`ErrorKind::OverBudget`] if the next record in a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
     /// * [`ErrorKind::Corruption`] under [`OnCorruption::Fail`], instead of a [`Poll::Skipped`] for
-    ///   damage. A later call resumes after the damage. If the rest of the damaged block is written
-    ///   later, it is returned as a [`Poll::Skipped`], not as a second error.
+    ///   damage. A later call resumes after the damage. If the remainder of the damaged block is
+    ///   written later, it is returned as a [`Poll::Skipped`], not as a second error.
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as in
     ///   [`Reader::next_event`](crate::Reader::next_event).
     /// * [`ErrorKind::Pruned`] if files of a segmented log were removed before they were read. A
@@ -543,8 +544,8 @@ impl Follower {
                     if region.start >= self.position {
                         return self.skip_or_fail(region).map(Some);
                     }
-                    // The start of the region has been reported, possibly as an error, so the rest
-                    // must not be reported as a second error.
+                    // The start of the region has been reported, possibly as an error, so the
+                    // remainder must not be reported as a second error.
                     return Ok(Some(self.skip(part(region, self.position, region.end))));
                 }
             }
@@ -568,9 +569,9 @@ impl Follower {
         is_new
     }
 
-    /// Reads the rest of a segment that will no longer change, then opens the `next` segment.
-    /// Called where the follower would have to wait if the segment could still grow. Returns `None`
-    /// if there is no event to report.
+    /// Reads the remaining bytes of a segment that will no longer change, then opens the `next`
+    /// segment. Called at the point where the follower would have to wait if the segment could
+    /// still grow. Returns `None` if there is no event to report.
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Error> {
         if !self.file.is_final && self.position != next.origin {
@@ -678,7 +679,7 @@ impl Follower {
         (Step::Skipped(part(region, region.start, end)), Some(rest))
     }
 
-    /// Waits until the rest of a damaged block has been written, reports the rest, and continues
+    /// Waits until the remainder of a damaged block has been written, reports it, and continues
     /// with the next block. Returns `None` if there is no event to report.
     fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Error> {
         let status = self.file.status()?;
@@ -697,13 +698,13 @@ impl Follower {
         let Some(region) = rest.region.filter(|region| region.start < end) else {
             return Ok(None);
         };
-        // The start of the damage has been reported, possibly as an error, so the rest must not be
-        // reported as a second error.
+        // The start of the damage has been reported, possibly as an error, so the remainder must
+        // not be reported as a second error.
         Ok(Some(self.skip(part(region, region.start, end))))
     }
 
-    /// Reports a region. Returns an error if the region is damage and the options make damage an
-    /// error.
+    /// Reports a region. Returns an error if the region is damage and the options treat damage as
+    /// an error.
     fn skip_or_fail(&mut self, region: SkippedRegion) -> Result<Reported, Error> {
         let reported = self.skip(region);
         if self.options.on_corruption == OnCorruption::Fail && region.reason.severity() == Severity::Corruption {
@@ -753,7 +754,7 @@ impl Follower {
     }
 
     /// Continues in the file and directory that now have the names of the followed ones. Returns an
-    /// error unless they belong to the same log, for example because they are copies.
+    /// error unless they belong to the same log, as copies of it would, for example.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;

@@ -24,7 +24,7 @@ impl Follower {
     /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log; without a
     /// signature, it may be a log whose first record is still incomplete. Returns
     /// [`ErrorKind::Unsupported`] if the options give a number or compression that logs in this
-    /// dialect cannot have.
+    /// dialect don't support.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<bool, Error> {
         // A nonzero byte proves that everything before it has been written.
         let is_passed = self.is_head_written()?;
@@ -32,8 +32,8 @@ impl Follower {
         let mut head = vec![0; DETECT_LEN];
         let len = self.file.read_at(origin, &mut head)?;
         if !starts_undamaged(&head[..len]) {
-            // If the file was written during the read, the read may have returned the end of the
-            // write but not its start.
+            // If the file was being written during the read, the read may have returned the end of
+            // the write but not its start.
             let written_len = without_zeros(&head).len();
             self.file.read_at(origin, &mut head[..written_len])?;
         }
@@ -104,9 +104,9 @@ impl Follower {
     }
 }
 
-/// Returns the dialect in which to follow a log, given the `detected` one. Where the blocks of a
-/// `wandb_old` log start only becomes apparent in the second block, so a log is only followed as
-/// `wandb_old` if the options name that dialect.
+/// Returns the dialect in which to follow a log, given the `detected` one. Only the second block
+/// reveals where the blocks of a `wandb_old` log start, so a log is followed as `wandb_old` only if
+/// the options name that dialect.
 fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
     if is_undetected && detected == Dialect::WANDB_OLD {
         Dialect::WANDB

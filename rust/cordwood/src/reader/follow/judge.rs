@@ -26,7 +26,7 @@ struct Place {
     /// Whether the bytes are a fragment from another log.
     is_stale: bool,
     /// Whether the bytes may be an incomplete first fragment: the dialect of the log is not known,
-    /// and in some dialect the fragment would extend past the written bytes.
+    /// and in at least one dialect the fragment would extend past the written bytes.
     may_be_first: bool,
     /// Whether the bytes follow the start of an incomplete record.
     is_in_record: bool,
@@ -41,7 +41,7 @@ struct Place {
     /// Whether the bytes start with a header that a writer of the dialect could have written, for a
     /// fragment extending past the written bytes.
     is_part_of_fragment: bool,
-    /// Whether the bytes may be left over from an older log, which only happens in a log with a
+    /// Whether the bytes may be left over from an older log, which is only possible in a log with a
     /// number. In such a log, only a later fragment from the same log shows that the bytes are
     /// damage.
     may_be_older: bool,
@@ -83,8 +83,8 @@ impl Follower {
             self.unreported.retrying = None;
         }
         Ok(match answer {
-            // If the file was written during the read, the read may have seen the end of the write
-            // but not its start.
+            // If the file was being written during the read, the read may have returned the end of
+            // the write but not its start.
             Final if !seen.is_read_again => ReadAgain,
             _ if is_suspect && self.has_retried(seen.at) => Final,
             answer => answer,

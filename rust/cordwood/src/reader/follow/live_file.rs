@@ -34,7 +34,7 @@ pub(super) struct FileStatus {
 #[derive(Debug)]
 pub(super) struct LiveFile {
     pub(super) path: PathBuf,
-    /// The absolute path, which stays valid even if the working directory changes.
+    /// The absolute path, which remains valid even if the working directory changes.
     pub(super) absolute: PathBuf,
     file: File,
     pub(super) identity: FileId,
@@ -43,14 +43,14 @@ pub(super) struct LiveFile {
     pub(super) directory: Option<Directory>,
     /// The offset of the first byte of the file.
     pub(super) origin: u64,
-    /// The file of the log after this one, once [`status`](Self::status) has found it. This file no
-    /// longer changes then.
+    /// The next file of the log, once [`status`](Self::status) has found it. From then on, this
+    /// file no longer changes.
     pub(super) next: Option<Next>,
     /// Whether the file is treated as one that will no longer change.
     pub(super) is_final: bool,
     pub(super) joint: Joint,
-    /// How many times the follower has looked for the next file in vain since it last listed the
-    /// directory.
+    /// How many times the follower has looked for the next file without finding it since it last
+    /// listed the directory.
     pub(super) look_count: u32,
     /// The bytes starting at the file offset `offset`. Only the first `len` of them are from the
     /// file.
@@ -85,8 +85,8 @@ impl LiveFile {
             let opened = open_identified(&absolute.join(name_of(origin)));
             match opened.map_err(|error| not_opened(path, &absolute, origin, error)) {
                 // The segment was pruned after the directory was listed, so list the directory
-                // again. With the new list, `origin_of` refuses a start in the pruned segment, or
-                // else finds a later segment.
+                // again. With the new list, `origin_of` either rejects a start in the pruned
+                // segment or finds a later segment.
                 Err(Error {
                     kind: ErrorKind::Pruned { .. },
                     ..

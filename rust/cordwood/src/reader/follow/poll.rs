@@ -13,20 +13,20 @@ named! {
         /// A record has started but is not complete: either it is still being written, or its
         /// writer was killed.
         Incomplete = "incomplete",
-        /// The next bytes are zeros: either preallocated space, or a gap that a writer will fill
+        /// The next bytes are zeros: either preallocated space or a gap that a writer will fill
         /// later.
         Zeros = "zeros",
         /// The next bytes may be left over from an older log that is being overwritten: either they
         /// belong to another log, or they look damaged and the log has a number. If the follower
-        /// never returns a record, check whether the file has been renamed, since the log number is
-        /// taken from the file name.
+        /// never returns a record, check whether the file has been renamed, because the log number
+        /// is taken from the file name.
         Stale = "stale",
         /// The next bytes look damaged. Because a write may be only partly visible, the follower
         /// rereads such bytes before reporting damage.
         Suspect = "suspect",
-        /// The follower has reported damage and waits for the rest of the block. Reading continues
-        /// at the next block or, if the file starts with damage, once the bytes after the damage
-        /// show the format of the log.
+        /// The follower has reported damage and is waiting for the rest of the block. Reading
+        /// continues at the next block or, if the file starts with damage, once the bytes after the
+        /// damage reveal the format of the log.
         Damaged = "damaged",
     }
 }
@@ -38,7 +38,7 @@ shows_name!(WaitReason);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
-    /// The file offset after the last reported event. Equal to
+    /// The file offset just past the last reported event. Equal to
     /// [`Follower::offset`](super::Follower::offset).
     pub offset: u64,
     /// The length of the file, in bytes.
@@ -49,7 +49,7 @@ pub struct NotYet {
 
 impl NotYet {
     /// Returns how many bytes of the file have not been reported yet. If the reason is
-    /// [`WaitReason::Zeros`], these bytes are zeros, and may never be overwritten.
+    /// [`WaitReason::Zeros`], these bytes are zeros and might never be overwritten.
     pub const fn pending_len(&self) -> u64 {
         self.file_len.saturating_sub(self.offset)
     }
@@ -70,22 +70,22 @@ pub enum Poll<'a> {
     /// longer meaningful, so all further calls return this result.
     #[non_exhaustive]
     Truncated {
-        /// The file offset after the last reported event.
+        /// The file offset just past the last reported event.
         offset: u64,
         /// The length of the file, in bytes.
         file_len: u64,
     },
-    /// The path refers to another file or to none, and everything in the old file has been
+    /// The path refers to another file or no longer exists, and everything in the old file has been
     /// reported. If the old file grows, the follower keeps reading it.
     ///
     /// More records may still be written to the old file. To follow the new file without losing any
-    /// of them, first open a second follower for the new file, trying again until the file exists.
-    /// Then poll the old follower until it returns `Rotated` again, and only then drop it. If the
-    /// file is rotated several times between two polls, only the newest file is found.
+    /// of them, first open a second follower for the new file, retrying until the file exists. Then
+    /// poll the old follower until it returns `Rotated` again, and only then drop it. If the file
+    /// is rotated several times between two polls, only the newest file is found.
     /// [`Follower::wait`](super::Follower::wait) returns this result immediately.
     #[non_exhaustive]
     Rotated {
-        /// The file offset after the last reported event, in the old file.
+        /// The file offset just past the last reported event, in the old file.
         offset: u64,
         /// The length of the old file, in bytes.
         file_len: u64,

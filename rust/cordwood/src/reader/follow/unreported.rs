@@ -17,10 +17,10 @@ const PROBES_MAX: usize = 256;
 pub(super) enum Answer {
     /// The bytes may still become a valid fragment.
     Wait(WaitReason),
-    /// The bytes must be reread before reporting them.
+    /// The bytes must be reread before they are reported.
     ReadAgain,
-    /// The bytes will never be a valid fragment, and are reported as a reader of the whole file
-    /// would report them.
+    /// The bytes will never be a valid fragment, and are reported just as a reader of the whole
+    /// file would report them.
     Final,
 }
 
@@ -36,8 +36,8 @@ pub(super) struct Seen {
 /// The state of the unreported bytes.
 #[derive(Debug, Default)]
 pub(super) struct Unreported {
-    /// The start of the last block known to start with a valid fragment, and that fragment's form.
-    /// Everything before this block has been written.
+    /// The start of the last block known to start with a valid fragment, and the form of that
+    /// fragment. Everything before this block has been written.
     pub(super) passed: Option<(u64, Form)>,
     /// The state of the search for a block that starts with a valid fragment.
     pub(super) probes: Probes,
@@ -68,7 +68,7 @@ pub(super) struct Probes {
 
 impl Probes {
     /// Calls `is_it` for each of the next blocks to probe, starting with `first`, until a call
-    /// returns true. Returns whether one did. To check whether more blocks remain, call
+    /// returns true. Returns whether any call did. To check whether more blocks remain, call
     /// [`is_unfinished`](Self::is_unfinished).
     pub(super) fn any(
         &mut self,

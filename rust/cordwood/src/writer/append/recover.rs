@@ -30,7 +30,7 @@ pub(in crate::writer) struct Recovered {
 
 /// Finds the end of the last complete record, and changes the file so that another record can
 /// follow it. Errors contain `path`. `file` is the path of the file itself, which may be a segment
-/// of a log. `interrupted` can stop the call while it reads.
+/// of a log. `interrupted` can stop the call while it is reading.
 ///
 /// Records, the tail and errors have log offsets. The storage has file offsets.
 pub(in crate::writer) fn recover(
@@ -53,7 +53,7 @@ pub(in crate::writer) fn recover(
         path,
         interrupted,
     };
-    // Data from this offset onward may not be on the disk, even though it can be read.
+    // Data from this offset onward might not be on the disk, even though it can be read.
     let known = unsynced::known_offset(storage.identity());
     let checkpoint = options.checkpoint.map(|offset| offset.saturating_sub(origin));
     let unsynced = known.into_iter().chain(checkpoint).min();
@@ -119,7 +119,7 @@ fn format_of(
     if let (Err(Some(foreign)), None) = (found, named) {
         return Err(Error::new(ErrorKind::Foreign { foreign }, path));
     }
-    // The file may not be a log at all, but the caller named its dialect.
+    // The file might not be a log at all, but the caller named its dialect.
     let foreign = found.err().flatten().filter(|&foreign| foreign != Foreign::Unknown);
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
@@ -134,7 +134,7 @@ fn format_of(
         ));
     }
     // RocksDB and Pebble start a new log each time they open a database. In a log with log numbers,
-    // readers mistake bytes after the log's end for the remainder of an older log.
+    // readers mistake any bytes after the log's end for the remainder of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::new(ErrorKind::NeverAppended { format }, path));
     }
@@ -161,7 +161,7 @@ fn format_of(
 /// containers cannot be read as packed, because other programs read such logs.
 ///
 /// If `head`, the start of the file, is damaged or was padded, the mark or the file header is
-/// missing, which does not contradict `named`.
+/// missing, but that does not contradict `named`.
 fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let is_start_lost = !starts_undamaged(head);
     let has_lost_mark = is_start_lost && named.is_packed() && found.has_containers();
@@ -178,7 +178,7 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let has_lost_file_header = is_start_lost && !named.prefix().is_empty() && !found.prefix().is_empty();
     let is_same_file =
         named.checksum() == found.checksum() && (named.prefix() == found.prefix() || has_lost_file_header);
-    // Only a file with a second block shows where blocks start.
+    // Only a file with a second block reveals where blocks start.
     let is_same_grid = named.grid_offset() == found.grid_offset() || file_len <= BLOCK_LEN as u64;
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
@@ -232,7 +232,7 @@ impl LogBefore<'_> {
         Error::io(source, self.path)
     }
 
-    /// Reads `len` bytes from the log offset `start` on, or fewer at the end of the file.
+    /// Reads `len` bytes from the log offset `start` onward, or fewer at the end of the file.
     fn read(&self, start: u64, len: u64) -> Result<Vec<u8>, Error> {
         read_at_most(self.storage, start - self.grid.origin, len).map_err(|source| self.failed(source))
     }
@@ -414,8 +414,8 @@ impl LogBefore<'_> {
                         return Err(self.corruption(region));
                     }
                 }
-                // This region is the unused end of a full block, or a file header that no record
-                // follows yet.
+                // This region is the unused end of a full block, or a file header that is not
+                // followed by a record yet.
                 Step::Skipped(SkippedRegion {
                     reason: Reason::NonzeroTrailer | Reason::FileHeader | Reason::UnknownVersion { .. },
                     ..

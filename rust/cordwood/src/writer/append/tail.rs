@@ -52,7 +52,7 @@ impl Tail {
         self.has_zero_sector && !self.has_whole_record
     }
 
-    /// Adds a region. `read` returns the bytes from an offset on, up to a length.
+    /// Adds a region. `read` returns the bytes from an offset onward, up to a given length.
     pub(super) fn add(
         &mut self,
         region: SkippedRegion,
@@ -105,7 +105,7 @@ impl Tail {
                 let bytes = read(region.start, region.len().min(left))?;
                 self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.start, dialect).is_some() {
-                    // Flipping one bit in the length back completes the record.
+                    // Flipping one bit of the length back completes the record.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
                 }
@@ -128,10 +128,10 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
 
 /// Checks whether `bytes` contains a complete record, or the start of one that may be complete.
 /// Engine metadata is treated like a record. `bytes` is the remainder of a block after damage,
-/// where no reader looks for records.
+/// which readers do not search for records.
 ///
 /// If the data of a damaged record contains log fragments, this check mistakes them for a record. A
-/// false alarm is better than a silent loss.
+/// false alarm is better than a silent loss of data.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
     (0..bytes.len()).any(|at| {

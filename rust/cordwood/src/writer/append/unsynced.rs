@@ -24,7 +24,7 @@ static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
-    // No code panics while the lock is held.
+    // None of the code that runs while the lock is held can panic.
     UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -40,7 +40,7 @@ pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
 }
 
 /// Returns the offset before which everything was on the disk when a sync of this file failed, or
-/// `None` if none has failed.
+/// `None` if no sync has failed.
 pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     if COUNT.load(Relaxed) == 0 {
         return None;
@@ -48,8 +48,8 @@ pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     unsynced().get(&file?).copied()
 }
 
-/// Forgets a file's failed sync. The caller has rewritten and synced the whole file, or has found
-/// that it is a different file.
+/// Forgets a file's failed sync. The caller has rewritten and synced the whole file, or has
+/// determined that it is a different file.
 pub(in crate::writer) fn forget(file: Option<FileId>) {
     if let Some(file) = file
         && COUNT.load(Relaxed) > 0

@@ -123,8 +123,8 @@ impl LogFile {
                 self.lead_sync(state, &*storage)
             };
         };
-        // Drop the handle under the lock, so that `close` never sees one held by a thread that is
-        // no longer waiting.
+        // Drop the handle under the lock, so that `close` never encounters one held by a thread
+        // that is no longer waiting.
         drop(storage);
         state.waiting -= 1;
         if state.waiting == 0 {

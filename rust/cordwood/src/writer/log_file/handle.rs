@@ -23,8 +23,8 @@ use crate::writer::storage::copy_of;
 ///   [`append_to`](LogFile::append_to) reads an existing log and appends to it, but never directly
 ///   after an incomplete record. LevelDB does exactly that when it reuses a log, and loses the
 ///   records that follow.
-/// * Until the log is closed or dropped, the file is locked against a second writer, in this
-///   process or another.
+/// * Until the log is closed or dropped, the file is locked against a second writer, whether in
+///   this process or another.
 /// * Threads can share a log by reference. If several call [`append_sync`](LogFile::append_sync) at
 ///   the same time, they share a sync.
 /// * A log belongs to the process that opened it. In a forked child, every call fails with
@@ -113,7 +113,7 @@ impl LogFile {
 
     /// Returns the length of the file in bytes, including records that haven't been written yet.
     /// The length of an open container is not known yet, so while a container is open, this is the
-    /// lowest offset that the next record can have.
+    /// lowest possible offset for the next record.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
@@ -140,7 +140,7 @@ impl LogFile {
     /// ```
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // Another thread of the parent may have held the lock at the time of the fork. In the
+            // Another thread of the parent may have held the lock when the fork happened. In the
             // child, no thread would ever release it.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
@@ -233,8 +233,8 @@ impl LogFile {
         Ok((self.options.origin + offset, syncs.then_some(state)))
     }
 
-    /// Adds a record to the open container, if no other work is needed. The container stays open,
-    /// and nothing is written or synced.
+    /// Adds a record to the open container, if nothing else needs to be done. The container stays
+    /// open, and nothing is written or synced.
     // Inlining this function would make appending to other logs slower.
     #[inline(never)]
     fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
@@ -246,7 +246,7 @@ impl LogFile {
     }
 
     /// Prepares to append a record to a log with containers. Returns whether the record must be
-    /// synced, because `syncs` is set or the policy requires it.
+    /// synced, either because `syncs` is set or because the policy requires it.
     ///
     /// If the call will write the record, the open container is closed first, so that a failed
     /// write removes only this record. If the record just joins the container, a full buffer is
@@ -265,7 +265,7 @@ impl LogFile {
         Ok(syncs)
     }
 
-    /// Appends several records under one lock and returns the number of records. If the policy
+    /// Appends several records under one lock and returns how many were appended. If the policy
     /// requires a sync, the log syncs once, after the last record. Other threads wait until all the
     /// records have been appended. The iterator must not use the log itself.
     ///
@@ -281,9 +281,9 @@ impl LogFile {
         extended
     }
 
-    /// Appends several records. Returns the number of records, or the error for the refused record,
-    /// along with the locked state if the appended records must be on the disk before the call
-    /// returns.
+    /// Appends several records. Returns how many were appended, or the error for the refused
+    /// record, along with the locked state if the appended records must be on the disk before the
+    /// call returns.
     #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
     pub(in crate::writer) fn extend_unsynced<R: AsRef<[u8]>>(
         &self,
@@ -327,7 +327,7 @@ impl LogFile {
         Ok((encoded.map(|()| count), syncs.then_some(state)))
     }
 
-    /// If `unsynced` contains a state, waits until everything written is on the disk.
+    /// If `unsynced` contains a state, waits until everything that has been written is on the disk.
     pub(in crate::writer) fn wait_for(&self, unsynced: Option<MutexGuard<'_, State>>) -> Result<(), Error> {
         let Some(state) = unsynced else { return Ok(()) };
         let end = state.written;
@@ -413,7 +413,8 @@ impl LogFile {
         self.failed(&state, error)
     }
 
-    /// Returns the minimum and maximum length the file can have now, including an open container.
+    /// Returns the minimum and maximum possible length of the file now, including an open
+    /// container.
     pub(in crate::writer) fn ends(&self) -> (u64, u64) {
         let state = self.lock();
         (state.encoder.offset(), state.encoder.end_max())
@@ -474,13 +475,13 @@ impl LogFile {
     /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. `close` also waits for threads that
     /// are waiting for a sync. It then releases the file, so that another writer can open it.
     ///
-    /// Every later call fails with [`ErrorKind::Closed`], except another `close` and methods that
-    /// only return information about the log. A second `close` waits until the first has released
-    /// the file. Unlike [`Writer::finish`](crate::Writer::finish), `close` does not consume the
-    /// log, because threads may share it.
+    /// Every later call fails with [`ErrorKind::Closed`], except another call to `close` and
+    /// methods that only return information about the log. A second call to `close` waits until the
+    /// first has released the file. Unlike [`Writer::finish`](crate::Writer::finish), `close` does
+    /// not consume the log, because threads may share it.
     ///
-    /// In a forked child, `close` doesn't write anything and keeps the lock. It only closes the
-    /// child's copy of the descriptor.
+    /// In a forked child, `close` doesn't write anything and does not release the lock. It only
+    /// closes the child's copy of the descriptor.
     ///
     /// # Errors
     ///
@@ -522,7 +523,7 @@ impl LogFile {
         state.storage = None;
         self.sync_ended.notify_all();
         // A closed writer may be kept for a long time, so release its memory. Any bytes that
-        // haven't been written are lost, and an error has already reported the loss.
+        // haven't been written are lost, but an error has already reported that loss.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished

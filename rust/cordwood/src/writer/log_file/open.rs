@@ -33,7 +33,7 @@ impl LogFile {
     /// * [`ErrorKind::Io`] if the file cannot be opened or emptied.
     /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the file name states a log
     ///   number, as `000012.log` does, that differs from the one in the options.
-    /// * [`ErrorKind::Locked`] if another writer has the file open. The file is left as it is.
+    /// * [`ErrorKind::Locked`] if another writer has the file open. The file is not changed.
     /// * [`ErrorKind::Unsupported`] if the options give a log number or compression that the
     ///   dialect does not support, or a compression that this build cannot write. The file is not
     ///   changed.
@@ -70,9 +70,9 @@ impl LogFile {
     /// Opens a log to append to it, or creates it if the file does not exist.
     ///
     /// Reads the file from its start or from the [checkpoint](LogFileOptions::checkpoint). If it
-    /// does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail) says how
-    /// to treat it. [`discarded_tail`](Self::discarded_tail) describes the bytes after the last
-    /// complete record.
+    /// does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
+    /// determines how it is treated. [`discarded_tail`](Self::discarded_tail) describes the bytes
+    /// after the last complete record.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl LogFile {
     /// * [`ErrorKind::Io`] if the checkpoint is greater than 0 and the file does not exist
     ///   ([`io::ErrorKind::NotFound`]), or if no record starts or ends at the checkpoint
     ///   ([`io::ErrorKind::InvalidInput`]).
-    /// * [`ErrorKind::Locked`] if the file is already open in another writer.
+    /// * [`ErrorKind::Locked`] if another writer has the file open.
     /// * [`ErrorKind::WrongDialect`] if the fragments of the file are not in the dialect that the
     ///   options name.
     /// * [`ErrorKind::NeverAppended`] for a log with a log number or with compression. RocksDB and
@@ -180,7 +180,7 @@ impl LogFile {
         Self::create_in_storage(storage, options, None)
     }
 
-    /// Creates a new log in `storage`. Errors show `path`.
+    /// Creates a new log in `storage`. Errors contain `path`.
     pub(in crate::writer) fn create_in_storage(
         storage: Box<dyn Storage>,
         options: LogFileOptions,
@@ -199,8 +199,8 @@ impl LogFile {
         Ok(Self::new(storage, options, new, path))
     }
 
-    /// Marks this log as a segment that follows another one. The previous segments may have used up
-    /// a reader's decompression budget.
+    /// Marks this log as a segment that follows another segment. The previous segments may have
+    /// used up a reader's decompression budget.
     pub(in crate::writer) fn after_another(mut self) -> Self {
         if let Ok(state) = self.state.get_mut() {
             state.encoder.use_up_budget();

@@ -23,7 +23,7 @@ pub enum SyncPolicy {
     Never,
     /// [`LogFile::close`](crate::LogFile::close) syncs. Every policy except `Never` syncs on close.
     OnClose,
-    /// Each append syncs before it returns. Threads that append at the same time share a sync.
+    /// Each append syncs before it returns. Threads that append at the same time share one sync.
     EveryAppend,
     /// An append syncs before it returns if at least this many bytes, including its own, have been
     /// appended since the last sync.
@@ -69,8 +69,8 @@ named! {
         Refuse = "refuse",
         /// Cuts off the bytes after the last complete record, if a crash could have left them
         /// there. Refuses any other damage. Also refuses damage explained by one flipped bit,
-        /// because the record may have been synced, and files without any valid fragment, because
-        /// they may not be logs.
+        /// because the record may have been synced, and files that contain no valid fragments,
+        /// because they may not be logs.
         Truncate = "truncate",
         /// Keeps every byte, damaged or not, and appends in the next block. Readers still report
         /// the region before this block as skipped.
@@ -103,9 +103,9 @@ options! {
         pub segment_len: u64 = 64 << 20, set with_segment_len;
         /// How many bytes a [`SegmentedLog`](crate::SegmentedLog) keeps in older segments. Each
         /// time a segment starts, the log removes the oldest segments, as long as at least this
-        /// many bytes remain before the new one. If [`retention_time`](Self::retention_time) is
-        /// also set, either option is enough for a segment to be removed. Default: `None`, which
-        /// keeps all segments.
+        /// many bytes remain before the new segment. If [`retention_time`](Self::retention_time) is
+        /// also set, a segment is removed if either option allows it. Default: `None`, which keeps
+        /// all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
         /// How long a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a segment
         /// starts, the log removes the oldest segments whose files have not changed for longer than
@@ -125,8 +125,8 @@ options! {
         /// which uses the dialect a [`Reader`](crate::Reader) detects in the existing file, or
         /// [`Dialect::LEVELDB`] for a new log.
         pub dialect: Option<Dialect> = None, into with_dialect;
-        /// The number of the log, which is written into each fragment. See
-        /// [`LogFormat::log_number`]. A log with a number is never appended to. Default: `None`.
+        /// The number of the log, which is written to each fragment. See [`LogFormat::log_number`].
+        /// A log with a number is never appended to. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// The compression of each record or, in the [`PACKED`](Dialect::PACKED) dialect, of each
         /// container. A log with compressed records is never appended to. A packed log keeps its
@@ -154,7 +154,7 @@ options! {
 log_options!(LogFileOptions);
 
 impl LogFileOptions {
-    /// Returns the given format, or [`Dialect::LEVELDB`] if no dialect is given.
+    /// Returns the given format, using [`Dialect::LEVELDB`] if it doesn't include a dialect.
     pub(in crate::writer) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
     }

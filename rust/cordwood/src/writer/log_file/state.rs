@@ -25,7 +25,7 @@ pub(in crate::writer) struct State {
     pub(super) is_name_durable: bool,
     /// Whether a thread is syncing, without holding the lock.
     pub(super) is_syncing: bool,
-    /// The number of threads waiting for a sync, including the thread that syncs.
+    /// The number of threads waiting for a sync, including the thread that is syncing.
     pub(super) waiting: usize,
     /// The end offset and start time of the last sync that has started.
     pub(super) sync_end: u64,
@@ -51,8 +51,8 @@ pub struct LogStatus {
 }
 
 impl LogStatus {
-    /// The status in a forked child if another thread of the parent was writing at the time of the
-    /// fork.
+    /// The status in a forked child if another thread of the parent was writing when the fork
+    /// happened.
     pub(in crate::writer) const UNKNOWN: LogStatus = LogStatus {
         offset: 0,
         durable_offset: 0,
@@ -116,7 +116,7 @@ impl State {
         self.encoder.end_container(&mut self.buffer);
     }
 
-    /// Removes the records appended since `mark` that are not in the file, after a failed write.
+    /// After a failed write, removes the records appended since `mark` that are not in the file.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
             // Everything before the mark and some bytes after it have been written.

@@ -25,10 +25,11 @@ pub trait Directory: Debug + Send + Sync {
     /// Opens the segment starting at `offset`.
     fn open(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
-    /// Creates an empty segment starting at `offset`. A file with its name must not exist yet.
+    /// Creates an empty segment starting at `offset`. A file with the segment's name must not exist
+    /// yet.
     fn create(&self, offset: u64) -> Result<Box<dyn Storage>, Error>;
 
-    /// Checks whether a file with the name of this segment exists, or may exist.
+    /// Checks whether a file with this segment's name exists, or may exist.
     fn has(&self, offset: u64) -> bool;
 
     /// Removes the segment starting at `offset`.
@@ -40,7 +41,7 @@ pub trait Directory: Debug + Send + Sync {
         None
     }
 
-    /// Waits until all new names and removals in the directory are on the disk.
+    /// Waits until all additions and removals of names in the directory are on the disk.
     fn sync(&self) -> io::Result<()>;
 
     /// Returns whether the directory already had its lock when it was opened. If so, it is the
@@ -68,7 +69,7 @@ pub(super) struct DiskDirectory {
 }
 
 impl DiskDirectory {
-    /// Opens the directory, creating it if it does not exist and `is_created` is set.
+    /// Opens the directory. If it does not exist and `is_created` is set, creates it.
     pub(super) fn open(path: &Path, is_created: bool) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         let absolute = std::path::absolute(path).map_err(failed)?;
@@ -111,8 +112,8 @@ impl DiskDirectory {
         })
     }
 
-    /// Removes the lock if opening the directory created it. The files may not belong to a log, and
-    /// the lock would make the next attempt treat them as segments of one.
+    /// Removes the lock if opening the directory created it. The files might not belong to a log,
+    /// and the lock would make the next attempt treat them as segments of a log.
     pub(super) fn remove_new_lock(&self) {
         if !self.had_lock {
             // No data is lost if the lock cannot be removed. See `is_segment` in the options.
@@ -217,8 +218,8 @@ mod tests {
         directory.sync().expect_err("a directory that is not open");
     }
 
-    /// A name isn't on the disk until its directory is synced. The log's name is in its parent
-    /// directory, and the lock's name is in the log's directory.
+    /// A name isn't on the disk until the directory containing it is synced. The log's name is in
+    /// its parent directory, and the lock's name is in the log's directory.
     #[cfg(target_os = "linux")]
     #[test]
     fn syncs_a_new_directory_and_lock_file_before_using_the_log() {

@@ -34,9 +34,9 @@ const EXPIRED_MAX: usize = 64;
 ///
 /// * [`open`](SegmentedLog::open) reads only the last segment. No other segment can have a torn
 ///   tail, because all records in a segment are on the disk before the next one is created.
-/// * Until the log is closed or dropped, it is locked against a second writer, in this process or
-///   another. Threads can share it by reference, and they share syncs as with a [`LogFile`]. A log
-///   belongs to the process that opened it.
+/// * Until the log is closed or dropped, it is locked against a second writer, whether in this
+///   process or another. Threads can share it by reference, and they share syncs as with a
+///   [`LogFile`]. A log belongs to the process that opened it.
 /// * Crashes and failures have the same effects [as for a `LogFile`](LogFile#failures). If the next
 ///   segment cannot be created, the append that needs it fails. The log stays usable, and the next
 ///   append that needs a segment tries again.
@@ -247,7 +247,7 @@ impl SegmentedLog {
     /// starting a segment, but not while a thread is waiting for a sync.
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // Another thread of the parent may have held the lock at the time of the fork.
+            // Another thread of the parent may have held the lock when the fork happened.
             return self.try_status().unwrap_or(LogStatus::UNKNOWN);
         }
         locked(&self.segments).active.status()
@@ -272,7 +272,7 @@ impl SegmentedLog {
     }
 
     /// Appends a record, and returns its log offset once it and everything before it are on the
-    /// disk. Threads that call this at the same time share a sync.
+    /// disk. Threads that call this at the same time share one sync.
     ///
     /// # Errors
     ///
@@ -293,15 +293,15 @@ impl SegmentedLog {
         Ok(offset)
     }
 
-    /// Appends several records under one lock and returns the number of records. They may go into
-    /// several segments. If the policy requires a sync, the log syncs after the last record.
-    /// Starting a segment also syncs, under any policy. Other threads wait until all the records
-    /// have been appended. The iterator must not use the log itself.
+    /// Appends several records under one lock and returns how many were appended. They may be
+    /// spread over several segments. If the policy requires a sync, the log syncs after the last
+    /// record. Starting a segment also syncs, under any policy. Other threads wait until all the
+    /// records have been appended. The iterator must not use the log itself.
     ///
     /// # Errors
     ///
     /// Returns the same errors as [`append`](Self::append). As with [`LogFile::extend`], the
-    /// records before the failed one may be in the log. It ends at the offset that
+    /// records before the failed one may be in the log. The log ends at the offset that
     /// [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut records = records.into_iter();
@@ -329,7 +329,7 @@ impl SegmentedLog {
             };
             count += added;
             match &kept {
-                // Packing may have left more room than was expected.
+                // Packing may have left more room than expected.
                 Some(record) => {
                     if !segments.room(&self.options).takes(record.as_ref().len()) {
                         self.switch(&mut segments)?;
@@ -516,7 +516,7 @@ impl SegmentedLog {
         self.remove_expired(segments, &*directory)
     }
 
-    /// Removes the oldest segments, according to `retention_bytes` and `retention_time`, but no
+    /// Removes the oldest segments, as specified by `retention_bytes` and `retention_time`, but no
     /// more than [`EXPIRED_MAX`], because appends wait for this. A segment that can't be removed,
     /// or that another thread is removing, is left for next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
@@ -598,8 +598,8 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     unsupported(checked, path)
 }
 
-/// Checks the format of the existing segments. If the newest one does not show its format yet, sets
-/// `options` to the format of the previous one.
+/// Checks the format of the existing segments. If the newest segment does not reveal its format
+/// yet, sets `options` to the format of the previous one.
 fn set_format(
     options: &mut LogFileOptions,
     directory: &dyn Directory,

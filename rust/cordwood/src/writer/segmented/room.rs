@@ -10,15 +10,15 @@ use crate::writer::log_file::LogFileOptions;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     is_packed: bool,
-    /// The maximum length the segment can have now, in bytes, or 0 if it has no records.
+    /// The maximum possible length of the segment now, in bytes, or 0 if it has no records.
     end: u64,
     segment_len: u64,
     record_len_max: u64,
 }
 
 impl Room {
-    /// Returns the room in a segment, given the minimum and maximum length it can have now. The
-    /// mark of a packed log does not count as a record.
+    /// Returns the room in a segment, given its minimum and maximum possible length now. The mark
+    /// of a packed log does not count as a record.
     pub(super) fn after((end_min, end_max): (u64, u64), format: LogFormat, options: &LogFileOptions) -> Self {
         let is_packed = format.dialect.is_packed();
         let mark_len = if is_packed { Mark::FRAGMENT_LEN as u64 } else { 0 };
@@ -44,7 +44,8 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        // The file refuses records longer than the maximum, so they do not start a new segment.
+        // The file refuses records longer than the maximum, so such records do not start a new
+        // segment.
         if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;
         }

@@ -59,7 +59,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// Handles at most 7 bytes of data. Not inlined, so that `one` can be.
+/// Handles at most 7 bytes of data. Not inlined, so that `one` can be inlined.
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

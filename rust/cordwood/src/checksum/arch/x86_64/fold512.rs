@@ -30,8 +30,7 @@ const LANES: usize = 64;
 /// Returns `state` advanced over `data`.
 ///
 /// This function has no `#[target_feature]`, because that attribute can't be combined with
-/// `#[inline(always)]`. A function call would take half as long as it takes to process a short
-/// record.
+/// `#[inline(always)]`. A function call would take half as long as processing a short record.
 ///
 /// # Safety
 ///
@@ -185,7 +184,7 @@ fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
     finish(fold_on(sum, registers, &mut copied), tail, copied)
 }
 
-/// Returns the state after `sum` and then `tail`, which has 1 to 64 bytes.
+/// Returns the state after `sum` followed by `tail`, which has 1 to 64 bytes.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>) -> u32 {
