@@ -8,7 +8,7 @@ use crate::values::arguments::bytes_of;
 /// releasing the interpreter costs more than the checksum.
 const DETACH_LEN: usize = 1 << 16;
 
-/// Computes the CRC-32C of a buffer.
+/// Computes the CRC-32C of the bytes in a buffer.
 ///
 /// Args:
 ///     data: `bytes` or any other buffer.

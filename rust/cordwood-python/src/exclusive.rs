@@ -1,4 +1,4 @@
-//! A value usable by one thread at a time.
+//! A value that only one thread can use at a time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -13,17 +13,17 @@ use pyo3::sync::MutexExt;
 use crate::values::error::with_hint;
 
 /// A mutex that releases the interpreter while it waits. Two kinds of threads would wait forever,
-/// so they get an error instead of the lock:
+/// so they get an error instead:
 ///
 /// * A thread that already holds the lock. Reading from or writing to a Python object runs Python
 ///   code, which can call back into this module.
 /// * A thread in a forked process, if another thread held the lock at the time of the fork. The
-///   locked mutex was copied into this process, but the thread that would release it was not.
+///   locked mutex was copied into this process, but the thread that would unlock it was not.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
-    /// The thread that holds the lock and may run Python code, or 0 if there is none.
+    /// The thread that holds the lock and may run Python code, or 0 if there is no such thread.
     owner: AtomicUsize,
-    /// Twice the ID of the process that `is_lost` is valid for, plus 1 while a thread is still
+    /// Twice the ID of the process for which `is_lost` is valid, plus 1 while a thread is still
     /// determining `is_lost`.
     process: AtomicU64,
     /// Whether a thread that does not exist in this process held the lock at the time of the fork.
@@ -84,7 +84,8 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The other thread doesn't need a lock or the interpreter to finish recording.
+                // The other thread needs neither a lock nor the interpreter to finish recording
+                // this.
                 thread::yield_now();
                 continue;
             }
@@ -141,8 +142,8 @@ impl Drop for Owner<'_> {
 }
 
 /// Returns a number that is unique to this thread and never reused, even after the thread has
-/// ended. An address would not do: in a forked process, a new thread can have the same address as a
-/// thread that was not copied.
+/// ended. An address wouldn't work: in a forked process, a new thread can have the same address as
+/// a thread that was not copied.
 fn this_thread() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: usize = COUNT.fetch_add(1, Ordering::Relaxed) + 1);

@@ -22,7 +22,7 @@ use crate::values::options::{compression_of, dialect_name, dialect_of, named};
 use crate::values::position::{Position, Start, read_options};
 use crate::values::shown::handle_repr;
 
-/// Reads the records of logs by index. Created by `cordwood.index`.
+/// Reads records from logs by index. Created by `cordwood.index`.
 ///
 /// `index[i]` is a record. Indices start at 0, and negative indices count from the end.
 /// `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
@@ -37,7 +37,7 @@ pub(crate) struct RecordIndex {
     is_closed: AtomicBool,
 }
 
-/// The length of the records to read before they are converted to `bytes`.
+/// The total length of the records to read before they are converted to `bytes`.
 const BATCH_LEN: usize = 1 << 20;
 
 impl RecordIndex {
@@ -59,7 +59,7 @@ impl RecordIndex {
         }
     }
 
-    /// Runs `work`, which may read, with the interpreter released.
+    /// Runs `work`, which may read files, with the interpreter released.
     fn reading<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
         self.check_open(py)?;
         let done = py.detach(work);
@@ -144,7 +144,7 @@ impl RecordIndex {
         Ok(try_bytes(py, &record.unwrap_or_default())?.into_any())
     }
 
-    /// Returns several records. This is faster than one call per record.
+    /// Returns several records. This is faster than reading them with one call each.
     ///
     /// Records near each other are read together.
     ///
@@ -182,7 +182,7 @@ impl RecordIndex {
         self.read(py, indices)
     }
 
-    /// Returns the log that contains a record, and the record's offset in it.
+    /// Returns the path of the log that contains a record, and the record's offset in that log.
     ///
     /// This reads the record.
     ///
@@ -190,7 +190,7 @@ impl RecordIndex {
     ///     index: The record's index, which may be negative.
     ///
     /// Returns:
-    ///     The log's path, and the record's offset in it, in bytes.
+    ///     The log's path, and the record's offset in the log, in bytes.
     ///
     /// Raises:
     ///     IndexError: There is no record with this index.
@@ -319,7 +319,7 @@ pub(crate) fn restored_index(
 /// A source with its `Split`, if it has one.
 type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Indexes the records of one or more logs, so that any record can be read by its number.
+/// Indexes the records in one or more logs, so that any record can be read by its number.
 ///
 /// Creating the index reads each log once. The index takes 8 bytes of memory for every 16 records,
 /// plus 8 bytes for each record near damage. Files are opened as needed; at most 64 stay open,

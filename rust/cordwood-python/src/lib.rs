@@ -23,7 +23,7 @@ mod memory;
 mod open_logs;
 mod values;
 
-// These modules define the classes and functions.
+// The modules that define the classes and functions.
 mod checksum;
 mod follower;
 mod index;

@@ -1,8 +1,8 @@
 //! All writers' logs, kept so that they can be closed at the end of the program.
 //!
 //! At the end of the program, Python doesn't drop the variables of a thread that is still running,
-//! or objects that refer to each other through such a thread. If a writer is among them, the
-//! records in its buffer would be lost.
+//! or objects that refer to each other through such a thread. Without this module, if one of them
+//! is a writer, the records in its buffer would be lost.
 
 use std::sync::{Arc, Weak};
 
@@ -15,8 +15,8 @@ use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::no_memory;
 use crate::writer::Log;
 
-/// Returns the logs in the order they were opened. A dropped log stays in the list until its place
-/// is needed for a new one.
+/// Returns the logs in the order in which they were opened. A dropped log stays in the list until
+/// its place is needed for a new one.
 fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<Log>>> {
     static LOGS: PyOnceLock<Exclusive<Vec<Weak<Log>>>> = PyOnceLock::new();
     LOGS.get_or_init(py, || Exclusive::new(Vec::new()))

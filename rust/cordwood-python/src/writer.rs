@@ -38,21 +38,21 @@ use crate::values::options::{
 };
 use crate::values::shown::handle_repr;
 
-/// A record is appended without a write only if it and the buffered bytes together are below this
-/// limit. The core's buffer holds 256 KiB; the remaining 1 KiB is more than enough for the headers
-/// and trailers of a record.
+/// A record is appended without a write only if the record and the buffered bytes together are
+/// below this limit. The core's buffer holds 256 KiB; the remaining 1 KiB is more than enough for a
+/// record's headers and trailers.
 const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
 /// The number of bytes that `extend` collects before appending them. A batch of this length fits
 /// into the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
 
-/// The number of records that `extend` collects for a file. Each batch takes one write.
+/// The number of records that `extend` collects for a file. Each batch requires one write.
 const FILE_BATCH_COUNT: usize = 1024;
 
-/// The number of records that `extend` collects for an object. Larger batches wouldn't save calls,
-/// because the object's `write` is called only when the writer's buffer is full. The headers of
-/// this many Python objects stay in the first-level cache until the objects are released.
+/// The number of records that `extend` collects for an object. Larger batches wouldn't save any
+/// calls, because the object's `write` is called only when the writer's buffer is full. The headers
+/// of this many Python objects stay in the first-level cache until the objects are released.
 const OBJECT_BATCH_COUNT: usize = 256;
 
 enum Sink {
@@ -128,8 +128,8 @@ impl Object {
 ///
 /// A failed write to a file is undone: the file is truncated to the end of its last complete
 /// record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
-/// call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a second
-/// sync would not settle the question. To recover, close the log and reopen it with `"a"` in this
+/// call fails. It is then unknown which bytes after `durable_offset` are on disk, and a second sync
+/// would not settle the question. To recover, close the log and reopen it with `"a"` in this
 /// process, which rewrites the uncertain part. If a write to an object fails, the writer does not
 /// use the object again.
 ///
@@ -162,9 +162,9 @@ impl Object {
 ///         records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
 ///         `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
 ///         cannot pass `flush`. Default: `None`, which means `"append"`.
-///     sync: When to wait until records are on the disk, in addition to `sync()` and
-///         `append(..., sync=True)`. `"never"`: at no other time, except that a segmented log syncs
-///         each segment before starting the next. `"close"`: when the writer is closed. `"append"`:
+///     sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
+///         sync=True)`. `"never"`: at no other time, except that a segmented log syncs each segment
+///         before starting the next. `"close"`: when the writer is closed. `"append"`:
 ///         before each `append` returns, and when the writer is closed. Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
 ///         long ago. Closing the writer syncs too. The passing of time alone never causes a sync,
@@ -178,8 +178,8 @@ impl Object {
 ///         skipped bytes. A damaged file without any valid fragment raises an exception, unless you
 ///         pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
-///         `durable_offset`. Everything before the checkpoint must be on the disk. The writer reads
-///         the file from the checkpoint onward to find the end of the log, then rewrites the bytes
+///         `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
+///         file from the checkpoint onward to find the end of the log, then rewrites the bytes
 ///         after the checkpoint so that the next sync covers them. If the checkpoint is greater
 ///         than 0, the file must exist. Default: `None`: the file is read from the start, and no
 ///         bytes are rewritten unless a sync of this file has failed in this process.
@@ -205,9 +205,9 @@ impl Object {
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
-///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, raises
-///         `FileExistsError` if the file exists. With a `checkpoint`, raises `FileNotFoundError` if
-///         the file is missing.
+///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`,
+///         `FileExistsError` is raised if the file exists. With a `checkpoint`, `FileNotFoundError`
+///         is raised if the file is missing.
 ///     BlockingIOError: Another writer has the file open.
 ///     TornTailError: For `"a"`, the file ends with an incomplete record or with zeros, and
 ///         `on_torn_tail` is `"refuse"`.
@@ -217,8 +217,8 @@ impl Object {
 ///         cannot append to because it has a log number or is compressed.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `sink` is not a path and has no `write`, or is a text file.
-///     ValueError: An option has an invalid value or is not allowed here, such as a log number or a
-///         compression for a dialect that does not have one.
+///     ValueError: An option has an invalid value or is not allowed here, such as a log number or
+///         compression for a dialect that does not support it.
 ///
 /// >>> with cordwood.Writer("example.log", "w") as writer:
 /// ...     writer.append(b"one")
@@ -239,8 +239,8 @@ impl Deref for Writer {
     }
 }
 
-/// A writer's log, shared because [`close_all`] closes it at the end of the program if it is still
-/// open.
+/// A writer's log. It is shared because [`close_all`] closes it at the end of the program if it is
+/// still open.
 pub(crate) struct Log {
     sink: Sink,
     path: Option<PathBuf>,
@@ -248,7 +248,8 @@ pub(crate) struct Log {
     format: LogFormat,
     /// The process that opened the log.
     owner: u64,
-    /// Whether the program is ending. If so, a writer to an object doesn't accept any more records.
+    /// Whether the program is ending. If it is, a writer to an object doesn't accept any more
+    /// records.
     is_ending: AtomicBool,
 }
 
@@ -338,14 +339,14 @@ impl Writer {
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
-    ///     sync: Wait until the record and everything before it are on the disk. Threads that wait
+    ///     sync: Wait until the record and everything before it are on disk. Threads that wait
     ///         at the same time share one sync. Default: `False`.
     ///
     /// Returns:
     ///     The file offset of the header of the record's first fragment, in bytes.
     ///
     /// Raises:
-    ///     OSError: A write or a sync failed. The message says how many bytes are on the disk and
+    ///     OSError: A write or a sync failed. The message says how many bytes are on disk and
     ///         whether the writer can still be used. If the write was undone, the record is not in
     ///         the log. If only the sync failed, the record may be in the log.
     ///     TypeError: `record` is not bytes-like.
@@ -371,9 +372,9 @@ impl Writer {
     /// For a column from pyarrow, polars or another library, this doesn't create a Python object
     /// for each record.
     ///
-    /// If this raises, the records before the error are already in the log. After a failed write,
-    /// however, the log lacks the records that had not reached the file yet, which may be all of
-    /// them. `tell` returns the offset where the log ends.
+    /// If this raises an exception, the records before the error are already in the log. After a
+    /// failed write, however, the log lacks the records that had not reached the file yet, which
+    /// may be all of them. `tell` returns the offset where the log ends.
     ///
     /// Args:
     ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -418,7 +419,7 @@ impl Writer {
         self.extend_from(py, records.items()?)
     }
 
-    /// Returns the log's length including all records so far, even those not yet written out.
+    /// Returns the log's length, including all records so far, even those not written out yet.
     ///
     /// Returns:
     ///     The length in bytes, which is also the file offset after the last record.
@@ -453,14 +454,14 @@ impl Writer {
         self.with_sink(py, LogOnDisk::flush, |object| object.writer()?.flush())
     }
 
-    /// Flushes and waits until the records are on the disk.
+    /// Flushes the records and waits until they are on disk.
     ///
     /// For a new file, this also makes its directory entry durable.
     ///
     /// Raises:
-    ///     OSError: The records may not have reached the disk. A failed sync can't be repeated, so
+    ///     OSError: The records may not have reached the disk. A failed sync can't be retried, so
     ///         the writer stays unusable.
-    ///     io.UnsupportedOperation: The sink has no file descriptor.
+    ///     io.UnsupportedOperation: The sink doesn't have a file descriptor.
     ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
@@ -472,7 +473,7 @@ impl Writer {
         self.with_sink(py, LogOnDisk::sync, Object::sync)
     }
 
-    /// Waits until every byte before an offset is on the disk, without appending a record.
+    /// Waits until every byte before an offset is on disk, without appending a record.
     ///
     /// For example, one thread can append while another waits for the offset that `tell()` returns
     /// after the append. If a sync already running in another thread covers the offset, this call
@@ -488,7 +489,7 @@ impl Writer {
     ///     OSError: `offset` is past the end of the log (`errno.EINVAL`), or a write or a sync
     ///         failed, as for `sync`.
     ///     OverflowError: `offset` is negative.
-    ///     io.UnsupportedOperation: The sink has no file descriptor.
+    ///     io.UnsupportedOperation: The sink doesn't have a file descriptor.
     ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
@@ -503,8 +504,8 @@ impl Writer {
 
     /// Starts a new segment in a segmented log now, unless the last segment has no records.
     ///
-    /// Without this call, a new segment starts when a record would make the last segment longer
-    /// than `segment_len`.
+    /// Otherwise, a new segment starts when a record would make the last segment longer than
+    /// `segment_len`.
     ///
     /// Returns:
     ///     The log offset where the last segment starts, in bytes.
@@ -565,7 +566,7 @@ impl Writer {
         }
     }
 
-    /// The file offset before which everything is on the disk and survives a machine crash.
+    /// The file offset before which everything is on disk and survives a machine crash.
     ///
     /// Until this writer's first sync, this offset is 0, or the start of the last segment in a
     /// segmented log. You can still read this attribute after the writer is closed.
@@ -576,7 +577,7 @@ impl Writer {
 
     /// The region after the last complete record when the log was opened with `"a"`, or `None`.
     ///
-    /// `on_torn_tail` decides whether the region was cut off or kept.
+    /// `on_torn_tail` determines whether the region was cut off or kept.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail.map(|region| SkippedRegion(Finding::new(region)))
@@ -588,7 +589,7 @@ impl Writer {
         dialect_name(py, self.format.dialect)
     }
 
-    /// The log number carried by each fragment, or `None` if fragments carry no number.
+    /// The log number in each fragment, or `None` if fragments don't contain a number.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
@@ -621,7 +622,8 @@ impl Writer {
     /// A sink that is an object is flushed but not closed.
     ///
     /// Raises:
-    ///     OSError: A write or a sync failed. The writer is closed even if this raises.
+    ///     OSError: A write or a sync failed. The writer is closed even if this exception is
+    ///         raised.
     ///
     /// >>> writer = cordwood.open("example.log", "w")
     /// >>> writer.append(b"one")
@@ -650,8 +652,8 @@ impl Writer {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.sink {
             Sink::Disk(_) => Ok(()),
-            // If the lock is held, a thread is using the writer. That thread keeps alive the writer
-            // and all objects the writer refers to.
+            // If the lock is held, a thread is using the writer. That thread keeps the writer
+            // alive, along with all objects it refers to.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
                     writer: Some(writer), ..
@@ -748,8 +750,8 @@ impl Log {
             // Taking records from the iterable runs Python code, so the lock isn't held here. The
             // whole batch is then appended at once.
             let (batch, is_last) = next_batch(&mut records, self.batch_count());
-            // Extending a closed writer is an error even without records, but this error must not
-            // replace an exception from the iterable.
+            // Extending a closed writer is an error even if there are no records, but this error
+            // must not replace an exception from the iterable.
             if !batch.is_empty() || (count == 0 && is_last.is_ok()) {
                 let slices: Vec<&[u8]> = batch.iter().map(|record| record.as_bytes()).collect();
                 self.extend_by(py, &slices)?;
@@ -765,7 +767,7 @@ impl Log {
 
     fn extend_from_column(&self, py: Python<'_>, mut column: Column) -> PyResult<u64> {
         let mut count = 0;
-        // Extending a closed writer is an error even without records.
+        // Extending a closed writer is an error even if there are no records.
         self.extend_by(py, &[])?;
         while let Some(array) = column.next(py)? {
             let mut start = 0;
@@ -808,8 +810,8 @@ impl Log {
         }
     }
 
-    /// Appends a record if this doesn't require waiting or running Python code. Otherwise, or if
-    /// the append fails, returns `None` and appends nothing.
+    /// Appends a record if that doesn't require waiting or running Python code. Otherwise, or if
+    /// the append fails, returns `None` without appending anything.
     #[inline]
     pub(crate) fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -898,7 +900,7 @@ impl Log {
     }
 
     fn shown(&self) -> String {
-        // A writer in use by another thread is not closed.
+        // A writer is not closed while another thread is using it.
         let is_closed = self.try_status().is_some_and(|status| status.is_closed);
         handle_repr("Writer", self.path.as_deref(), is_closed)
     }
@@ -922,7 +924,8 @@ impl Log {
         }
     }
 
-    /// Warns about an unclosed writer. If closing it failed, the error is reported as unraisable.
+    /// Warns about an unclosed writer. If closing it failed, the error is reported as an unraisable
+    /// exception.
     fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
         // A path doesn't contain zero bytes, so this cannot fail.
         let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
@@ -941,7 +944,7 @@ impl Log {
             Sink::Disk(log) if py.detach(|| log.status()).is_closed => return,
             Sink::Disk(_) => self.close(py),
             Sink::Object(object) => {
-                // Refuse further appends. Otherwise, a thread that keeps appending would rarely
+                // Reject further appends. Otherwise, a thread that keeps appending would rarely
                 // leave the lock free.
                 self.is_ending.store(true, Relaxed);
                 match locked_soon(py, object) {
@@ -973,8 +976,8 @@ fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
     finished.map_err(|error| to_python(py, error, None))
 }
 
-/// Locks the writer to an object. Returns `None` if another thread holds the lock for a second: it
-/// may be waiting forever, for example for the reader of a pipe.
+/// Locks the writer to an object. Returns `None` if another thread has held the lock for a second:
+/// that thread may be waiting forever, for example for the reader of a pipe.
 fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<MutexGuard<'a, Object>> {
     for _ in 0..100 {
         if let Some(locked) = object.try_lock() {

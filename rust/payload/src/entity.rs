@@ -58,9 +58,8 @@ pub struct Property<'a> {
 pub struct PropertyValue<'a> {
     /// The value.
     pub value: EntityValue<'a>,
-    /// The meaning of the value (`Property.Meaning`), if the record contains one. For example, 2
-    /// means a link and 15 a long text. [`EntityValue`] already distinguishes the most common
-    /// meanings.
+    /// The value's meaning (`Property.Meaning`), if the record contains one. For example, 2 means a
+    /// link and 15 a long text. [`EntityValue`] already distinguishes the most common meanings.
     pub meaning: Option<u64>,
     /// Whether the value is indexed (`property`) or not (`raw_property`).
     pub is_indexed: bool,
@@ -84,7 +83,7 @@ pub enum EntityValue<'a> {
     Text(&'a str),
     /// Bytes: either a value of type bytes, or text that is not valid UTF-8.
     Bytes(&'a [u8]),
-    /// A place on earth, in degrees.
+    /// A point on Earth, in degrees.
     Point {
         /// Degrees north of the equator.
         latitude: f64,
@@ -119,7 +118,7 @@ pub struct User<'a> {
     pub federated_provider: Option<&'a str>,
 }
 
-/// Property names that this decoder refuses because tables and JSON use them for an entity's key
+/// Property names that this decoder rejects because tables and JSON use them for an entity's key
 /// and [other fields](Entity::other_fields). Datastore and Firestore do not accept names that start
 /// and end with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
@@ -186,8 +185,8 @@ impl<'a> Entity<'a> {
         Ok(entity)
     }
 
-    /// Reads the fields of a `Property`: its meaning, its name, whether it can have several values,
-    /// and its value.
+    /// Reads the fields of a `Property`: its meaning, its name, whether it can have multiple
+    /// values, and its value.
     #[expect(clippy::type_complexity, reason = "one caller, which names them")]
     fn read_fields(
         &mut self,
@@ -349,11 +348,11 @@ impl<'a> User<'a> {
     }
 }
 
-/// Finds properties by name. The search is linear if there are few properties; a table only pays
-/// off if there are many.
+/// Finds properties by name. If there are few properties, the search is linear, because a table
+/// only pays off if there are many.
 #[derive(Default)]
 struct Numbers<'a> {
-    /// A set of bits, one for each name so far. Two names may share a bit, but usually the bits
+    /// A set of bits, one for each name so far. Two names may share a bit, but the bits usually
     /// show that a name is new.
     seen: u64,
     /// The numbers of the first properties, by name. Most entities don't have a table, because
@@ -372,7 +371,7 @@ impl<'a> Numbers<'a> {
         if is_new {
             return None;
         }
-        // A repeated name usually means an item of an array.
+        // A repeated name usually indicates an array item.
         if properties.last().is_some_and(|last| last.name == name) {
             return properties.last_mut();
         }
@@ -543,8 +542,7 @@ mod tests {
         Some(plain.len())
     }
 
-    /// Calls `each` with many variants of the bytes, each of which differs from the original in one
-    /// place.
+    /// Calls `each` with many variants of the bytes, each differing from the original in one place.
     fn all_near(bytes: &[u8], mut each: impl FnMut(&[u8])) {
         for at in 0..bytes.len() {
             each(&bytes[..at]);

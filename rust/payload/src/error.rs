@@ -11,11 +11,11 @@ pub struct PayloadError {
     pub offset: usize,
     /// The number of bytes affected, starting at `offset`.
     pub len: usize,
-    /// Why these bytes cannot be decoded or encoded.
+    /// The reason why these bytes cannot be decoded or encoded.
     pub reason: PayloadReason,
 }
 
-/// Why a payload cannot be decoded or encoded.
+/// The reason why a payload cannot be decoded or encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PayloadReason {

@@ -19,7 +19,7 @@
 //! # Ok::<(), cordwood_payload::PayloadError>(())
 //! ```
 //!
-//! Entities, JSON and the steps of runs can also become [`table`] columns.
+//! Entities, JSON and run steps can also be converted to [`table`] columns.
 //!
 //! # One encoding per value
 //!

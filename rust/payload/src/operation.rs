@@ -8,7 +8,7 @@ use super::wire::{Cursor, VARINT_LEN_MAX, make_room, put_string, put_varint};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// RocksDB, which can also read LevelDB batches because it has kept LevelDB's two tags.
+    /// RocksDB, which can also read LevelDB batches because it has kept both of LevelDB's tags.
     #[default]
     RocksDb,
     /// Pebble, which has no column families or transactions, but has range keys.
@@ -16,7 +16,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Returns the engine that this one can be confused with.
+    /// Returns the engine that this one can be mistaken for.
     pub(super) fn other(self) -> Self {
         match self {
             Engine::RocksDb => Engine::Pebble,
@@ -28,13 +28,13 @@ impl Engine {
 /// An operation of a [`WriteBatch`](super::WriteBatch).
 ///
 /// `column_family` is the number of the column family. It is 0 for the default column family, and
-/// for an engine without column families. LevelDB only writes [`Put`](Operation::Put) and
+/// for an engine that doesn't have column families. LevelDB only writes [`Put`](Operation::Put) and
 /// [`Delete`](Operation::Delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Operation<'a> {
-    /// Sets the value of the key.
+    /// Sets the key's value.
     Put {
         column_family: u32,
         key: &'a [u8],
@@ -42,7 +42,7 @@ pub enum Operation<'a> {
     },
     /// Deletes the key.
     Delete { column_family: u32, key: &'a [u8] },
-    /// Merges this operand into the value of the key, using the database's merge operator.
+    /// Merges this operand into the key's value, using the database's merge operator.
     Merge {
         column_family: u32,
         key: &'a [u8],
@@ -58,13 +58,13 @@ pub enum Operation<'a> {
         key: &'a [u8],
         end_key: &'a [u8],
     },
-    /// RocksDB: the value of the key is in a blob file. `value` contains its location in that file.
+    /// RocksDB: the key's value is in a blob file. `value` contains its location in that file.
     PutBlobIndex {
         column_family: u32,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// RocksDB: sets the columns of the key. `value` contains the serialized columns.
+    /// RocksDB: sets the key's columns. `value` contains the serialized columns.
     PutEntity {
         column_family: u32,
         key: &'a [u8],
@@ -77,7 +77,8 @@ pub enum Operation<'a> {
         value: &'a [u8],
         write_unix_time: u64,
     },
-    /// RocksDB: has no effect. It separates parts of a batch, or reserves room for a `BeginPrepare`.
+    /// RocksDB: has no effect. It separates parts of a batch, or reserves space for a
+    /// `BeginPrepare`.
     Noop,
     /// RocksDB: the operations after this one, up to [`EndPrepare`](Operation::EndPrepare), don't
     /// take effect until the transaction is committed.
@@ -214,8 +215,8 @@ macro_rules! operations {
                 }
             }
 
-            /// Reads the operation with this tag. If it is a put with a time, the time is left at
-            /// the end of the value.
+            /// Reads the operation with this tag. For a put with a time, the time is left at the
+            /// end of the value.
             fn read(strings: &mut Strings<'_, 'a>, engine: Engine, tag: u8) -> Result<Option<Self>, PayloadError> {
                 if engine == RocksDb && (false $($(|| tag == $family)?)*) {
                     strings.read_column_family()?;
@@ -298,7 +299,7 @@ impl Part<'_> for u32 {
     }
 }
 
-/// Returns 0. The time is extracted from the value later.
+/// Returns 0. The time is extracted from the value afterwards.
 impl Part<'_> for u64 {
     fn read(_: &mut Strings<'_, '_>) -> Result<Self, PayloadError> {
         Ok(0)
@@ -306,8 +307,8 @@ impl Part<'_> for u64 {
 }
 
 impl<'a> Operation<'a> {
-    /// Checks whether the batch header counts the operation, in which case the operation uses a
-    /// sequence number. All operations with a key are counted.
+    /// Checks whether the batch header's count includes the operation, in which case the operation
+    /// uses a sequence number. All operations with a key are counted.
     ///
     /// Log data and transaction markers are not counted (`WriteBatchInternal::Iterate` in RocksDB's
     /// `db/write_batch.cc`, `Batch.LogData` in Pebble's `batch.go`).

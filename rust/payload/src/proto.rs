@@ -53,8 +53,8 @@ pub struct OtherField<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Reads the fields of a message. Each field before the semicolon sets a variable and may only be
-/// present once; those after it may be repeated. All other fields are either skipped, or kept in a
+/// Reads the fields of a message. Each field before the semicolon sets a variable and may appear
+/// only once; those after it may be repeated. All other fields are either skipped, or kept in a
 /// list along with the name of the message.
 macro_rules! fields {
     (

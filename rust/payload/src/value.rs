@@ -24,7 +24,7 @@ pub enum Value<'v> {
     Bytes(Cow<'v, [u8]>),
     /// A list of values.
     Array(Vec<Value<'v>>),
-    /// Named values, whose names are all different.
+    /// Named values, each with a different name.
     Object(Vec<Item<'v>>),
 }
 

@@ -31,7 +31,7 @@ pub struct VersionEdit<'a> {
 }
 
 impl<'a> VersionEdit<'a> {
-    /// Creates the edit in this record, without decoding any fields yet.
+    /// Creates the edit from this record, without decoding any fields yet.
     pub fn new(record: &'a [u8]) -> Self {
         VersionEdit { record }
     }
@@ -132,7 +132,7 @@ impl<'a> Field<'a> {
             7 | 100 | 102 | 103 => ("new_file", new_file(cursor, tag)?),
             9 => ("prev_log_number", long(cursor)?),
             10 => ("min_log_number_to_keep", long(cursor)?),
-            // This field and those below are only written by RocksDB.
+            // Only RocksDB writes this field and those below.
             200 => ("column_family", short(cursor)?),
             201 => ("column_family_add", bytes(cursor)?),
             202 => ("column_family_drop", Value::Null),

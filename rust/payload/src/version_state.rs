@@ -52,7 +52,7 @@ impl VersionState {
         }
         match rest {
             None => {
-                // A group interrupted by another edit is incomplete, and has never taken effect.
+                // A group interrupted by another edit is incomplete, and never took effect.
                 self.group.clear();
                 self.apply_tables(record, family)
             }
@@ -146,7 +146,7 @@ impl VersionState {
         fields.filter_map(|(&(family, ..), field)| Some((family, VersionEdit::new(field).fields().next()?.ok()?.value)))
     }
 
-    /// Removes the first table of [`tables`](Self::tables).
+    /// Removes the first of the [`tables`](Self::tables).
     pub(super) fn remove_first_table(&mut self) {
         self.tables.pop_first();
     }
@@ -159,7 +159,7 @@ fn scope(record: &[u8]) -> Result<(u64, Option<u64>), PayloadError> {
     let (mut family, mut rest) = (None, None);
     for field in VersionEdit::new(record).fields() {
         match field? {
-            // RocksDB writes a log number before the column family it is for.
+            // RocksDB writes a log number before the column family it belongs to.
             Field {
                 kind: "column_family",
                 value: Value::UInt(number),

@@ -152,7 +152,7 @@ pub struct WandbOutput<'a> {
 #[non_exhaustive]
 pub struct WandbItem<'a> {
     /// The names on the path to the value, from the name in the outermost dictionary to the value's
-    /// own. There is at least one.
+    /// own name. There is at least one.
     pub path: Several<&'a str>,
     /// The value as JSON.
     pub value_json: &'a str,
@@ -205,7 +205,7 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
     Ok(found)
 }
 
-/// Reads a history step. Calls `take` for each item, in order, with the item's names, joined by
+/// Reads a history step. Calls `take` for each item, in order, with the item's names, joined with
 /// dots, and its value, which is not necessarily UTF-8. Returns the step number if the record
 /// stores it separately. Returns `None` for any other kind of record.
 ///

@@ -80,8 +80,8 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Reads a number of at most 5 bytes with 7 bits each, lowest bits first (`GetVarint32`). If a
-    /// byte's high bit is set, more bytes follow.
+    /// Reads a number of at most 5 bytes, each holding 7 bits, lowest bits first (`GetVarint32`).
+    /// If a byte's high bit is set, more bytes follow.
     #[inline]
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let start = self.offset;
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
-        // Most numbers have one or two bytes.
+        // Most numbers are one or two bytes long.
         match *self.rest() {
             [byte @ ..0x80, ..] => {
                 self.offset += 1;

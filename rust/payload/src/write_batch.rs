@@ -67,7 +67,7 @@ impl<'a> WriteBatch<'a> {
         self.count
     }
 
-    /// Returns the engine whose tags the batch is read with.
+    /// Returns the engine whose tags are used to read the batch.
     pub fn engine(&self) -> Engine {
         self.engine
     }

@@ -43,7 +43,7 @@ impl WriteBatchReader {
         }
     }
 
-    /// Returns the batch in the next record of the log, and the batch's fault if it has one.
+    /// Returns the batch in the log's next record, and the batch's fault if it has one.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //! copying them. The rest of the crate describes arrays with the safe [`Array`] and [`Field`].
 //! Arrays from other libraries are imported in `import.rs`.
 //!
-//! These are the interface's requirements for a producer, and how each one is met:
+//! The interface places these requirements on a producer, which are met as follows:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
 //!   [`Memory`] of its buffers. Moving a [`Memory`] value doesn't move the buffer, and the bytes
@@ -10,10 +10,11 @@
 //! - *The content matches the schema*: an [`Array`] has the buffers and children of its [`Field`],
 //!   in order, each as long as the type requires. Each child of a structure is as long as the
 //!   structure, and a list has as many items as its last offset says. The code that creates an
-//!   array together with its field ensures this. All types are handled in two files: `columns.rs`,
-//!   and `table/column.rs` in `cordwood-payload`.
+//!   array together with its field ensures this. Two files handle all the types: `columns.rs`, and
+//!   `table/column.rs` in `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
-//!   sent between threads and dropped without the interpreter. `release` sets itself to null.
+//!   sent between threads and dropped without the interpreter. `release` sets its own field to
+//!   null.
 //! - *A consumer may move a structure out*, even a child, and then sets the original's `release` to
 //!   null. So each structure owns everything it refers to, in `private_data`, and dropping a
 //!   structure releases it only if `release` isn't null.
@@ -112,7 +113,7 @@ impl Memory {
 pub(crate) struct Array {
     pub(crate) len: usize,
     pub(crate) null_count: usize,
-    /// A bit for each value, which is not set if the value is null. `None` if no value is null.
+    /// One bit per value, which is clear if the value is null. `None` if no value is null.
     pub(crate) validity: Option<Memory>,
     /// The other buffers.
     pub(crate) buffers: Vec<Memory>,
@@ -166,7 +167,7 @@ impl Array {
     }
 }
 
-/// The memory owned by an exported structure. `dictionary` is null if the structure has no
+/// The memory that an exported structure owns. `dictionary` is null if the structure has no
 /// dictionary.
 struct Kept<T, M> {
     children: Vec<*mut T>,
@@ -210,11 +211,11 @@ macro_rules! released {
     ($structure:ty, $release:ident, $kept:ty) => {
         /// # Safety
         ///
-        /// This module created the structure, which may have been moved, has not been released, and
-        /// is not used by any other code.
+        /// The structure was created by this module. It may have been moved, but it has not been
+        /// released, and no other code is using it.
         unsafe extern "C" fn $release(structure: *mut $structure) {
             // SAFETY: upheld by the caller. `private_data` was set to a box of this type when the
-            // structure was created, and is only taken once, because `release` is null from then
+            // structure was created, and is taken only once, because `release` is null from then
             // on.
             let kept = unsafe {
                 (*structure).release = None;
@@ -226,8 +227,8 @@ macro_rules! released {
 
         impl Structure for $structure {
             fn released() -> Self {
-                // SAFETY: the structure's fields are numbers, pointers and callbacks, which may all
-                // be null.
+                // SAFETY: the structure's fields are numbers, pointers and callbacks, all of which
+                // may be null.
                 unsafe { mem::zeroed() }
             }
 
@@ -239,15 +240,15 @@ macro_rules! released {
         impl Drop for $structure {
             fn drop(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: the structure has not been released or moved out, since `release`
-                    // would then be null.
+                    // SAFETY: the structure has not been released or moved out; otherwise,
+                    // `release` would be null.
                     unsafe { release(self) }
                 }
             }
         }
 
-        // SAFETY: the structure refers to static text and to memory that it owns. Both can be sent,
-        // since neither is bound to a thread. The interface allows any thread to release it.
+        // SAFETY: the structure refers to static text and to memory that it owns. Neither is bound
+        // to a thread, so both can be sent. The interface allows any thread to release it.
         unsafe impl Send for $structure {}
     };
 }
@@ -332,7 +333,7 @@ pub(crate) trait Batches: Send {
 /// An error for the consumer of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// A number from `errno.h` that the consumer maps to the class of its exception.
+    /// A number from `errno.h` that the consumer maps to an exception class.
     pub(crate) errno: c_int,
     pub(crate) message: String,
 }
@@ -358,7 +359,7 @@ struct KeptStream {
 }
 
 impl KeptStream {
-    /// Writes the result of `call` to `out`, and returns 0. If `call` fails or panics, keeps the
+    /// Writes the result of `call` to `out`, and returns 0. If `call` fails or panics, stores the
     /// error for `get_last_error` and returns its number.
     ///
     /// # Safety

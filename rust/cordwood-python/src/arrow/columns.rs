@@ -1,4 +1,4 @@
-//! The columns of records: their names and types, and how each one is created from a batch.
+//! The columns of the records: their names and types, and how each one is created from a batch.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -88,8 +88,8 @@ pub(crate) fn table(columns: &[Column], batch: &Arc<PooledBatch>, path: Option<&
 }
 
 /// Returns a column with the path of the log that contains these records. Its dictionary holds only
-/// this path, because a dictionary with the paths of all logs could be longer than the batch's
-/// records.
+/// this path, because a dictionary with the paths of all logs could take more space than the
+/// batch's records.
 fn path_column(path: Option<&Path>, len: usize) -> Array {
     let text = path.map_or_else(Vec::new, |path| path.to_string_lossy().into_owned().into_bytes());
     let ends = Memory::I32(Arc::new(vec![0, text.len() as i32]));

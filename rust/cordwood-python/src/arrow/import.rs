@@ -1,6 +1,6 @@
 //! Reads records from memory that other libraries pass through the Arrow C Data Interface.
 //!
-//! These are the interface's requirements for a consumer, and how each one is met:
+//! The interface places these requirements on a consumer, which are met as follows:
 //!
 //! - *A structure that is taken over is released once*: [`taken`] sets the original's `release` to
 //!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
@@ -31,7 +31,7 @@ use crate::interpreter::interned;
 use crate::interpreter::python_code::{PythonCode, guarded};
 use crate::values::error::{ENOMEM, check_signals};
 
-/// A column of records, in one or more arrays.
+/// A column of records, stored in one or more arrays.
 pub(crate) struct Column {
     layout: Layout,
     arrays: Arrays,
@@ -125,8 +125,8 @@ pub(crate) struct RecordArray {
     layout: Layout,
     /// The indices of this array's records in the buffers.
     range: Range<usize>,
-    /// The length of the data buffer. For views, each data buffer has its own length, which is read
-    /// as needed.
+    /// The length of the data buffer. With views, each data buffer has its own length, which is
+    /// read when it is needed.
     data_len: usize,
 }
 
@@ -134,10 +134,10 @@ impl RecordArray {
     fn new(array: ArrowArray, layout: Layout) -> PyResult<Self> {
         let count = |count: i64| usize::try_from(count).ok();
         let (start, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
-        // Memory cannot hold more offsets or views than this, because a view takes 16 bytes and an
-        // offset takes fewer. So no address computed below can overflow.
+        // Memory cannot hold more offsets or views than this: a view takes 16 bytes, and an offset
+        // takes fewer. So none of the addresses computed below can overflow.
         let end = start.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
-        // The buffers are validity, offsets and data. For views, they are validity, views, any
+        // The buffers are validity, offsets and data. With views, they are validity, views, any
         // number of data buffers, and the lengths of the data buffers.
         let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
             return Err(malformed("an array states impossible counts"));
@@ -218,8 +218,8 @@ impl RecordArray {
         }
     }
 
-    /// Returns the record between the offset at this index and the next one. Returns `None` if the
-    /// second offset is smaller or the record is not within the data.
+    /// Returns the record between the offset at this index and the next offset. Returns `None` if
+    /// the second offset is smaller or the record is not within the data.
     fn between_offsets(&self, at: usize) -> Option<&[u8]> {
         let (start, end) = (self.offset(at)?, self.offset(at + 1)?);
         let len = end.checked_sub(start).filter(|_| end <= self.data_len)?;
@@ -259,8 +259,9 @@ impl RecordArray {
         if len == 0 {
             return Some(&[]);
         }
-        // SAFETY: the caller has checked that `start + len` is at most the length of the buffer,
-        // whose bytes stay unchanged until the array is released: the array is borrowed.
+        // SAFETY: the caller has checked that `start + len` is at most the length of the buffer.
+        // The buffer's bytes don't change until the array is released, which can't happen while it
+        // is borrowed.
         (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(start), len) })
     }
 
@@ -272,7 +273,7 @@ impl RecordArray {
     }
 }
 
-/// Why a record cannot be read, worded as the end of a sentence about the record.
+/// The reason a record cannot be read, worded as the end of a sentence about the record.
 pub(crate) type Fault = &'static str;
 
 #[cold]
@@ -290,7 +291,7 @@ impl ArrowArrayStream {
         Ok((!array.is_released()).then_some(array))
     }
 
-    /// Calls a stream function, and returns the structure it writes.
+    /// Calls a stream callback, and returns the structure it writes.
     fn call<T: Structure + Send>(&mut self, py: Python<'_>, get: Option<Get<T>>, name: &str) -> PyResult<T> {
         let get = get.ok_or_else(|| malformed(&format!("a stream has no function {name}")))?;
         let mut structure = T::released();

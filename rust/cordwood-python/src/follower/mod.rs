@@ -63,7 +63,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///         Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
-///     on_corruption: As for `Reader`, but `"salvage"` is not supported. Default: `"raise"`.
+///     on_corruption: As for `Reader`, except that `"salvage"` is not supported. Default:
+///         `"raise"`.
 ///     on_rotation: How to react to a rotation, that is, when the path names another file or no
 ///         file, and everything in the old file has been returned. `"raise"`: raise
 ///         `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at its
@@ -88,13 +89,13 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///
 /// Each step of the iteration, and `poll`, can raise:
 ///
-/// * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, under
-///   the policy `"raise"`. The next step resumes after the damage or the record.
+/// * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, and the
+///   policy is `"raise"`. The next step resumes after the damage or the record.
 /// * `DialectError`: the file is not a log.
 /// * `LogChangedError`: another log has replaced this one. Every later step raises this again.
-/// * `LogTruncatedError`: the file has become shorter than the part already read. Every later step
+/// * `LogTruncatedError`: the file is now shorter than the part already read. Every later step
 ///   raises this again.
-/// * `LogRotatedError`: the path names another file or none, and everything in the old file has
+/// * `LogRotatedError`: the path names another file or no file, and everything in the old file has
 ///   been returned. Raised only with `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.
 /// * `ClosedError`: the follower is closed.
@@ -113,7 +114,7 @@ pub(crate) struct Follower {
     timeout: Option<Duration>,
 }
 
-/// The minimum number of polls before damage is reported. Even with a very short `retry_time`, this
+/// The minimum number of polls before damage is reported. Even if `retry_time` is very short, this
 /// gives a partly visible write time to become fully visible.
 const RETRY_POLLS: u32 = 3;
 
@@ -221,7 +222,7 @@ impl Follower {
         Follower::iterator(slf, py, true)
     }
 
-    /// Returns the next record if it is complete, without waiting.
+    /// Returns the next record without waiting, if it is complete.
     ///
     /// Returns:
     ///     The record, or `None`. After `None`, `waiting` says why there is no record, and
@@ -245,8 +246,8 @@ impl Follower {
     /// Returns the file offset after everything returned or skipped so far.
     ///
     /// A new follower with this offset as its `start` continues from there and returns the same
-    /// records. However, if the start of a record before this offset was damaged, the new follower
-    /// doesn't report the rest of that record.
+    /// records. However, if a record starts before this offset and its start was damaged, the new
+    /// follower doesn't report the rest of that record.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -289,7 +290,8 @@ impl Follower {
             .map_err(|error| to_python(py, error, Some(&self.path)))
     }
 
-    /// Where and why the last step or `poll` found no record, or `None` if it found one or raised.
+    /// Where and why the last step or `poll` found no record. `None` if it found one or raised an
+    /// exception.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
         self.with_state(py, |state| state.waiting)
@@ -309,7 +311,7 @@ impl Follower {
         self.timeout.map(in_seconds)
     }
 
-    /// The first 100,000 regions found so far that were not returned, ordered by offset.
+    /// The first 100,000 regions found so far whose bytes were not returned, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]
@@ -319,7 +321,7 @@ impl Follower {
 
     /// Whether no damage has been found so far.
     ///
-    /// Only regions of severity `"corruption"` are damage, so a torn tail doesn't count.
+    /// Only regions with severity `"corruption"` count as damage; a torn tail doesn't.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.seen(py)?.skipped.is_ok())
@@ -354,7 +356,8 @@ impl Follower {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it isn't, or isn't known to be.
+    /// How each record is compressed: `"zstd"`, or `None` if it isn't compressed or this isn't
+    /// known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
@@ -377,7 +380,7 @@ impl Follower {
     /// You can still read `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and
     /// `compression`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // In a forked child, a copy of the follower that can never be used is left alone.
+        // In a forked child, a copy of the follower that can never be used is left as it is.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -408,7 +411,7 @@ impl Follower {
     }
 
     fn __repr__(&self) -> String {
-        // A follower that another thread is using is not closed.
+        // A follower is not closed while another thread is using it.
         let is_closed = matches!(self.state.try_lock().as_deref(), Some(State::Closed(_)));
         handle_repr("Follower", Some(&self.path), is_closed)
     }

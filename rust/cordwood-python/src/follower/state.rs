@@ -79,9 +79,9 @@ pub(crate) enum OnRotation {
 }
 
 impl Open {
-    /// Returns the result of the next poll. A record is converted by `make`, which must not run
-    /// Python code. If the conversion fails, the next poll finds the same record. Errors report
-    /// `path` as the file's path.
+    /// Returns the result of the next poll. `make` converts a record, and must not run Python code.
+    /// If the conversion fails, the next poll finds the same record. Errors report `path` as the
+    /// file's path.
     pub(crate) fn take<T>(
         &mut self,
         py: Python<'_>,
@@ -101,7 +101,7 @@ impl Open {
             py.detach(|| follower.peek())
         };
         match polled {
-            // Records may keep coming, and C code consuming them doesn't check for signals.
+            // Records may keep arriving, and C code that consumes them doesn't check for signals.
             Ok(Poll::Record(_)) if !was_found => Ok(Taken::Again(Messages::default())),
             Ok(Poll::Record(record)) => {
                 let made = make(Record {
@@ -126,7 +126,7 @@ impl Open {
             }
             Ok(Poll::NotYet(not_yet)) => {
                 if self.follower.is_probing() {
-                    // A replaced file has not been fully searched yet.
+                    // The file that was replaced has not been fully searched yet.
                     return Ok(Taken::Again(Messages::default()));
                 }
                 // If the path names the file again, the file was not rotated.

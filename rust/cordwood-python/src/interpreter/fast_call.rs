@@ -1,11 +1,12 @@
-//! Fast paths for the functions called once per record: `Writer.append`, and `__next__` of the
-//! iterators that `iter(reader)`, `Reader.records` and `iter(batch)` return.
+//! Fast paths for the functions that are called once per record: `Writer.append`, and `__next__` of
+//! the iterators that `iter(reader)`, `Reader.records` and `iter(batch)` return.
 //!
 //! PyO3's functions parse the arguments, count the thread's nested calls and pass the result
 //! through memory. For short records, this accounts for a considerable part of the time. The module
 //! therefore exports a final subclass of each of these PyO3 classes, created with
 //! `PyType_FromSpecWithBases`. The subclass adds one function, which handles calls that don't wait
-//! or raise, and passes all others on to the base class's function. It uses only the stable ABI.
+//! or raise, and passes all other calls on to the base class's function. It uses only the stable
+//! ABI.
 //!
 //! The subclass has the name, documentation, constructor and attributes of its base class. To
 //! create an object of the subclass, call the class as Python code would: `Py::new` would create an
@@ -41,7 +42,7 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// The cache of the final subclass.
     const FAST_CLASS: &'static FastClass;
 
-    /// Returns the next item if this doesn't require waiting or raising an exception. Otherwise,
+    /// Returns the next item if that doesn't require waiting or raising an exception. Otherwise,
     /// `__next__` tries again, and raises the exception if there is one.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
@@ -84,10 +85,10 @@ pub(crate) fn class_with_append(py: Python<'_>) -> &Bound<'_, PyType> {
     })
 }
 
-/// Returns the final subclass of `T` with the slot that `fast` creates. It is created once per
-/// process, and reused if the module is imported again. Returns `T` itself if the subclass cannot
-/// be created. All calls then still work, but more slowly, and `tests/api/test_fast_calls.py`
-/// fails.
+/// Returns the final subclass of `T` with the slot that `fast` creates. The subclass is created
+/// once per process, and reused if the module is imported again. If it cannot be created, `T`
+/// itself is returned. All calls then still work, but more slowly, and
+/// `tests/api/test_fast_calls.py` fails.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
     class: &'static FastClass,
@@ -113,9 +114,9 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let mut slots = [
         inherited(ffi::Py_tp_doc),
         inherited(ffi::Py_tp_new),
-        // The base class's function can free an object of any subclass, and also releases the
-        // object's class. Python's own function for subclasses would first call `__del__`, which
-        // only the garbage collector should do.
+        // The base class's function can free an object of any subclass, and also releases its
+        // reference to the object's class. Python's own function for subclasses would first call
+        // `__del__`, which only the garbage collector should do.
         inherited(ffi::Py_tp_dealloc),
         fast,
         ffi::PyType_Slot {
@@ -219,8 +220,8 @@ unsafe extern "C" fn fast_append(
             && let Some(offset) = writer.get().append_now(bytes.as_bytes())
         {
             // SAFETY: the thread is attached. If there is not enough memory for the number, the
-            // result is null with an exception set, which is raised. As documented, the record is
-            // still in the log.
+            // result is null with an exception set, which is then raised. As documented, the record
+            // is still in the log.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
         // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
@@ -245,9 +246,9 @@ unsafe extern "C" fn fast_append(
     }
 }
 
-/// Calls the base class's function, for keywords and wrong arguments. The arguments are passed in a
-/// tuple and a dictionary because the stable ABI has no vectorcall before Python 3.12. Returns
-/// `None` with an exception set if the call could not be made.
+/// Calls the base class's function, for keywords and invalid arguments. The arguments are passed in
+/// a tuple and a dictionary because the stable ABI doesn't support vectorcall before Python 3.12.
+/// Returns `None` with an exception set if the call could not be made.
 ///
 /// # Safety
 ///
@@ -265,7 +266,7 @@ unsafe fn base_append<'py>(
     //   checked. `PyTuple_GetItem` instead returns a borrowed reference, which is not null because
     //   each index is within the tuple.
     // - There is no other reference to the tuple, which has room at each index; the references it
-    //   takes over are new.
+    //   takes ownership of are new.
     unsafe {
         let py = Python::assume_attached();
         let positional = Bound::from_owned_ptr_or_opt(py, ffi::PyTuple_New(arg_count + 1))?;
@@ -289,7 +290,7 @@ unsafe fn base_append<'py>(
     }
 }
 
-/// Checks whether this is the process's main interpreter, not a sub-interpreter.
+/// Checks whether this is the process's main interpreter rather than a sub-interpreter.
 pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
     // SAFETY: The thread is attached, so it has an interpreter. The main interpreter is number 0.
     unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }

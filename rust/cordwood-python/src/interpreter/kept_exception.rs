@@ -1,12 +1,12 @@
-//! Keeps the pending exception while an object is dropped.
+//! Preserves the pending exception while an object is dropped.
 
 #![expect(unsafe_code, reason = "PyO3 has no function that leaves a panic alone")]
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Sets aside the current exception, if any, and restores it when this value is dropped. Until
-/// then, Python can be called. PyO3's own `PyErr::take` would panic if the exception was created
+/// Sets aside the current exception, if any, and restores it when this value is dropped. Python can
+/// be called in the meantime. PyO3's own `PyErr::take` would panic if the exception was created
 /// from a panic.
 pub(crate) struct KeptException<'py> {
     exception: [*mut ffi::PyObject; 3],
@@ -30,8 +30,8 @@ impl<'py> KeptException<'py> {
 impl Drop for KeptException<'_> {
     fn drop(&mut self) {
         let [class, value, traceback] = self.exception;
-        // SAFETY: As above, each reference is null or owned, and ownership is passed on here. The
-        // thread is attached as long as `_py` lives.
+        // SAFETY: As above, each reference is null or owned, and its ownership is passed on here.
+        // The thread is attached as long as `_py` lives.
         #[allow(deprecated, reason = "its replacement came with Python 3.12")]
         unsafe {
             ffi::PyErr_Restore(class, value, traceback);

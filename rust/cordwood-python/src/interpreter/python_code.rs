@@ -63,7 +63,7 @@ impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, O
 type Object = *mut ffi::PyObject;
 
 /// Declares that a C function may unwind. Its original declaration says that it never does, so the
-/// function is hidden from the compiler, which would otherwise leave out the guard.
+/// function's identity is hidden from the compiler, which would otherwise leave out the guard.
 macro_rules! may_unwind {
     ($function:path; $($object:ty),+ => $result:ty) => {
         black_box(transmute::<

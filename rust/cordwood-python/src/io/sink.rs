@@ -1,4 +1,4 @@
-//! Makes an object with `write` usable as a [`Sink`].
+//! Lets an object with `write` be used as a [`Sink`].
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl ObjectOutput {
         call_python(|py| self.fileno(py).map(drop))
     }
 
-    /// Waits until everything written is on the disk.
+    /// Waits until everything written is on disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         call_python(|py| {
             let fsync = imported!(py, "os", "fsync")?;
@@ -37,9 +37,9 @@ impl ObjectOutput {
     }
 }
 
-/// The object gets a view of the writer's memory, because a copy would cost more than all other
-/// steps. If the object keeps the view, it now owns that memory, and the writer allocates new
-/// memory.
+/// The object gets a view of the writer's memory, because copying the data would cost more than all
+/// the other steps. If the object keeps the view, it now owns that memory, and the writer allocates
+/// new memory.
 impl Sink for ObjectOutput {
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let bytes = Arc::new(std::mem::take(buffer));
@@ -73,8 +73,8 @@ impl Write for Showing<'_> {
             let write = interned!(py, "write")?;
             let answer = object.bind(py).run_method(write, new_tuple(py, [view.into_any()])?)?;
             if answer.is_none() {
-                // A `write` that returns `None` has written all bytes, except in Python's raw files
-                // and sockets, where `None` means that no byte was written.
+                // If `write` returns `None`, it has written all the bytes, except in Python's raw
+                // files and sockets, where `None` means that nothing was written.
                 if object.bind(py).is_a(imported!(py, "io", "RawIOBase")?)? {
                     return Err(PyBlockingIOError::new_err(
                         "write() returned None: the sink must be in blocking mode",

@@ -1,4 +1,4 @@
-//! Makes the sources passed by Python users usable as [`Read`] and [`Seek`].
+//! Lets the sources that Python users pass be used as [`Read`] and [`Seek`].
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -26,13 +26,13 @@ use crate::values::position::Position;
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
     /// Returns a second input for the same source, with its own position. Returns `None` for a
-    /// pipe, a device or an object, whose readers would all share one position.
+    /// pipe, a device or an object, since all its readers would share one position.
     fn another(&self) -> Option<Box<dyn Input>> {
         None
     }
 
-    /// Checks whether the input can seek. Even if it can, it may have no second input, because
-    /// other users of the same object would move its position.
+    /// Checks whether the input can seek. Even an input that can seek may not have a second input,
+    /// because other users of the same object would move its position.
     fn can_seek(&self) -> bool {
         self.another().is_some()
     }
@@ -42,14 +42,14 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         Ok(None)
     }
 
-    /// Returns a second input for the same source, unless it is a pipe or a device. If the source is
-    /// an object, both inputs seek before each read from then on.
+    /// Returns a second input for the same source, unless it is a pipe or a device. If the source
+    /// is an object, from then on both inputs seek before each read.
     fn twin(&mut self) -> Option<Box<dyn Input>> {
         self.another()
     }
 }
 
-/// The Python object that an [`Input`] reads, unless it reads a file. All of the object's inputs
+/// The Python object that an [`Input`] reads, unless it reads a file. All inputs for the object
 /// share this reference so that the owner of an input can report the object to the garbage
 /// collector.
 pub(crate) type Referent = Arc<Held>;
@@ -124,11 +124,11 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     })
 }
 
-/// Does the work of [`open_reader`] for a path, without the interpreter.
+/// Does what [`open_reader`] does for a path, but without the interpreter.
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
-    // `FileInput` reads pipes instead, because reading a pipe can block, and `FileInput` lets a
-    // signal interrupt the wait.
+    // Pipes are read by `FileInput` instead, because reading a pipe can block, and `FileInput` lets
+    // a signal interrupt the wait.
     if options.must_look() && options.start > 0 && reader.file_len().is_some() {
         // The reader will start in the middle of the file, so the format must be known first.
         options = options.with_format(reader.format()?);
@@ -169,8 +169,8 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(PyBackedBytes::from(bytes.clone()));
         let len = bytes.len() as u64;
-        // A `bytes` object doesn't refer to any other object, so the garbage collector doesn't need
-        // to know about it.
+        // A `bytes` object doesn't refer to any other object, so it need not be reported to the
+        // garbage collector.
         let (content, position) = (Content::Bytes(bytes), 0);
         let input = BufferInput { content, len, position };
         return Ok((source_at(Box::new(input), start)?, None));
@@ -215,8 +215,8 @@ pub(crate) fn with_options<'py>(
     }
 }
 
-/// Returns the source as an object with `read_range`, which can be opened any number of times, or
-/// `None` if it is not read in ranges.
+/// Returns the source as an object with `read_range`, which can be opened any number of times.
+/// Returns `None` if the source is not read in ranges.
 pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     remote(source, "source_of", (source,))
 }
@@ -275,14 +275,14 @@ impl Input for FileInput {
 }
 
 impl Read for FileInput {
-    /// A signal interrupts a read that waits for a pipe or a device. The core then repeats the
+    /// A signal interrupts a read that is waiting for a pipe or a device. The core then repeats the
     /// read, which may wait forever, unless the signal's handler raises an exception, as it does
     /// for Ctrl-C.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
-        // A thread reading ahead in a regular file must not wait for the interpreter, because the
-        // consumer of an Arrow stream may hold the interpreter while waiting for this thread.
+        // A thread that reads ahead in a regular file must not wait for the interpreter, because
+        // the consumer of an Arrow stream may hold the interpreter while waiting for this thread.
         if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
             check_signals_anywhere()?;
         }
@@ -327,8 +327,8 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         is_shared: false,
     };
     // A source that cannot seek is read from its start, and the bytes before the range are
-    // discarded. Its length is not queried, because that may cost as much as reading all of it, for
-    // example if it is a compressed file.
+    // discarded. Its length is not queried, because that may cost as much as reading the whole
+    // source, for example if it is a compressed file.
     let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0).with_path(path);
     if start > 0 && is_seekable {
         source.seek(start)?;
@@ -349,8 +349,8 @@ enum Content {
     /// A `bytes` object, which never changes and is therefore read without the interpreter.
     Bytes(Arc<PyBackedBytes>),
     /// Any other buffer. Other threads may write to it during a read, so each piece is copied
-    /// before it is used. The object is a `memoryview` created here, which keeps the buffer in
-    /// place and can be traversed by the garbage collector.
+    /// before it is used. The object is a `memoryview` created here, which pins the buffer and can
+    /// be traversed by the garbage collector.
     View(Referent),
 }
 
@@ -432,8 +432,8 @@ impl Drop for ObjectInput {
             Python::try_attach(|py| {
                 // An exception may be the reason for this drop, and must be preserved.
                 let _kept = KeptException::new(py);
-                // An object cleared by the garbage collector is already closed and cannot be closed
-                // again.
+                // An object that the garbage collector has cleared is already closed and cannot be
+                // closed again.
                 let close = interned!(py, "close");
                 let _ = close.and_then(|close| self.object.bind(py).run_method(close, ()));
             });
@@ -523,7 +523,7 @@ impl Seek for ObjectInput {
         }
         self.is_lost = true;
         call_python(|py| {
-            // If the sum saturates, the object can't have this position, so it raises the error
+            // If the sum saturates, the object can't have this position, and it raises the error
             // itself.
             let position = new_int(py, self.base.saturating_add(offset))?;
             let seek = interned!(py, "seek")?;
@@ -536,7 +536,7 @@ impl Seek for ObjectInput {
 }
 
 /// Checks whether a source that is a Python object raised an exception that is not an error, such
-/// as `KeyboardInterrupt`, which must be raised immediately.
+/// as `KeyboardInterrupt`. Such an exception must be raised immediately.
 pub(crate) fn is_interrupt(py: Python<'_>, error: &cordwood::Error) -> bool {
     let ErrorKind::Io { source: error, .. } = &error.kind else {
         return false;

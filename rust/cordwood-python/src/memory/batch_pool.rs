@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::read::RecordBatch;
 
-/// Memory from batches whose pools are no longer in use. The next pool reuses it, because many logs
-/// have only one or two batches.
+/// Memory from batches whose pools are no longer in use. The next pool reuses it, which helps
+/// because many logs have only one or two batches.
 static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
 /// Memory from record batches that Python has released. Allocating new memory costs more than
@@ -20,8 +20,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// The size of the largest record batch to keep, in bytes. A batch can be larger than this if
-    /// it contains a huge record.
+    /// The size of the largest record batch to keep, in bytes. A batch can exceed this size if it
+    /// contains a huge record.
     const CAPACITY_MAX: usize = 64 << 20;
 
     /// The maximum amount of memory that the process keeps between pools, in bytes. Each batch read

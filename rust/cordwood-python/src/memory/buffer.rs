@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple, PyType};
 
 use super::batch_pool::PooledBatch;
 
-/// Copies bytes from `source`, starting at `position`, to `target`, up to the end of either buffer.
+/// Copies bytes from `source`, starting at `position`, to `target`, until either buffer ends.
 /// Returns the number of bytes copied.
 ///
 /// As with any mutable buffer in Python, other threads may write to it during the copy, which then
@@ -45,12 +45,12 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
     len
 }
 
-/// The number of bytes copied at once. The C library's copy function is slow for copies of more
+/// The number of bytes to copy at a time. The C library's copy function is slow for copies of more
 /// than about 2 KiB (see the core's `copy.rs`).
 const PIECE_LEN: usize = 2048;
 
 /// Returns a `bytes` object with a copy of `data`, or `None` with an exception set if there is not
-/// enough memory. Copying in pieces halves the time it takes to read 100 KiB records.
+/// enough memory. Copying in pieces halves the time needed to read 100 KiB records.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
     if data.len() <= PIECE_LEN {
@@ -76,11 +76,11 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
 ) -> Option<Bound<'py, PyBytes>> {
     let len: usize = pieces.clone().map(<[u8]>::len).sum();
     // SAFETY:
-    // - When called without bytes, `PyBytes_FromStringAndSize` returns a new object with room for
+    // - If no bytes are passed, `PyBytes_FromStringAndSize` returns a new object with room for
     //   `len` bytes, which may be written to because there is no other reference yet. If it returns
     //   null with an exception set, no bytes are written.
-    // - Whatever the iterator yields, all of the room is written and no bytes past it: no piece is
-    //   longer than the room left, and any room left at the end is filled with zeros.
+    // - Whatever the iterator yields, all of the room is filled and nothing is written past it: no
+    //   piece is longer than the room left, and any room left at the end is filled with zeros.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
@@ -173,7 +173,7 @@ pub(crate) fn new_tuple<'py, const N: usize>(
     items: [Bound<'py, PyAny>; N],
 ) -> PyResult<Bound<'py, PyTuple>> {
     // SAFETY: the thread is attached; the tuple is a new reference, or null with an exception set.
-    // Each of its `N` items is set once, to a reference that the tuple takes over.
+    // Each of its `N` items is set once, to a reference that the tuple takes ownership of.
     unsafe {
         let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(N as ffi::Py_ssize_t))?;
         for (index, item) in (0..).zip(items) {
@@ -219,7 +219,7 @@ pub(crate) fn new_named_tuple<'py>(
     }
 }
 
-/// Memory that Python reads without copying it.
+/// Memory that Python can read without copying it.
 pub(crate) enum Shared {
     /// Bytes not yet written. The view starts at this index.
     Unwritten(Arc<Vec<u8>>, usize),

@@ -1,4 +1,4 @@
-//! The function `fragments` and its iterator, whose method `next_run` is for drawing long logs.
+//! The function `fragments` and its iterator, whose `next_run` method is used to draw long logs.
 
 use std::path::{Path, PathBuf};
 use std::vec;
@@ -21,7 +21,7 @@ const BATCH_MAX: usize = 512;
 
 /// Lists every fragment and gap in a log.
 ///
-/// Each fragment or gap that a reader skips is listed with the reason.
+/// Each fragment or gap that a reader would skip is listed with the reason.
 ///
 /// Together, the fragments and gaps cover the file: each one starts where the previous one ends,
 /// and none crosses the end of a block. Damage does not raise an exception. The list matches the
@@ -109,7 +109,7 @@ impl Fragments {
 
     /// Merges the next fragments in the same block that have the same kind and reason.
     ///
-    /// This method is for drawing long logs.
+    /// This method is used to draw long logs.
     ///
     /// Returns:
     ///     A tuple of the offset, the end offset, the kind, the reason, the reason's severity, and
@@ -137,8 +137,8 @@ impl Fragments {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // If the lock is held, a thread is using the reader, and so keeps it alive along with all
-        // objects it refers to.
+        // If the lock is held, a thread is using the reader, which keeps the reader alive along
+        // with all objects it refers to.
         match self.0.try_lock().as_deref() {
             Some(FragmentReader {
                 referent: Some(referent),

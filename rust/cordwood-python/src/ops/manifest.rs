@@ -5,13 +5,13 @@ use std::path::Path;
 use cordwood::ReadOptions;
 use cordwood_payload::VersionEdit;
 
-/// Checks whether the new log at `path` is a MANIFEST that no engine can open. Engines need certain
-/// numbers to open a database, and the edits that set them may be missing because the new log was
+/// Checks whether the new log at `path` is a MANIFEST that no engine can open. To open a database,
+/// engines need certain numbers. The edits that set them may be missing, because the new log was
 /// salvaged from a damaged one. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`;
 /// RocksDB `db/version_edit_handler.cc`, `CheckIterationResult`.
 ///
-/// A log is a MANIFEST if all its records are version edits. If it has no records, this depends on
-/// the file name of the `old` log.
+/// A log is a MANIFEST if all its records are version edits. If it has no records, the file name of
+/// the `old` log decides.
 ///
 /// # Errors
 ///

@@ -30,8 +30,8 @@ use crate::values::{Report, Stat};
 /// of records that LevelDB and the policy `"skip"` would drop.
 ///
 /// If a log has a log number and damage is found in it, the log is read a second time if the source
-/// can seek, and the report describes the second pass. This matters while RocksDB or Pebble
-/// overwrites an older log with a new one: where the first pass sees bytes of the older log, a new
+/// can seek, and the report describes the second pass. This matters while RocksDB or Pebble is
+/// overwriting an older log with a new one: where the first pass sees bytes of the older log, a new
 /// record may be written a moment later.
 ///
 /// Args:
@@ -56,8 +56,8 @@ use crate::values::{Report, Stat};
 ///         that length. If `progress` raises, so does this function. Default: `None`.
 ///
 /// Returns:
-///     The report, whose `ok` is true if there is no damage. For many logs, a `Results`, which maps
-///     each log's name to its report.
+///     The report, whose `ok` is true if there is no damage. If there are many logs, a `Results`,
+///     which maps each log's name to its report.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.
@@ -154,24 +154,25 @@ fn read_parts<T: Send>(
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
 /// The source is not changed. The new log is written under a temporary name in the directory of
-/// `destination`, synced, and then renamed, so a file with the final name is complete. If the
-/// source is a path, the new log has the same permissions, as with `cp`. After a failure, the
+/// `destination`, synced, and then renamed, so once a file has its final name, it is complete. If
+/// the source is a path, the new log has the same permissions, as with `cp`. After a failure, the
 /// unfinished log is removed.
 ///
 /// Args:
 ///     source: As for `Reader`, or many logs as for `verify`, except splits.
-///     destination: The path of the new log, which must not exist. For many logs, `destination` is
-///         a directory, which is created if it does not exist, and each new log keeps the old log's
-///         path relative to the directory or pattern in `source`. The new log has the dialect, log
-///         number and engine metadata of the source. RocksDB and Pebble take the log number from
-///         the name of the file.
+///     destination: The path of the new log, which must not exist. If there are many logs,
+///         `destination` is a directory, which is created if it does not exist, and each new log
+///         keeps the old log's path relative to the directory or pattern in `source`. The new log
+///         has the dialect, log number and engine metadata of the source. RocksDB and Pebble take
+///         the log number from the file's name.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     repair_bit_flips: Also write each record whose damage a single flipped bit can explain, with
-///         that bit flipped back. The report gives the number of these records as `repaired_count`,
-///         and lists the repaired fragments in `repaired`. If only one bit was flipped, the
+///     repair_bit_flips: Also write each record whose damage can be explained by a single flipped
+///         bit, with that bit flipped back. The report gives the number of these records as
+///         `repaired_count`, and lists the repaired fragments in `repaired`. If only one bit was
+///         flipped, the
 ///         checksum of a repaired record confirms its contents. Default: `False`.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: As for `verify`. Default: `None`.
@@ -185,8 +186,8 @@ fn read_parts<T: Send>(
 ///     OSError: The source cannot be opened or read, the new log cannot be written, `destination`
 ///         has the name of a segment, or the number in its name differs from the number in the
 ///         records.
-///     OtherLogError: All of `source` belongs to another log, whose number is not the one in the
-///         file's name or in `log_number`. No new log is written.
+///     OtherLogError: All of `source` belongs to another log, whose number is neither the one in
+///         the file's name nor the one in `log_number`. No new log is written.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
@@ -248,18 +249,18 @@ pub(crate) fn salvage(
 ///
 /// The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
 /// record at the end, and zeros are errors, because a record may have been lost there. There is one
-/// exception: if the file consists of whole blocks, zeros that fill up the last record's block are
-/// treated as padding and left out.
+/// exception: if the file consists of whole blocks, zeros that fill the rest of the last record's
+/// block are treated as padding and left out.
 ///
 /// This function also unpacks a log. To get the same records back, copy a packed log to the
 /// original log's dialect. If the original consisted only of whole records, the unpacked log is
-/// also byte for byte identical to it. The function refuses logs that could not be restored: logs
+/// also byte for byte identical to it. The function rejects logs that could not be restored: logs
 /// with a log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
 /// `"swanlab"` logs of version 0 or 1.
 ///
-/// The source is not changed. The new log is written as in `salvage`: a file with the final name is
-/// complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
-/// database has to read.
+/// The source is not changed. The new log is written as in `salvage`: once a file has its final
+/// name, it is complete and on disk. Only cordwood can read a packed log, so never pack a log that
+/// a database has to read.
 ///
 /// Args:
 ///     source: As for `Reader`. The log should be closed: records appended during the copy may be
@@ -340,7 +341,7 @@ fn read_once<T: Send>(
     let watch = Watch::new(progress, source.file_len());
     let source = watched(source, &watch);
     let done = watch.run(py, 1, || work(source))?;
-    // An error that already has a path may concern the destination, so no path is passed.
+    // If an error already has a path, it may concern the destination, so no path is passed.
     Ok((done.map_err(|error| to_python(py, error, None))?, path))
 }
 

@@ -31,12 +31,12 @@ pub(crate) struct Watch {
     /// length, because threads read past the ends of their parts and some logs are read twice.
     len: u64,
     read_len: AtomicU64,
-    /// The first exception raised by `progress` or a signal handler. It stops all threads.
+    /// The first exception that `progress` or a signal handler raises. It stops all threads.
     raised: OnceLock<PyErr>,
 }
 
 impl Watch {
-    /// Creates the state for a source of `len` bytes, or of unknown length if `None`.
+    /// Creates the state for a source of `len` bytes, or of unknown length if `len` is `None`.
     pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>, len: Option<u64>) -> Arc<Self> {
         Arc::new(Watch {
             progress: progress.map(|progress| progress.clone().unbind()),
@@ -46,8 +46,8 @@ impl Watch {
         })
     }
 
-    /// Fails if `result` is an exception, or if any thread has already had one. All other threads
-    /// then fail at their next read.
+    /// Fails if `result` is an exception, or if any thread has already raised one. All other
+    /// threads then fail at their next read.
     fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {
             let _ = self.raised.set(error.into());

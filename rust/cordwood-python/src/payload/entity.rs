@@ -106,7 +106,7 @@ fn value_object<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, Py
 ///
 /// Returns:
 ///     A pair: a list of each kind of entity with the indices of its records, and a list of the
-///     indices of the unreadable records. The kind of an entity without a key is `None`.
+///     indices of the unreadable records. If an entity has no key, its kind is `None`.
 #[pyfunction]
 #[pyo3(signature = (source, /))]
 #[expect(clippy::type_complexity, reason = "a tuple of Python")]

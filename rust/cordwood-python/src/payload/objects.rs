@@ -46,8 +46,8 @@ impl RecordDecoder {
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
-    ///     errors: A list to append the errors of unreadable values to; the row then omits these
-    ///         values. If `errors` is `None`, the first error is raised.
+    ///     errors: A list to which the errors for unreadable values are appended; the row then
+    ///         omits these values. If `errors` is `None`, the first error is raised.
     ///
     /// Returns:
     ///     The values by name, or `None` if the record has no row.
@@ -68,7 +68,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Returns the row that isn't complete until after the last record.
+    /// Returns the row that only becomes complete after the last record.
     ///
     /// Returns:
     ///     The values by name, or `None` if there is no such row.
@@ -202,7 +202,7 @@ pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     facts
 }
 
-/// Checks whether an entire record can be decoded as this payload.
+/// Checks whether a whole record can be decoded as this payload.
 ///
 /// Args:
 ///     payload: The name of the payload.
@@ -257,7 +257,7 @@ pub(super) fn list_of<'py>(
     result.map(|()| items)
 }
 
-/// Converts an integer with many digits. Returns text if Python does not accept that many.
+/// Converts an integer with many digits. Returns text if Python does not accept that many digits.
 fn huge_object<'py>(py: Python<'py>, digits: &str) -> PyResult<Bound<'py, PyAny>> {
     let text = new_text(py, digits)?.into_any();
     match py.get_type::<PyInt>().run((&text,)) {

@@ -91,7 +91,7 @@ impl Records {
 /// The columns are either known or learned. A table that learns its columns is opened once the
 /// first records have revealed some of them, and from then on also writes its rows. If a later row
 /// needs another column, the table stops writing: from that row onward, it only learns. You must
-/// then create another table with all columns.
+/// then create another table with all the columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -106,8 +106,8 @@ impl Records {
 ///         records.
 ///     bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
 ///         `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
-///     escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would read
-///         as a formula.
+///     escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would
+///         interpret as a formula.
 ///     has_salvaged: Whether rows that give their record's offset also say whether the record is
 ///         salvaged.
 ///     learned_max: For learned columns: the maximum number of columns, including fields inside
@@ -211,8 +211,8 @@ impl Table {
     /// Starts a log.
     ///
     /// Args:
-    ///     first: The names and texts of the leading cells, which are the same in each row of the
-    ///         log.
+    ///     first: The names and texts of the leading cells, which are the same in every row from
+    ///         the log.
     ///     dialect: The dialect of the log, if it is known.
     ///     families: The names of the log's column families, by number.
     ///     is_run: Whether to treat the log as a Weights & Biases run even if it has no records.
@@ -252,7 +252,7 @@ impl Table {
     /// Raises:
     ///     MemoryError: There is not enough memory.
     ///     TooManyColumnsError: There are too many columns.
-    ///     HasFirstError: A row has a column with the same name as one of the leading cells.
+    ///     HasFirstError: A row has a column with the same name as a leading cell.
     ///     MisfitError: A value does not fit its column, or has no column.
     #[pyo3(signature = (source, start, only = None, /))]
     fn take<'py>(
@@ -272,11 +272,11 @@ impl Table {
         self.taken(py, step, |at| index_of(at).unwrap_or(at))
     }
 
-    /// Takes the rows that aren't complete until the end of a log.
+    /// Takes the rows that only become complete at the end of a log.
     ///
     /// Args:
-    ///     is_last: Whether the log was the last one. If so, takes the rows that the table holds
-    ///         back until then.
+    ///     is_last: Whether this log was the last one. If so, this method takes the rows that the
+    ///         table holds back until then.
     ///
     /// Returns:
     ///     A tuple of four items. The first says whether all these rows have been taken; if not,
@@ -337,7 +337,7 @@ impl Table {
 
     /// Whether the table writes its rows.
     ///
-    /// If this is false at the end, you must create another table with all columns.
+    /// If this is false at the end, you must create another table with all the columns.
     #[getter]
     fn is_open(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.parts.lock(py)?.table.is_open())
@@ -363,7 +363,7 @@ impl Table {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// Returns the wanted columns that no row contained, and the columns that rows contained.
+    /// Returns the requested columns that no row contained, and the columns that rows contained.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;
@@ -373,7 +373,7 @@ impl Table {
 }
 
 impl Table {
-    /// Calls `step` on the table, which also returns the offset of the record where the table has
+    /// Calls `step` on the table, which also returns the offset of the record where the table
     /// stopped. `index_of` converts the record index of each fault.
     fn taken<'py, T: Send>(
         &self,

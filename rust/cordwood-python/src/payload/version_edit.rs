@@ -13,7 +13,7 @@ use crate::memory::buffer::try_bytes;
 use crate::values::arguments::bytes_of;
 use crate::values::error::payload_error;
 
-/// Checks a version edit by decoding all of it, and returns its record.
+/// Checks a version edit by decoding the whole edit, and returns its record.
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
@@ -43,8 +43,8 @@ pub(crate) fn checked_version_edit<'py>(record: &Bound<'py, PyAny>) -> PyResult<
 ///     offset: The field's offset in the record, in bytes.
 ///
 /// Returns:
-///     The name of the field's kind, its tag, its value, and the offset after the field. `None` at
-///     the end of the record.
+///     The name of the field's kind, its tag, its value, and the offset where the field ends.
+///     `None` at the end of the record.
 ///
 /// Raises:
 ///     PayloadError: The bytes at the offset are not a field.
@@ -121,7 +121,7 @@ impl VersionState {
     /// Returns the tables, sorted by column family, level and number.
     ///
     /// Returns:
-    ///     For each table, the number of its column family, the family's name if the MANIFEST
+    ///     For each table: the number of its column family, the family's name if the MANIFEST
     ///     contains it, and the table's parts by name.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {

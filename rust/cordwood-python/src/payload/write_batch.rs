@@ -51,7 +51,7 @@ pub(crate) fn write_batch_header<'py>(
 ///     The record.
 ///
 /// Raises:
-///     PayloadError: The engine does not know one of the operations, or a part is too large.
+///     PayloadError: The engine does not support one of the operations, or a part is too large.
 ///     TypeError: An item is not an `Operation`, lacks an attribute that its kind needs, or has one
 ///         that its kind does not have.
 ///     ValueError: The engine or a kind of operation is unknown.
@@ -163,8 +163,8 @@ named_tuple!(
     }
 );
 
-/// Returns the names of the parts that an operation has, except the column family, which callers
-/// may always omit.
+/// Returns the names of an operation's parts, except the column family, which callers may always
+/// omit.
 fn names(parts: &Parts<'_>) -> Vec<&'static str> {
     let strings = parts.strings().into_iter();
     let strings = strings.filter_map(|(name, bytes)| bytes.map(|_| name));
@@ -194,7 +194,7 @@ fn string_of<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<Boun
 struct NewOperation<'py> {
     kind: String,
     column_family: Option<u32>,
-    /// The parts that are bytes, in the order of the tuple.
+    /// The parts that are bytes, in the same order as in the tuple.
     strings: [Option<Bound<'py, PyBytes>>; 5],
     write_unix_time: Option<u64>,
 }
@@ -218,8 +218,8 @@ impl<'py> NewOperation<'py> {
         })
     }
 
-    /// Converts the values to an operation in a batch. Fails unless these are exactly the parts
-    /// that its kind has.
+    /// Converts the values to an operation in a batch. Fails unless they are exactly the parts that
+    /// an operation of its kind has.
     fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
         let strings = self.strings.each_ref();

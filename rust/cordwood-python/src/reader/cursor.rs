@@ -32,7 +32,7 @@ const REGION_COUNT_MAX: u32 = 1 << 12;
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
-    /// The file offset after everything taken from the core's reader or from threads.
+    /// The file offset after everything taken from the core's reader or from the threads.
     position: u64,
     pub(crate) skipped: Skipped,
     end: Option<End>,
@@ -43,7 +43,7 @@ pub(crate) struct Cursor {
     /// Whether threads have read up to `position`, so that the core's reader has to seek there
     /// before it takes over.
     is_elsewhere: bool,
-    /// The source to read in several threads, if it is a file or memory of known length.
+    /// The source to read in several threads, if it is a file or memory whose length is known.
     source: Option<Box<dyn Input>>,
     ahead: ReadAhead,
     pub(crate) referent: Option<Referent>,
@@ -85,7 +85,7 @@ impl Cursor {
         end.unwrap_or(self.gathered.record_offsets()[0])
     }
 
-    /// Returns how reading ended, or says that it hasn't ended yet.
+    /// Returns how reading ended, or that it hasn't ended yet.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
         // The end may have been found after records that could not be returned.
@@ -106,17 +106,18 @@ impl Cursor {
         Ok([self.logged.summary(), None])
     }
 
-    /// Stops the threads reading ahead for these batches.
+    /// Stops the threads that are reading ahead for these batches.
     pub(crate) fn stop_threads(&mut self, batches: &Batches) {
         if self.ahead.is_for(batches) {
             self.ahead = ReadAhead::default();
         }
     }
 
-    /// Takes the next record if it has already been found, converted to an object by `make`, which
-    /// must not run Python code. Returns `None` if no record has been found. If the conversion
+    /// Takes the next record if it has already been found. `make` converts the record to an object,
+    /// and must not run Python code. Returns `None` if no record has been found. If the conversion
     /// fails, returns `None` with an exception set, and the record is still the next one to take.
-    // Inlined into the functions called once per record, where the cost of a call would matter.
+    // Inlined into the functions that are called once per record, where the cost of a call would
+    // matter.
     #[inline(always)]
     pub(crate) fn take<T>(&mut self, py: Python<'_>, make: impl FnOnce(Record) -> PyResult<T>) -> Option<T> {
         if !self.gathered.is_empty() || self.is_elsewhere {
@@ -247,7 +248,7 @@ impl Cursor {
         }
     }
 
-    /// Takes the finding, unless it is a record.
+    /// Consumes the finding, unless it is a record.
     fn stop(&mut self) -> Result<(), Stop> {
         let stop = match self.reader.found() {
             Some(Found::Record(_)) | None => return Ok(()),
@@ -267,7 +268,7 @@ impl Cursor {
         self.position = end.offset();
     }
 
-    /// Takes the region that has been found.
+    /// Consumes the region that has been found.
     fn pass(&mut self, region: SkippedRegion) {
         let _ = self.reader.advance();
         self.skip(region);
@@ -324,8 +325,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Takes the next record batch, converted to an object by `make`, which must not run Python
-    /// code. If `make` fails, the next step returns the same records.
+    /// Takes the next record batch. `make` converts it to an object, and must not run Python code.
+    /// If `make` fails, the next step returns the same records.
     pub(crate) fn next_batch<T>(
         &mut self,
         py: Option<Python<'_>>,
@@ -353,8 +354,8 @@ impl Cursor {
     }
 
     /// Gathers the next records, either from threads that have read ahead or until a batch is full.
-    /// Any event other than a record ends a batch early. Fails if there is such an event before the
-    /// first record, or if a signal handler raises an exception.
+    /// Any event other than a record ends a batch early. Fails if such an event precedes the first
+    /// record, or if a signal handler raises an exception.
     fn fill(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<(), Stop> {
         if batches.threads > 1 && self.take_ahead(py, batches)? {
             return Ok(());
@@ -380,8 +381,8 @@ impl Cursor {
         }
     }
 
-    /// Takes the next batch read ahead by threads. Returns `false` if the core's reader has to take
-    /// over.
+    /// Takes the next batch that threads have read ahead. Returns `false` if the core's reader has
+    /// to take over.
     fn take_ahead(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<bool, Stop> {
         if self.options.dialect.is_none() {
             let format = released(py, || self.reader.format()).map_err(Stop::Failed)?;

@@ -1,4 +1,4 @@
-//! A reader's iterators, which share its position.
+//! The iterators of a reader, which share its position.
 
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -76,7 +76,7 @@ impl RecordBatches {
     }
 }
 
-/// Stops the threads reading ahead, unless another thread is using the reader.
+/// Stops the threads that are reading ahead, unless another thread is using the reader.
 impl Drop for RecordBatches {
     fn drop(&mut self) {
         if let Some(Some(cursor)) = self.reader.get().cursor.try_lock().as_deref_mut() {

@@ -73,7 +73,7 @@ impl Logged {
     }
 
     /// Returns the messages at the end of a log: the [`summary`](Self::summary) and, if the file
-    /// belongs to another log, a message that says so. The latter needs `whole`, the reader of a
+    /// belongs to another log, a message that says so. The latter requires `whole`, the reader of a
     /// log that was read from its start.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {
@@ -96,8 +96,7 @@ pub(crate) fn log(py: Python<'_>, messages: Messages, path: Option<&Path>) -> Py
     })
 }
 
-/// Calls a function in the logging module. This may raise an exception from a logging handler or
-/// filter.
+/// Calls a function in the logging module. A logging handler or filter may raise an exception.
 fn call<'py>(py: Python<'py>, function: &str, args: impl Arguments<'py>) -> PyResult<()> {
     let called = module(py, "cordwood._log")?.getattr(function)?.run(args);
     called.map(drop).map_err(|raised| of_call(py, raised))

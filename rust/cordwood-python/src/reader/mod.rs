@@ -75,9 +75,9 @@ use crate::values::{Outcome, len_by_reason};
 ///         from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
 ///         read if the dialect was detected, but treated as damage if you name the dialect. See
 ///         `cordwood.types.DetectedDialect`.
-///     log_number: The log's number, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
-///         bits of the number in the file's name. Fragments with another number are left over from
-///         an older log. If the whole file is left over, the logger `cordwood` gets a warning.
+///     log_number: The log's number, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32 bits
+///         of the number in the file's name. Fragments with another number are left over from an
+///         older log. If the entire file is left over, the logger `cordwood` gets a warning.
 ///         Default: `None`: the number in the file's name, or if there is none, the number of the
 ///         first valid fragment.
 ///     compression: How each record is compressed, in `"rocksdb"`. The only supported value is
@@ -109,20 +109,19 @@ use crate::values::{Outcome, len_by_reason};
 ///         `None`: fsspec's own configuration.
 ///
 /// Raises:
-///     OSError: The file cannot be opened. If it does not exist, raises
-///         `FileNotFoundError`.
+///     OSError: The file cannot be opened. If it does not exist, `FileNotFoundError` is raised.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `source` has an unsupported type, or is a text file.
-///     ModuleNotFoundError: `source` is a URL, and fsspec, or a package that fsspec needs for this
+///     ModuleNotFoundError: `source` is a URL, but fsspec, or a package that fsspec needs for this
 ///         URL, is not installed.
-///     ValueError: An option has an invalid value, a log number or a compression is given for a
-///         dialect that does not have one, or fsspec does not know the file system of a URL.
+///     ValueError: An option has an invalid value, a log number or compression is given for a
+///         dialect that does not support it, or fsspec does not know the file system of a URL.
 ///
 /// Each step of an iteration over the reader, `records` or `record_batches` can raise:
 ///
-/// * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step resumes after
-///   the damage.
-/// * `RecordTooLargeError`: a record is longer than `record_len_max`, under the policy `"raise"`.
+/// * `CorruptionError`: the log is damaged, and the policy is `"raise"`. The next step resumes
+///   after the damage.
+/// * `RecordTooLargeError`: a record is longer than `record_len_max`, and the policy is `"raise"`.
 /// * `DialectError`: the source is not a log. Only the first step raises this.
 /// * `OSError`: the source cannot be read.
 /// * `ClosedError`: the reader is closed.
@@ -142,7 +141,7 @@ use crate::values::{Outcome, len_by_reason};
 pub(crate) struct Reader {
     /// `None` after `close`.
     cursor: Exclusive<Option<Cursor>>,
-    /// The regions skipped by the cursor, and the outcome after `close`.
+    /// The regions that the cursor has skipped, and the outcome after `close`.
     skipped: Skipped,
     path: Option<PathBuf>,
 }
@@ -218,11 +217,12 @@ impl Reader {
     ///         `target_len` if that is more. Before damage that has to be reported and at the end
     ///         of the log, a batch may be shorter. Default: 256 KiB.
     ///     threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
-    ///         MiB at a time. If `target_len` is greater than 2 MiB, a part has `target_len` bytes,
-    ///         but at most 8 MiB. The number of parts in memory exceeds the number of threads by at
-    ///         most two. The records and their order are the same for any number of threads. Only
-    ///         one thread reads an object with `read`, a log with log numbers, a file with fewer
-    ///         than two parts per thread, or any source under the policy `"stop"`. Default: 1.
+    ///         MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
+    ///         long, but at most 8 MiB. The number of parts in memory exceeds the number of threads
+    ///         by at most two. The records and their order are the same for any number of threads.
+    ///         Only one thread reads an object with `read`, a log with log numbers, a file with
+    ///         fewer than two parts per thread, or any source under the policy `"stop"`. Default:
+    ///         1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`. Batches are never empty.
@@ -295,7 +295,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The first 100,000 regions found so far that were not returned, ordered by offset.
+    /// The first 100,000 regions found so far whose bytes were not returned, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
@@ -307,9 +307,8 @@ impl Reader {
 
     /// Whether no damage has been found so far.
     ///
-    /// Only regions of severity `"corruption"` are damage, so a torn tail doesn't count. There may
-    /// be damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the
-    /// file.
+    /// Only regions with severity `"corruption"` count as damage; a torn tail doesn't. There may be
+    /// damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the file.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.skipped_regions(py)?.is_ok())
@@ -357,7 +356,8 @@ impl Reader {
         Ok(self.detached(py, |cursor| cursor.reader.detect())?.is_some())
     }
 
-    /// The log's number, or `None` if the dialect has no numbers or the number isn't known.
+    /// The log's number, or `None` if the dialect doesn't have log numbers or the number isn't
+    /// known.
     ///
     /// Reads the source if the number must be detected.
     ///
@@ -417,7 +417,7 @@ impl Reader {
     /// >>> reader.closed, reader.skipped
     /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // In a forked child, a copy of the reader that can never be used is left alone.
+        // In a forked child, a copy of the reader that can never be used is left as it is.
         let Some(mut cursor) = self.cursor.lock_unless_lost(py)? else {
             return Ok(());
         };
@@ -455,7 +455,7 @@ impl Reader {
     }
 
     fn __repr__(&self) -> String {
-        // A reader that another thread is using is not closed.
+        // A reader is not closed while another thread is using it.
         let is_closed = matches!(self.cursor.try_lock().as_deref(), Some(None));
         handle_repr("Reader", self.path.as_deref(), is_closed)
     }
@@ -472,7 +472,7 @@ impl Reader {
         self.detached(py, |cursor| cursor.reader.format())
     }
 
-    /// Calls `use_it`, which may read, with the interpreter released.
+    /// Calls `use_it`, which may read the source, with the interpreter released.
     fn detached<T: Send>(
         &self,
         py: Python<'_>,
@@ -491,15 +491,15 @@ impl Reader {
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
-    /// Returns the regions skipped so far, even after the reader was closed. Waits while another
-    /// thread is using the reader.
+    /// Returns the regions skipped so far, even after the reader has been closed. Waits while
+    /// another thread is using the reader.
     fn skipped_regions(&self, py: Python<'_>) -> PyResult<&Skipped> {
         drop(self.cursor.lock(py)?);
         Ok(&self.skipped)
     }
 
-    /// Returns the next record, converted by `make`, which must not run Python code. If the
-    /// conversion fails, the next call finds the same record.
+    /// Returns the next record. `make` converts it, and must not run Python code. If the conversion
+    /// fails, the next call finds the same record.
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         self.find(py, |cursor| cursor.next(py, &make))
     }
@@ -542,14 +542,14 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
     })
 }
 
-/// Returns the number of records and bytes that a reader has left out.
+/// Returns the numbers of records and bytes that a reader has left out.
 ///
 /// Args:
 ///     reader: The reader.
 ///
 /// Returns:
-///     How many records have been left out so far because of `leave_out_salvaged`, and the number
-///     of bytes in the skipped regions for each reason.
+///     The number of records left out so far because of `leave_out_salvaged`, and for each reason,
+///     the number of bytes in the skipped regions.
 #[pyfunction]
 #[pyo3(signature = (reader, /))]
 pub(crate) fn left_out<'py>(py: Python<'py>, reader: &Reader) -> PyResult<(u64, Bound<'py, PyDict>)> {

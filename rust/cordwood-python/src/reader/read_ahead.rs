@@ -27,12 +27,12 @@ use crate::values::error::{check_signals, check_signals_in_main_thread};
 /// once.
 const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
 
-/// A batch needs memory for at least one block, so parts are not split into shorter batches.
+/// A batch needs enough memory for at least one block, so parts are not split into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
-/// Returns the maximum number of record batches of `target_len` bytes in use at the same time. One
-/// thread fills a batch while the previous one is in use. Several threads need the batches for all
-/// parts that are being read or are waiting, plus those for two more parts.
+/// Returns the maximum number of record batches of `target_len` bytes that are in use at the same
+/// time. One thread fills a batch while the previous one is in use. Several threads need the
+/// batches for all parts that are being read or are waiting, plus those for two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -58,7 +58,7 @@ impl Batches {
     }
 }
 
-/// Why a step returns no record.
+/// The reason a step returns no record.
 pub(crate) enum Stop {
     Skipped(SkippedRegion),
     Failed(Error),
@@ -83,7 +83,7 @@ pub(super) enum Ahead {
     Records(cordwood::read::RecordBatch),
     Skipped(SkippedRegion),
     Failed(Error),
-    /// The threads have ended. The core's reader takes over at this file offset.
+    /// The threads have finished. The core's reader takes over at this file offset.
     Rest(u64),
 }
 
@@ -95,9 +95,9 @@ struct Part {
     /// `None` if a read failed or there was not enough memory. Reading then continues where the
     /// last item of `found` ends.
     end_offset: Option<u64>,
-    /// Whether the core's reader has to take over here. It does after a torn tail, because the
-    /// tail's extent depends on everything that follows, and after a failed read or a lack of
-    /// memory, because the core's reader tries again.
+    /// Whether the core's reader has to take over here. This is necessary after a torn tail,
+    /// because the tail's extent depends on everything that follows, and after a failed read or a
+    /// lack of memory, because the core's reader tries again.
     is_last: bool,
 }
 
@@ -106,14 +106,14 @@ struct Part {
 pub(super) struct ReadAhead {
     /// The remaining findings of the last part taken.
     found: VecDeque<Ahead>,
-    /// The greatest file offset that a part was read up to. A block's trailer may lie between the
+    /// The greatest file offset up to which a part was read. A block's trailer may lie between the
     /// last item of `found` and this offset.
     end_offset: Option<u64>,
     /// The cursor position where `found` and `pipeline` continue.
     position: Option<u64>,
     /// The pool for the batches read ahead.
     pool: Option<Arc<Pool>>,
-    /// `None` if the core's reader reads the rest.
+    /// `None` if the core's reader reads the remaining data.
     pipeline: Option<Pipeline<Part>>,
     /// Whether the threads may need the interpreter.
     may_run_python: bool,
@@ -140,7 +140,7 @@ impl ReadAhead {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
             // This is the first call, or the cursor has been used in another way since the last
-            // call, or this is a forked process, which has no copy of the threads.
+            // call, or this is a forked process, to which the threads were not copied.
             *self = ReadAhead::default();
             self.pipeline = released(py, || start(reading)).map_err(|error| Stop::Failed(error.into()))?;
             self.position = Some(reading.position);
@@ -220,15 +220,15 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
         let input = reading.source.another().ok_or(io::ErrorKind::Unsupported)?;
         let mut reader = SourceReader::with_source(source_at(input, 0)?, parts.options(0));
         let (parts, batches, starts_range) = (parts.clone(), reading.batches.clone(), reading.starts_range);
-        // The reader is used for every part, so that its window is allocated only once.
+        // The same reader is used for every part, so that its window is allocated only once.
         Ok(move |number| {
             let mut part = Part::default();
             let options = parts.options(number);
             let start = options.start;
             let mut started = reader.restart(options);
             if number == 0 && !starts_range && started.is_ok() {
-                // At the start of a range, the reader skips the rest of a record that starts before
-                // it, without reporting it. Here, that rest must be reported.
+                // At the start of a range, the reader skips the remainder of a record that starts
+                // before the range, without reporting it. Here, that remainder must be reported.
                 started = reader.seek(start);
             }
             match started {
@@ -250,7 +250,7 @@ fn start(reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
 /// variables.
 fn is_shutting_down(py: Python<'_>) -> bool {
     let asked = imported!(py, "sys", "is_finalizing").and_then(|ask| ask.run(())?.is_truthy());
-    // If the call fails, it may be too late to ask, so a shutdown is assumed.
+    // If the call fails, it may be too late to check, so a shutdown is assumed.
     asked.unwrap_or(true)
 }
 

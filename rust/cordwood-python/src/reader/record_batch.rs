@@ -16,7 +16,7 @@ use crate::memory::batch_pool::PooledBatch;
 use crate::memory::buffer::{BatchBuffer, Shared, new_bytes, try_bytes, view_of_shared};
 use crate::values::arguments::place_of;
 
-/// Consecutive records in one buffer, with their positions in another.
+/// Consecutive records in one buffer, with their positions in another buffer.
 ///
 /// The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` doesn't make a copy.
 ///
@@ -141,7 +141,7 @@ impl RecordBatch {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
             let range = slice.indices(self.records().len() as isize)?;
-            // The slice is clipped to the number of records, so no index is out of range.
+            // The slice is clipped to the number of records, so every index is in range.
             let records = (0..range.slicelength as isize).map(|at| self.record(py, range.start + at * range.step));
             let records: Vec<_> = records.collect::<PyResult<_>>()?;
             return PyList::new(py, records).map(Bound::into_any);
@@ -168,7 +168,7 @@ fn no_record() -> PyErr {
     PyIndexError::new_err("there is no record with this number in the batch")
 }
 
-/// The columns of a batch passed as a table.
+/// The columns of a batch when it is passed as a table.
 const COLUMNS: [Column; 2] = [Column::Offset, Column::Record];
 
 /// The result of `iter(batch)`, which yields the records as `bytes`.

@@ -9,14 +9,15 @@ use pyo3::types::PyTuple;
 use crate::values::{Outcome, listed};
 
 /// The regions skipped so far, and the outcome once reading has ended. While regions are being
-/// added, another thread may use the Python object that exposes them, which may outlive the reader.
+/// added, another thread may be using the Python object that exposes them, which may outlive the
+/// reader.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     findings: Findings,
-    /// The listed regions as a tuple, built on request and kept until the findings change.
+    /// The listed regions as a tuple, which is built on request and kept until the findings change.
     tuple: Option<Py<PyTuple>>,
     /// How many times the findings have changed.
     changes: u64,

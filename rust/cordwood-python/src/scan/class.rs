@@ -76,8 +76,8 @@ impl Scan {
 
     /// Whether no damage has been found in any source.
     ///
-    /// Only regions of severity `"corruption"` are damage. If the table has been read several
-    /// times, only the most recently started read is considered.
+    /// Only regions with severity `"corruption"` count as damage. If the table has been read
+    /// several times, only the most recently started read is considered.
     #[getter]
     fn ok(&self) -> bool {
         self.0.latest().iter().all(Skipped::is_ok)
@@ -124,8 +124,8 @@ impl Scan {
 /// one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
 /// the table, the only files opened are those in directories, to determine which ones are logs.
 ///
-/// If reading fails, the consumer raises its own exception with cordwood's message. A stream
-/// doesn't return any more batches after an error.
+/// If reading fails, the consumer raises its own exception with cordwood's message. After an error,
+/// a stream doesn't return any more batches.
 ///
 /// Args:
 ///     sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a

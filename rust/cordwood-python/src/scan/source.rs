@@ -24,7 +24,7 @@ pub(super) struct Source {
     /// The source's path, or its name if it is read in ranges.
     pub(super) path: Option<PathBuf>,
     kind: Kind,
-    /// The options, which may limit reading to a part of the log.
+    /// The options, which may limit reading to part of the log.
     options: ReadOptions,
     /// How many times the source has been opened.
     opening_count: AtomicU64,
@@ -116,8 +116,8 @@ impl Source {
         )
     }
 
-    /// Opens the source from its start. Also returns how many times the source has been opened,
-    /// including this time.
+    /// Opens the source from its start. Also returns how many times the source has been opened so
+    /// far, including this time.
     pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
         let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
         let opened = match (&self.kind, &self.path) {
@@ -140,8 +140,8 @@ impl Source {
             }
             _ => {}
         }
-        // This source isn't read in several threads. Those threads read only files, because
-        // they can't wait for the interpreter, which the consumer may hold.
+        // This source isn't read in several threads. Such threads read only files, because they
+        // can't wait for the interpreter, which the consumer may hold.
         let mut opened = open_reader(object, self.options.clone())?;
         opened.another = None;
         Ok(opened)

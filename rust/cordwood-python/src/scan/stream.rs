@@ -13,7 +13,7 @@ use crate::reader::log;
 use crate::reader::read_ahead::{Batches, Stop};
 use crate::reader::skipped::Skipped;
 
-/// A batch is complete once it holds this many bytes. On Sapphire Rapids, batches of 1 MiB don't
+/// A batch is complete once it contains this many bytes. On Sapphire Rapids, batches of 1 MiB don't
 /// stay in the processor's cache and take 1.05 to 1.15 times as long. Batches of 4 MiB need new
 /// memory each time and take 1.5 times as long.
 const TARGET_LEN: usize = 1 << 18;
@@ -24,11 +24,11 @@ pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) on_corruption: OnCorruption,
     pub(super) threads: usize,
-    /// The findings of the most recently started read.
+    /// The findings from the most recently started read.
     pub(super) latest: Mutex<Reading>,
 }
 
-/// The findings of one read of all sources, one item per source.
+/// The findings from one read of all sources, one item per source.
 type Reading = Arc<[Skipped]>;
 
 impl Plan {

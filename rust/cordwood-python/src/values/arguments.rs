@@ -20,7 +20,7 @@ pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Checks whether `object` is a `str` holding a URL rather than a path.
+/// Checks whether `object` is a `str` that contains a URL rather than a path.
 pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyString>() {
         Ok(text) if text.to_string_lossy().contains("://") => {
@@ -151,8 +151,8 @@ pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<
     }
 }
 
-/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. For an
-/// object without a buffer, it would raise a `TypeError`.
+/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. If the
+/// object had no buffer, the call would raise a `TypeError`.
 pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyTypeError>(py)
 }

@@ -1,4 +1,4 @@
-//! Converts the core's errors to Python exceptions, whose classes are written in Python, in
+//! Converts the core's errors to Python exceptions. Their classes are written in Python, in
 //! `cordwood.errors`.
 
 use std::cell::Cell;
@@ -35,7 +35,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
     let offset = error.offset();
     let exception = match error.kind {
         ErrorKind::Io { source, .. } => os_error(py, source, path),
-        // The user's own exception is returned unchanged. A hint would add a note to it.
+        // The user's own exception is returned unchanged, because a hint would add a note to it.
         ErrorKind::Write { source, .. } if is_raised(&source) => return source.into(),
         ErrorKind::Write { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(placed(path, &message))
@@ -147,9 +147,9 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     }
 }
 
-/// Returns an exception whose class is written in Python. `set` returns the name of the class and
-/// sets the exception's attributes. If creating the exception fails, returns the exception from
-/// that failure instead.
+/// Returns an exception whose class is written in Python. `set` returns the class's name and sets
+/// the exception's attributes. If creating the exception fails, returns the exception from that
+/// failure instead.
 fn raised<'py>(
     py: Python<'py>,
     message: String,
@@ -176,8 +176,8 @@ pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     raised(py, format!("the {what} is closed"), path, None, |_| Ok("ClosedError"))
 }
 
-/// Returns the exception for a followed log that was truncated or, if `is_rotated` is true, whose
-/// path now names another file.
+/// Returns the exception for a followed log that has been truncated or, if `is_rotated` is true,
+/// whose path now names another file.
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
@@ -212,7 +212,7 @@ pub(crate) fn payload_error(py: Python<'_>, fault: impl Into<Fault>) -> PyErr {
     })
 }
 
-/// Converts an exception from a Python function called by cordwood, such as a source, a sink, a
+/// Converts an exception from a Python function that cordwood called, such as a source, a sink, a
 /// signal handler or a logger. A `StopIteration` or `StopAsyncIteration` would end the surrounding
 /// iteration as if the log ended there, so it becomes the cause of a `RuntimeError`, as in a
 /// generator (PEP 479).
@@ -237,8 +237,7 @@ pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io
         .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
 }
 
-/// Runs the handlers of signals that have arrived. Fails with the exception if a handler raises
-/// one.
+/// Runs the handlers of signals that have arrived. If a handler raises an exception, fails with it.
 pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().map_err(|raised| of_call(py, raised))
 }
@@ -261,15 +260,16 @@ pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     check_signals_anywhere()
 }
 
-/// The time between two signal checks.
+/// The time between two checks for signals.
 const PAUSE: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// When to check signals next. Set only in the main thread, by [`note_main_thread`].
+    /// When to check for signals next. Set only in the main thread, by [`note_main_thread`].
     static NEXT_CHECK: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Remembers this thread if it is the main thread. Only the interpreter knows which thread that is.
+/// Makes a note of this thread if it is the main thread. Only the interpreter knows which thread
+/// that is.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
     let current = threading.run_method(interned!(py, "current_thread")?, ())?;
@@ -329,7 +329,7 @@ const EISDIR: i32 = 21;
 pub(crate) const EINVAL: i32 = 22;
 
 /// Returns the operating system's text for an error. Rust's text ends with the number, which Python
-/// already shows.
+/// already displays.
 fn strerror(py: Python<'_>, errno: i32) -> String {
     let text = imported!(py, "os", "strerror").and_then(|strerror| strerror.run((errno,))?.extract());
     text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())

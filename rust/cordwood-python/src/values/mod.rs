@@ -1,4 +1,4 @@
-//! Arguments, results and exceptions. Results are converted to named tuples, whose classes are
+//! Arguments, results and exceptions. Results are converted to named tuples. Their classes are
 //! written in Python, in `cordwood.types`.
 
 pub(crate) mod arguments;
@@ -170,7 +170,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of reading up to `position`. Reading has ended if `end` is set.
+    /// Returns the outcome of reading up to `position`. If `end` is set, reading has ended.
     /// `zeros_offset` is the start of the zeros at the end of the file.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
         Outcome {

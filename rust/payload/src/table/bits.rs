@@ -1,4 +1,4 @@
-//! Bits in Arrow's layout, for Booleans and for validity. How many there are depends on a file, so
+//! Bits in Arrow's layout, for Booleans and for validity. The number of bits depends on a file, so
 //! there may not be enough memory for them.
 
 use std::collections::TryReserveError;

@@ -30,7 +30,7 @@ pub struct Builder {
 pub struct Batch {
     /// The number of rows.
     pub row_count: usize,
-    /// The columns that have values, each with its index among all columns.
+    /// The columns that contain values, each with its index among all columns.
     pub columns: Vec<(usize, Column)>,
 }
 
@@ -63,7 +63,8 @@ impl Builder {
         self.row_count
     }
 
-    /// Appends a row, and returns whether there was room for it. If not, take a batch first.
+    /// Appends a row, and returns whether there was room for it. If there wasn't, take a batch
+    /// first.
     ///
     /// # Errors
     ///
@@ -104,7 +105,7 @@ impl Builder {
         Ok(Batch { row_count, columns })
     }
 
-    /// Returns the columns, leaving empty ones in their place.
+    /// Returns the columns, leaving empty columns in their place.
     fn reset(&mut self) -> Columns {
         (self.row_count, self.item_cell_count) = (0, 0);
         mem::replace(&mut self.columns, Columns::new(Arc::clone(&self.fields), self.is_given))

@@ -155,7 +155,7 @@ impl Column {
     pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<usize, NotAdded> {
         let fits = match Kind::of(value) {
             None if self.kind.is_nullable() => {
-                // If two values have the same name in Arrow, either may be null.
+                // If two values have the same name in Arrow, either of them may be null.
                 if matches!(self.kind, Type::Given(_)) {
                     self.pad(index + 1)?;
                 }

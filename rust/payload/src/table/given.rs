@@ -5,7 +5,8 @@ use super::types::{Fits, Given, Type};
 use super::view::View;
 
 impl Given {
-    /// Returns the value in the form that its column needs, or `None` if it does not fit the type.
+    /// Returns the value in the form that its column requires, or `None` if it does not fit the
+    /// type.
     pub(super) fn fit<'v>(&self, value: View<'v>) -> Option<View<'v>> {
         let fits = match (self.fits, value) {
             (Fits::Integers(bits), _) => return integer(value, bits, self.made_as == Type::UInt),
@@ -27,7 +28,7 @@ impl Given {
         fits.then_some(value)
     }
 
-    /// Returns why a value does not fit the type.
+    /// Returns the reason why a value does not fit the type.
     pub(super) fn why_not(&self, value: View<'_>) -> String {
         if let Fits::Count(_) = self.fits {
             let what = if value.is_list() { "items" } else { "bytes" };

@@ -168,7 +168,7 @@ fn push(out: &mut Text, text: fmt::Arguments<'_>) {
 fn write_text(out: &mut Text, text: &str) {
     out.push('"');
     let mut rest = text;
-    // Characters that don't have to be escaped are copied in runs.
+    // Characters that don't need escaping are copied in runs.
     while let Some(at) = plain_len(rest.as_bytes()) {
         out.push_str(&rest[..at]);
         match rest.as_bytes()[at] {

@@ -170,8 +170,8 @@ impl Room {
 pub struct Learner {
     limits: Limits,
     columns: Nodes,
-    /// The number of fields in each column, or `None` for a column that would have too many. The
-    /// learner ignores all further values in that column.
+    /// The number of fields in each column, or `None` for a column that would have too many, in
+    /// which case the learner ignores all further values in that column.
     field_counts: Vec<Option<usize>>,
     field_count: usize,
     has_changed: bool,
@@ -203,12 +203,12 @@ impl Learner {
     }
 
     /// Checks whether, since the last call, a column was added or a column's type may have changed.
-    /// If neither happened, the rows since then have not changed the columns.
+    /// If not, the rows since then have not affected the columns.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
 
-    /// Returns the columns and their types, in the order they were first seen.
+    /// Returns the columns and their types, in the order in which they were first seen.
     pub fn types(&self) -> Vec<(String, Type)> {
         let columns = self.all().map(|(name, node, is_overfull)| {
             let kind = if is_overfull { Type::Json } else { node.type_of() };

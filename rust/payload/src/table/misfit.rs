@@ -8,7 +8,7 @@ use super::kind::Kind;
 use super::types::Type;
 use super::view::View;
 
-/// Why a row was not added.
+/// The reason why a row was not added.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NotAdded {
     /// A value does not fit its column.
@@ -30,7 +30,7 @@ pub struct Misfit {
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
-    /// Why this value does not fit, if other values of its type fit.
+    /// The reason why this value does not fit, if other values of its type do.
     pub why: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl NotAdded {
         }))
     }
 
-    /// Puts the name of the outer column or field before that of the inner one.
+    /// Prepends the name of the outer column or field to that of the inner one.
     pub(super) fn within(mut self, outer: &str) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path.insert_str(0, outer);

@@ -29,7 +29,7 @@ const DIGITS_MAX: usize = 4_300;
 /// The length of the escape for a lone surrogate.
 const ESCAPE_LEN: usize = 6;
 
-/// Why a value was refused.
+/// The reason why a value was refused.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// The text is not JSON. The fields are the offset of the error and the expected syntax.
@@ -132,7 +132,7 @@ struct Parser<'v> {
     text: &'v str,
     at: usize,
     rules: Rules,
-    /// Where the escaped lone surrogates are in the last text.
+    /// The positions of the escaped lone surrogates in the last text.
     surrogates: Vec<usize>,
 }
 
@@ -158,7 +158,7 @@ impl<'v> Parser<'v> {
         }
     }
 
-    /// Skips white space. If the next byte is `byte`, takes it and returns true.
+    /// Skips white space. If the next byte is `byte`, consumes it and returns true.
     fn take(&mut self, byte: u8) -> bool {
         self.space();
         let is_next = self.peek() == Some(byte);
@@ -225,7 +225,7 @@ impl<'v> Parser<'v> {
     fn object(&mut self, level_count: usize) -> Result<Vec<Item<'v>>, Box<Refused>> {
         self.at += 1;
         let mut items: Vec<Item<'v>> = Vec::new();
-        // Where the lone surrogates in names are, by the index of the name.
+        // The positions of the lone surrogates in names, by the index of the name.
         let mut surrogates = HashMap::new();
         if self.take(b'}') {
             return Ok(items);

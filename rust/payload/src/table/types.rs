@@ -25,7 +25,7 @@ pub enum Type {
     Time,
     /// Any value, as JSON text.
     Json,
-    /// Lists whose items have one type.
+    /// Lists whose items all have the same type.
     List(Box<Type>),
     /// Structures.
     Struct(Arc<Fields>),
@@ -89,7 +89,7 @@ pub enum Fits {
     Same,
     /// No value.
     Nothing,
-    /// Integers with this many bits, and floating-point numbers equal to one of them.
+    /// Integers with this many bits, and floating-point numbers equal to such an integer.
     Integers(u64),
     /// Integers with at most this many digits. The columns are built as JSON.
     Digits(u64),

@@ -20,7 +20,7 @@ pub enum View<'v> {
     UInt(u64),
     /// The digits of an integer that is wider than 64 bits.
     Huge(&'v str),
-    /// Microseconds since 1970, within the years 1 to 9999.
+    /// Microseconds since 1970, for times in the years 1 to 9999.
     Time(i64),
     /// A floating-point number.
     Float(f64),
@@ -115,8 +115,8 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Calls `each` with the fields of a structure until it returns `false`. Returns `true` if all
-    /// calls did.
+    /// Calls `each` with the fields of a structure until it returns `false`. Returns `true` if
+    /// every call did.
     pub fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
             View::Point(latitude, longitude) => {

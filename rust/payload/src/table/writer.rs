@@ -54,7 +54,7 @@ pub struct Options {
     pub batch_cells_max: usize,
 }
 
-/// Why a table doesn't take any more records.
+/// The reason why a table doesn't accept any more records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// There are too many columns.
@@ -76,8 +76,8 @@ pub enum Made {
     Text(String),
 }
 
-/// The names of the wanted columns that no row has contained so far, and of the columns that rows
-/// have contained.
+/// The names of the wanted columns that haven't appeared in any row yet, and of the columns that
+/// have appeared in rows.
 #[derive(Debug, Default)]
 pub struct Missing {
     wanted: Vec<String>,
@@ -85,13 +85,13 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Returns the names of the wanted columns that no row has contained.
+    /// Returns the names of the wanted columns that haven't appeared in any row.
     pub fn wanted(&self) -> &[String] {
         &self.wanted
     }
 
     /// Returns the existing names for a message. These are the names of the columns that always
-    /// exist and of the columns that rows have contained. If a field of a column is wanted, the
+    /// exist and of the columns that have appeared in rows. If a field of a column is wanted, the
     /// names of all fields in that column are also included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
@@ -165,11 +165,11 @@ struct Current {
     /// The address and length of the record's bytes. The bytes of rows at the end of a log are not
     /// in a record.
     bytes: (usize, usize),
-    /// The index of the record to continue with if there was no room for one of its rows. The
-    /// decoder reports this record's faults again.
+    /// The index of the record to resume with if there was no room for one of its rows. The decoder
+    /// reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were only counted, because their record has too many faults.
+    /// The number of faults that were only counted because their record has too many of them.
     more_fault_count: u64,
 }
 
@@ -237,7 +237,7 @@ impl Table {
         self.record = Current::default();
     }
 
-    /// Takes the rows of records, the first of which has the index `start`. Returns the index of
+    /// Accepts the rows of records, the first of which has the index `start`. Returns the index of
     /// the record to continue with. Before you continue, take the [output](Table::take) and the
     /// [faults](Table::take_faults).
     pub fn feed<'r>(
@@ -246,9 +246,9 @@ impl Table {
         records: impl Iterator<Item = Record<'r>> + Clone,
         start: usize,
     ) -> usize {
-        // If rows at the end of earlier logs have been counted, the table has learned from these
-        // rows without writing them. It must not be opened now, because those rows would be missing
-        // from it.
+        // If rows at the end of earlier logs have been counted, the table has learned from them
+        // without writing them. It must not be opened now, because those rows would be missing from
+        // it.
         if !mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), start);
@@ -284,8 +284,8 @@ impl Table {
                 self.record.add(fault);
                 true
             });
-            // Once the table has reached its maximum number of rows, the rest of the record isn't
-            // needed.
+            // Once the table has reached its maximum number of rows, the remainder of the record
+            // isn't needed.
             if !is_whole && self.rows.stop != Some(Stop::Full) {
                 self.record.resumed = Some(next);
                 return next;
@@ -296,15 +296,15 @@ impl Table {
         next
     }
 
-    /// Takes the rows that aren't complete until the end of a log, and returns whether it took all
-    /// of them. If not, take the output and call this method again.
+    /// Accepts the rows that aren't complete until the end of a log, and returns whether it
+    /// accepted all of them. If not, take the output and call this method again.
     pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
         self.record.bytes.0 = 0;
         self.rows.stop.is_some() || decoder.rest(self)
     }
 
-    /// Takes the rows that were held back until the end of the last log. Like
-    /// [`rest`](Table::rest), returns whether it took all of them.
+    /// Accepts the rows that were held back until the end of the last log. Like
+    /// [`rest`](Table::rest), returns whether it accepted all of them.
     pub fn end(&mut self) -> bool {
         self.rows.write_held()
     }
@@ -331,7 +331,7 @@ impl Table {
         )
     }
 
-    /// Returns why the table doesn't take any more records.
+    /// Returns the reason why the table doesn't accept any more records.
     pub fn stop(&self) -> Option<&Stop> {
         self.rows.stop.as_ref()
     }
@@ -360,7 +360,7 @@ impl Table {
         self.rows.count
     }
 
-    /// Returns the wanted columns that no row has contained.
+    /// Returns the wanted columns that haven't appeared in any row.
     pub fn missing(&self) -> &Missing {
         &self.missing
     }
@@ -444,7 +444,7 @@ impl Written {
         learned
     }
 
-    /// Checks whether the output has all learned columns.
+    /// Checks whether the output includes all learned columns.
     fn has_all(&self) -> bool {
         let learned = self.learned();
         match &self.output {
@@ -454,8 +454,8 @@ impl Written {
         }
     }
 
-    /// Takes a row whose columns have been selected, and returns whether there was room for it.
-    /// `is_incomplete` says whether at least one wanted column hasn't been in any row so far.
+    /// Accepts a row whose columns have been selected, and returns whether there was room for it.
+    /// `is_incomplete` says whether at least one wanted column hasn't appeared in any row so far.
     fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;

@@ -22,8 +22,8 @@ pub struct Record<'r> {
     pub offset: u64,
     /// The file offset where the record's last fragment ends.
     pub end_offset: u64,
-    /// Whether the record starts after damage in its block. If this is `None`, rows with the
-    /// record's offset don't say whether the record is salvaged.
+    /// Whether the record starts after damage in its block. If this is `None`, rows that contain
+    /// the record's offset don't say whether the record is salvaged.
     pub is_salvaged: Option<bool>,
     /// The bytes of the record.
     pub data: &'r [u8],
@@ -67,8 +67,8 @@ pub struct Facts {
 
 /// Receives the rows and the faults of a record.
 pub trait Sink {
-    /// Takes a row, and returns whether there was room for it. If not, the decoder stops. When it
-    /// gets the same record again, it starts with the same row.
+    /// Takes a row, and returns whether there was room for it. If not, the decoder stops. When the
+    /// decoder is given the same record again, it resumes with the same row.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
     /// Takes a fault in the record. Faults are passed before the record's first row. If there was
@@ -154,7 +154,7 @@ impl Decoder {
     /// - `raw`: any records. The row contains the bytes.
     /// - `write-batch`: LevelDB, RocksDB or Pebble write batches. Each operation is a row.
     /// - `version-edit`: LevelDB or RocksDB version edits. Each edit is a row.
-    /// - `live-files`: version edits. The rows are the tables the database has after all edits.
+    /// - `live-files`: version edits. Each table that the database has after all edits is a row.
     /// - `entity`: Datastore or Firestore entities.
     /// - `json`: JSON text.
     /// - `wandb`: JSON text made from a record, with the record's offset.
@@ -196,7 +196,7 @@ impl Decoder {
     }
 
     /// Passes the whole value of a record to `take`, and returns whether the record has one. It
-    /// doesn't if the rows do not describe records of this kind.
+    /// doesn't if the decoder's rows do not describe records of this kind.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Decoder {
         self.0.value(record, take).map_err(|fault| *fault)
     }
 
-    /// Passes `sink` the rows that aren't complete until after the last record. Returns whether
+    /// Passes to `sink` the rows that aren't complete until after the last record. Returns whether
     /// there was room for all of them. If not, call this method again.
     pub fn rest(&mut self, sink: &mut dyn Sink) -> bool {
         self.0.rest(sink)

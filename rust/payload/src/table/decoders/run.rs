@@ -24,8 +24,8 @@ pub(super) struct Run {
     exit_code: Option<i32>,
 }
 
-/// The texts from the environment records. Each record may contain only some of the texts, and any
-/// text that no record has contained is empty.
+/// The texts from the environment records. Each record may contain only some of the texts, and a
+/// text that hasn't appeared in any record is empty.
 #[derive(Debug, Clone, Default)]
 struct Environment {
     executable: String,
@@ -187,7 +187,8 @@ pub(super) struct Changes {
     row: Option<Vec<Item<'static>>>,
 }
 
-/// A dictionary of changing values. If it were a list of items, each change would require a search.
+/// A dictionary whose values change. If it were a list of items, each change would require a
+/// search.
 #[derive(Debug, Clone, Default)]
 struct Directory {
     /// The values by name, each with a number that determines its position in the row.
@@ -334,7 +335,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Returns the node with this name, adding it if there is none.
+    /// Returns the node with this name, adding it if it doesn't exist.
     fn node(&mut self, name: Cow<'static, str>) -> Result<&mut Node, TryReserveError> {
         self.values.try_reserve(1)?;
         let place = self.values.entry(name);

@@ -128,7 +128,7 @@ fn time(text: &str) -> Option<i64> {
     (is_date && is_time && TIMES.contains(&time)).then_some(time)
 }
 
-/// Parses the numbers between separators. `lens` says how many digits each number must have.
+/// Parses the numbers between separators. `lens` specifies how many digits each number must have.
 fn numbers<const COUNT: usize>(text: &str, separator: char, lens: [usize; COUNT]) -> Option<[i64; COUNT]> {
     let mut parts = text.split(separator);
     let mut found = [0; COUNT];

@@ -258,7 +258,7 @@ fn same_name(record: &[u8], name: &str) -> Fault {
     Fault::whole(Part::Value, record, PayloadReason::NonCanonical, detail)
 }
 
-/// Returns the names on a path, joined by dots.
+/// Returns the names on a path, joined with dots.
 pub(super) fn joined(path: &[&str]) -> Result<String, TryReserveError> {
     let mut name = String::new();
     for (index, part) in path.iter().enumerate() {
