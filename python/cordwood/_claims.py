@@ -1,4 +1,4 @@
-"""Reads a range of a log while another worker may take over its end, as in Apache Beam."""
+"""Reads a range of a log while another worker may take over its last part, as in Apache Beam."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHOLE_LEN = 1 << 63
 class ClaimedRange:
     """The records and regions that start in the places `[first, end)` of a log, for as long as claims succeed.
 
-    A place is a part of a log that is claimed as a whole, usually a block. A log that cannot be read in parts has a
+    A place is a part of a log that is claimed as a whole, usually a block. A log that can't be read in parts has a
     single place, of length `WHOLE_LEN`.
 
     Args:

@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""Maps each kind of record to what a directory of such logs is called and which kinds it may contain."""
+"""Maps each kind of record to the name for a directory of such logs and the kinds it may contain."""
 
 
 def info(
@@ -115,7 +115,7 @@ class Content:
         self._runs: list[Run] = []
         self._damaged_manifests: list[str] = []
         self._misnamed: list[tuple[str, int | None, int]] = []
-        # The report of the last log added.
+        # The report on the last log added.
         self._report: Report | None = None
 
     def add(self, file: Input, log: Log) -> None:
@@ -215,7 +215,7 @@ def _directory(
     return None
 
 
-# The range of Unix times in the years 1 to 9999.
+# The range of Unix times from year 1 to year 9999.
 _TIMES = range(-62_135_596_800, 253_402_300_800)
 
 

@@ -70,7 +70,7 @@ def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[lis
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
-    # A damaged log's path may name the same directory differently.
+    # A damaged log's path may refer to the same directory by a different name.
     names: dict[str, set[str]] = defaultdict(set)
     for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
@@ -118,7 +118,7 @@ _Read = TypeVar("_Read")
 def judged(path: object, read: _Read) -> _Read:
     """Returns a log's `Report` or `Stat`, adjusted for the other files in its directory.
 
-    If the file for a database's newest log still belongs entirely to another log, this isn't a fault, and
+    If the file for a database's newest log still belongs entirely to another log, that isn't a fault, and
     `other_log_number` is set to `None`.
     """
     log: Any = read
@@ -133,8 +133,8 @@ def is_without_record(path: object, number: int | None) -> bool:
     the file belongs entirely to the older log.
 
     Args:
-        path: The path of the file. The result is false for any other kind of value.
-        number: The log number the file was read with, which must match the one in its name.
+        path: The path of the file. For any other kind of value, the result is false.
+        number: The log number used to read the file, which must match the one in its name.
     """
     if not is_path(path):
         return False
@@ -147,16 +147,16 @@ def is_without_record(path: object, number: int | None) -> bool:
 
 
 class _Manifest:
-    """The state of a database after the edits in a MANIFEST.
+    """The state of a database after the edits in a MANIFEST are applied.
 
     Attributes:
         is_intact: Whether the MANIFEST is a log without damage.
         is_torn: Whether the MANIFEST ends with an incomplete record.
         is_decoded: Whether all edits are known.
-        is_of_leveldb: Whether LevelDB supports all fields of the edits.
+        is_of_leveldb: Whether LevelDB supports all fields in the edits.
         numbers: The last value of each numeric field, by field name.
         log_numbers: The smallest log number each column family needs.
-        synced_lens: The synced length, in bytes, of each log RocksDB tracks.
+        synced_lens: The synced length, in bytes, of each log that RocksDB tracks.
         tables: The tables listed in the MANIFEST.
     """
 
@@ -247,7 +247,8 @@ class _Directory:
         if not self._is_database():
             return None
         database = self._judged()
-        # If the number is unknown, assume that the engine reads every log. An empty file is not a damaged log.
+        # If the number is unknown, assume that the engine reads every log. An empty file doesn't count as a damaged
+        # log.
         oldest = database.log_number_min or 0
         logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
         needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
@@ -271,7 +272,7 @@ class _Directory:
             engine = self._engine(manifest)
             if fault := manifest.fault(engine):
                 problems.append(Problem(fault, self._path(name)))
-                # An incomplete list of files does not show which files are missing, or whether another MANIFEST is
+                # An incomplete list of files doesn't show which files are missing, or whether another MANIFEST is
                 # older.
                 if fault in (ProblemKind.MANIFEST_DAMAGED, ProblemKind.MANIFEST_UNKNOWN):
                     return Database(self.path, engine, name, None, None, tuple(problems))
@@ -462,8 +463,8 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A `Reader` would log a warning about the older log. Usually the log does have a record, in which case only the
-        # first one is read.
+        # A `Reader` would log a warning about the older log. Usually the log does contain a record, in which case only
+        # the first one is read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
@@ -472,11 +473,11 @@ class _Directory:
         return False
 
     def _written_logs(self, manifest: _Manifest) -> list[str]:
-        """Returns the needed logs with at least one record."""
+        """Returns the needed logs that contain at least one record."""
         return [name for name in self._needed_logs(manifest) if not self._has_no_record(name, manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the newest log if the MANIFEST's last sequence number is later than all those in the logs.
+        """Yields the newest log if the MANIFEST's last sequence number is later than any in the logs.
 
         The logs must contain write batches.
 
@@ -494,9 +495,9 @@ class _Directory:
             yield Problem(ProblemKind.LOG_BEHIND, self._path(logs[-1]), (end, last))
 
     def _batches(self, logs: list[str]) -> Iterator[tuple[int, int]]:
-        """Yields the first sequence number of each write batch in these logs, and the number after its last one."""
+        """Yields the first sequence number of each write batch in these logs, and the number after its last."""
         for name in logs:
-            # The log may hold records other than write batches, or a live database may have removed it.
+            # The log may contain records other than write batches, or a live database may have removed it.
             with (
                 suppress(CordwoodError, FileNotFoundError, struct.error),
                 Reader(self._path(name), on_corruption="skip") as reader,
@@ -523,9 +524,9 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Reading ends at a log without write batches, or one that a live database has removed.
+        # Reading stops at a log without write batches, or one that a live database has removed.
         with suppress(CordwoodError, FileNotFoundError):
-            # Usually only one log is needed, and it does not have to be read here.
+            # Usually only one log is needed, and it doesn't have to be read here.
             for name in logs if len(logs) > 1 else ():
                 number = _table_or_log_number(name)
                 with Reader(self._path(name), dialect="leveldb", on_corruption="skip") as reader:
@@ -545,7 +546,7 @@ class _Directory:
                 earlier.append((name, found.start is not None, kind))
 
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """Yields RocksDB and Pebble logs that end with an incomplete record even though a newer log follows.
+        """Yields RocksDB and Pebble logs that end with an incomplete record even though a newer log exists.
 
         RocksDB only reads the newer log if its sequence numbers continue those of the torn log, as they do after a
         crash, or if the options skip or tolerate incomplete records. Otherwise, it refuses to open the database or
@@ -563,7 +564,7 @@ class _Directory:
             is_refused = not (is_continued or _ACCEPTS_TORN_LOGS.search(self._options()))
         torn: list[tuple[str, int | None]] = []
         end = None
-        # Reading ends at a log without write batches, or one that a live database has removed.
+        # Reading stops at a log without write batches, or one that a live database has removed.
         with suppress(CordwoodError, FileNotFoundError):
             for name in logs if len(logs) > 1 else ():
                 log_len = self._len(name)
@@ -617,7 +618,7 @@ class _Directory:
             return []
         else:
             start, _ = next(self._batches(self._written_logs(manifest)), (0, 0))
-            # The first edit doesn't name a log, but the first log's number is smaller than that of the next file.
+            # The first edit doesn't name a log, but the first log's number is smaller than the next file number.
             is_gone = oldest not in logs if oldest else min(logs, default=0) >= next_number
             if is_gone and start > manifest.numbers["last_sequence"] + 1:
                 return [names[number] for number in sorted(names.keys() - listed) if number > oldest]
@@ -638,13 +639,13 @@ class _Directory:
 
         tables = numbered(_TABLE)
         without = next((number for number in itertools.count(next_number) if number not in tables), 0)
-        # The log may be newer than the directory listing.
+        # The log may have been created after the directory was listed.
         has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
         return None if has_log or max(tables, default=0) < without else tables[max(tables)]
 
 
 _POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer": ProblemKind.GIT_ANNEX_POINTER}
-"""The formats of files whose contents were not fetched."""
+"""The formats of pointers to files whose contents were not fetched."""
 
 
 def _pointer_kind(path: str) -> ProblemKind | None:
@@ -671,7 +672,7 @@ def log_number(name: str) -> int | None:
 
 
 def _number(name: str) -> int:
-    """Returns the number at the end of the name of a MANIFEST or an options file."""
+    """Returns the number at the end of a MANIFEST's or an options file's name."""
     return int(name.rpartition("-")[2])
 
 
@@ -730,7 +731,7 @@ _OF_LOGS = {
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
     """Describes a database in several lines, each with a label, text, and a flag that marks faults.
 
-    With `is_brief`, the MANIFEST and the tables only get a line if something about them is faulty or odd.
+    With `is_brief`, the MANIFEST and the tables each get a line only if something about them is faulty or unusual.
     """
     lines: list[tuple[str, str, bool]] = []
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
@@ -783,6 +784,6 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
 
 
 def _listed(names: list[str]) -> str:
-    """Joins the first few names and adds the verb."""
+    """Joins the first few names and appends the verb."""
     more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
     return f"{', '.join(names[:_NAMES_MAX])}{more} {'is' if len(names) == 1 else 'are'}"

@@ -11,7 +11,7 @@ from typing import Self
 from cordwood._native import Follower, Record
 
 _PAUSE_MAX = 0.1
-"""The maximum time, in seconds, between checks of whether the follower was closed."""
+"""The maximum time, in seconds, between checks for whether the follower was closed."""
 
 
 class FollowerRecords:

@@ -21,7 +21,7 @@ def page_of(value: Any, names: Iterable[str], regions: Sequence[Any] = ()) -> st
 
 
 def results_page(results: Any, is_ok: Callable[[Any, Any], bool]) -> str:
-    """Returns a table of the first few results for many logs. Damaged logs come first."""
+    """Returns a table of the first few results for many logs. Damaged logs are listed first."""
     logs = sorted(results.items(), key=lambda item: is_ok(*item))
     rows = (
         (getattr(name, "path", name), is_ok(name, result), getattr(result, "record_count", None))
@@ -53,7 +53,7 @@ def _text(value: object) -> str:
     if (kind := getattr(value, "kind", None)) is not None:
         outcome = cast("Any", value)
         zeros = "" if outcome.zeros_offset is None else f"; zeros from {outcome.zeros_offset:,} on"
-        # Even a damaged log can end with a whole record, so the text doesn't say "clean".
+        # Even a damaged log can end with a complete record, so the text doesn't say "clean".
         end = "no torn tail," if kind == "clean" else kind
         return f"{end} at {outcome.offset:,}{zeros}"
     if isinstance(value, bool):

@@ -12,7 +12,7 @@ from cordwood.typing import ReadableBuffer
 
 
 def jsonable(value: object) -> object:
-    """Replaces the bytes and the tuples in a value, including those inside lists and objects.
+    """Replaces the bytes and tuples in a value, including those inside lists and objects.
 
     Bytes become a string if they are valid UTF-8, and `{"base64": "..."}` otherwise. A named tuple becomes an object
     without its `None` fields, and any other tuple a list.
@@ -48,7 +48,7 @@ def json_value(payload: str, record: ReadableBuffer, dialect: str | None = None)
 def json_text(value: object) -> str:
     """Returns a value as one line of JSON."""
     if not _encode:
-        # Many of the modules that import this one don't write JSON.
+        # Many of the modules that import this one never write JSON.
         import json
 
         _encode.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode)

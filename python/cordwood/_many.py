@@ -39,8 +39,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
     """The results of `verify`, `stat`, `map` and `salvage` for a directory, a pattern or a list.
 
     `Results` maps the path, the URL or the `Split` of each log to its result, in the order of the logs. For `verify`,
-    the result is a `Report`. Files that couldn't be read aren't among the keys, and neither are the non-log files in
-    directories.
+    the result is a `Report`. Neither files that couldn't be read nor the non-log files in directories are among the
+    keys.
 
     >>> import os
     >>> os.mkdir("directory")
@@ -121,8 +121,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
     def ok(self) -> bool:
         """Whether any log, database or export was found, all could be read, and no log has a fault.
 
-        Damage is a fault, and so is a file that belongs to another log. For `verify`, all `databases` and `exports`
-        must also be `ok`.
+        Damage counts as a fault, and so does a file that belongs to another log. For `verify`, all `databases` and
+        `exports` must also be `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports) and not self.errors
         is_any = bool(self._results or self._databases or self.exports)
@@ -146,7 +146,7 @@ def _is_ok(name: str | Split, result: Any) -> bool:
     """Checks that a `Report` or `Stat` has no fault, or that a `LogMap` shows no damage."""
     if not isinstance(result, Report):
         return getattr(result, "ok", not result.damaged_len)
-    # A split without the log's start may contain only an older log.
+    # A split that doesn't include the log's start may contain only an older log.
     is_start = isinstance(name, str) or not name.start
     return result.ok and not (is_start and result.other_log_number is not None)
 
@@ -239,7 +239,7 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
         own: The options of `one` among `"threads"`, `"progress"` and `"start"`. A function with `"start"` also
             accepts splits.
         judges_directories: Whether the results include the databases and exports in directories, and whether each
-            `Report` takes into account the files next to its log.
+            `Report` takes into account the files alongside its log.
     """
 
     def of(source: object, options: dict[str, Any]) -> T:
@@ -309,7 +309,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception. Its class doesn't matter: the file is not at fault.
+            # The caller's code raised this exception. Whatever its class, the file is not at fault.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found
@@ -319,7 +319,7 @@ def _results_of(
 
 
 def _salvaged(source: Any, files: list[Input], directory: str, options: dict[str, Any]) -> Results[Any]:
-    """Salvages each log to a directory. A new log keeps its path relative to the directory or pattern of `source`."""
+    """Salvages each log to a directory. A new log keeps its path relative to the directory or pattern in `source`."""
     check_new_directory(
         directory, [fsdecode(name) for name in ([source] if is_path(source) else source) if is_path(name)]
     )

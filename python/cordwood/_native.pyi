@@ -138,15 +138,15 @@ class Record:
 
 @final
 class Position:
-    """An offset in a log, with marks that identify the log. `Follower.position` returns one.
+    """An offset in a log, with marks that identify the log. Returned by `Follower.position`.
 
     An offset is valid in only one log, so a position also keeps checksums of some bytes before the
     offset: in the log's first block and in the block before the offset. In a segmented log, it also
     keeps a checksum of the end of the previous segment. When reading or following starts at a
-    position, these checksums are compared with the log. If one differs, the log is a different one,
-    and `LogChangedError` is raised. The same log may have grown, been copied or renamed, or lost
-    its oldest segments in the meantime. A block that contains damage is not compared. A position at
-    offset 0 matches any log.
+    position, these checksums are compared with the log. If any of them differ, it is a different
+    log, and `LogChangedError` is raised. The same log may have grown, been copied or renamed, or
+    lost its oldest segments in the meantime. A block that contains damage is not compared. A
+    position at offset 0 matches any log.
 
     `str(position)` returns a short string without line breaks, and `Position(text)` restores the
     position from it. Positions can be pickled and compared.
@@ -220,9 +220,9 @@ class Reader:
             from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
             read if the dialect was detected, but treated as damage if you name the dialect. See
             `cordwood.types.DetectedDialect`.
-        log_number: The log's number, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32
-            bits of the number in the file's name. Fragments with another number are left over from
-            an older log. If the whole file is left over, the logger `cordwood` gets a warning.
+        log_number: The log's number, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32 bits
+            of the number in the file's name. Fragments with another number are left over from an
+            older log. If the entire file is left over, the logger `cordwood` gets a warning.
             Default: `None`: the number in the file's name, or if there is none, the number of the
             first valid fragment.
         compression: How each record is compressed, in `"rocksdb"`. The only supported value is
@@ -254,20 +254,19 @@ class Reader:
             `None`: fsspec's own configuration.
 
     Raises:
-        OSError: The file cannot be opened. If it does not exist, raises
-            `FileNotFoundError`.
+        OSError: The file cannot be opened. If it does not exist, `FileNotFoundError` is raised.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `source` has an unsupported type, or is a text file.
-        ModuleNotFoundError: `source` is a URL, and fsspec, or a package that fsspec needs for this
+        ModuleNotFoundError: `source` is a URL, but fsspec, or a package that fsspec needs for this
             URL, is not installed.
-        ValueError: An option has an invalid value, a log number or a compression is given for a
-            dialect that does not have one, or fsspec does not know the file system of a URL.
+        ValueError: An option has an invalid value, a log number or compression is given for a
+            dialect that does not support it, or fsspec does not know the file system of a URL.
 
     Each step of an iteration over the reader, `records` or `record_batches` can raise:
 
-    * `CorruptionError`: the log is damaged, under the policy `"raise"`. The next step resumes after
-      the damage.
-    * `RecordTooLargeError`: a record is longer than `record_len_max`, under the policy `"raise"`.
+    * `CorruptionError`: the log is damaged, and the policy is `"raise"`. The next step resumes
+      after the damage.
+    * `RecordTooLargeError`: a record is longer than `record_len_max`, and the policy is `"raise"`.
     * `DialectError`: the source is not a log. Only the first step raises this.
     * `OSError`: the source cannot be read.
     * `ClosedError`: the reader is closed.
@@ -328,11 +327,12 @@ class Reader:
                 `target_len` if that is more. Before damage that has to be reported and at the end
                 of the log, a batch may be shorter. Default: 256 KiB.
             threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
-                MiB at a time. If `target_len` is greater than 2 MiB, a part has `target_len` bytes,
-                but at most 8 MiB. The number of parts in memory exceeds the number of threads by at
-                most two. The records and their order are the same for any number of threads. Only
-                one thread reads an object with `read`, a log with log numbers, a file with fewer
-                than two parts per thread, or any source under the policy `"stop"`. Default: 1.
+                MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
+                long, but at most 8 MiB. The number of parts in memory exceeds the number of threads
+                by at most two. The records and their order are the same for any number of threads.
+                Only one thread reads an object with `read`, a log with log numbers, a file with
+                fewer than two parts per thread, or any source under the policy `"stop"`. Default:
+                1.
 
         Returns:
             An iterator of `RecordBatch`. Batches are never empty.
@@ -374,7 +374,8 @@ class Reader:
         """
     @property
     def log_number(self) -> int | None:
-        """The log's number, or `None` if the dialect has no numbers or the number isn't known.
+        """The log's number, or `None` if the dialect doesn't have log numbers or the number isn't
+        known.
 
         Reads the source if the number must be detected.
 
@@ -438,7 +439,7 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions found so far that were not returned, ordered by offset.
+        """The first 100,000 regions found so far whose bytes were not returned, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
 
@@ -448,9 +449,8 @@ class Reader:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Only regions of severity `"corruption"` are damage, so a torn tail doesn't count. There may
-        be damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the
-        file.
+        Only regions with severity `"corruption"` count as damage; a torn tail doesn't. There may be
+        damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the file.
         """
 
     @property
@@ -493,7 +493,7 @@ class Reader:
 
 @final
 class RecordBatch:
-    """Consecutive records in one buffer, with their positions in another.
+    """Consecutive records in one buffer, with their positions in another buffer.
 
     The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` doesn't make a copy.
 
@@ -594,7 +594,8 @@ class Follower:
             Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
-        on_corruption: As for `Reader`, but `"salvage"` is not supported. Default: `"raise"`.
+        on_corruption: As for `Reader`, except that `"salvage"` is not supported. Default:
+            `"raise"`.
         on_rotation: How to react to a rotation, that is, when the path names another file or no
             file, and everything in the old file has been returned. `"raise"`: raise
             `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at its
@@ -619,13 +620,13 @@ class Follower:
 
     Each step of the iteration, and `poll`, can raise:
 
-    * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, under
-      the policy `"raise"`. The next step resumes after the damage or the record.
+    * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, and the
+      policy is `"raise"`. The next step resumes after the damage or the record.
     * `DialectError`: the file is not a log.
     * `LogChangedError`: another log has replaced this one. Every later step raises this again.
-    * `LogTruncatedError`: the file has become shorter than the part already read. Every later step
+    * `LogTruncatedError`: the file is now shorter than the part already read. Every later step
       raises this again.
-    * `LogRotatedError`: the path names another file or none, and everything in the old file has
+    * `LogRotatedError`: the path names another file or no file, and everything in the old file has
       been returned. Raised only with `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
     * `ClosedError`: the follower is closed.
@@ -675,7 +676,7 @@ class Follower:
         [10]
         """
     def poll(self) -> Record | None:
-        """Returns the next record if it is complete, without waiting.
+        """Returns the next record without waiting, if it is complete.
 
         Returns:
             The record, or `None`. After `None`, `waiting` says why there is no record, and
@@ -697,8 +698,8 @@ class Follower:
         """Returns the file offset after everything returned or skipped so far.
 
         A new follower with this offset as its `start` continues from there and returns the same
-        records. However, if the start of a record before this offset was damaged, the new follower
-        doesn't report the rest of that record.
+        records. However, if a record starts before this offset and its start was damaged, the new
+        follower doesn't report the rest of that record.
 
         Returns:
             The offset in bytes.
@@ -735,7 +736,9 @@ class Follower:
         """
     @property
     def waiting(self) -> NotYet | None:
-        """Where and why the last step or `poll` found no record, or `None` if it found one or raised."""
+        """Where and why the last step or `poll` found no record. `None` if it found one or raised an
+        exception.
+        """
     @property
     def delay(self) -> float:
         """The time to wait before the next `poll` in your own loop, in seconds.
@@ -747,7 +750,7 @@ class Follower:
         """The longest time each step waits, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions found so far that were not returned, ordered by offset.
+        """The first 100,000 regions found so far whose bytes were not returned, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
         """
@@ -755,7 +758,7 @@ class Follower:
     def ok(self) -> bool:
         """Whether no damage has been found so far.
 
-        Only regions of severity `"corruption"` are damage, so a torn tail doesn't count.
+        Only regions with severity `"corruption"` count as damage; a torn tail doesn't.
         """
 
     @property
@@ -778,7 +781,9 @@ class Follower:
         """The log's number, or `None` if the log has no number or it isn't known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it isn't, or isn't known to be."""
+        """How each record is compressed: `"zstd"`, or `None` if it isn't compressed or this isn't
+        known yet.
+        """
     @property
     def path(self) -> str:
         """The file's path."""
@@ -825,8 +830,8 @@ class Writer:
 
     A failed write to a file is undone: the file is truncated to the end of its last complete
     record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
-    call fails. It is then unknown which bytes after `durable_offset` are on the disk, and a second
-    sync would not settle the question. To recover, close the log and reopen it with `"a"` in this
+    call fails. It is then unknown which bytes after `durable_offset` are on disk, and a second sync
+    would not settle the question. To recover, close the log and reopen it with `"a"` in this
     process, which rewrites the uncertain part. If a write to an object fails, the writer does not
     use the object again.
 
@@ -859,9 +864,9 @@ class Writer:
             records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
             `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
             cannot pass `flush`. Default: `None`, which means `"append"`.
-        sync: When to wait until records are on the disk, in addition to `sync()` and
-            `append(..., sync=True)`. `"never"`: at no other time, except that a segmented log syncs
-            each segment before starting the next. `"close"`: when the writer is closed. `"append"`:
+        sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
+            sync=True)`. `"never"`: at no other time, except that a segmented log syncs each segment
+            before starting the next. `"close"`: when the writer is closed. `"append"`:
             before each `append` returns, and when the writer is closed. Default: `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
             long ago. Closing the writer syncs too. The passing of time alone never causes a sync,
@@ -875,8 +880,8 @@ class Writer:
             skipped bytes. A damaged file without any valid fragment raises an exception, unless you
             pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
-            `durable_offset`. Everything before the checkpoint must be on the disk. The writer reads
-            the file from the checkpoint onward to find the end of the log, then rewrites the bytes
+            `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
+            file from the checkpoint onward to find the end of the log, then rewrites the bytes
             after the checkpoint so that the next sync covers them. If the checkpoint is greater
             than 0, the file must exist. Default: `None`: the file is read from the start, and no
             bytes are rewritten unless a sync of this file has failed in this process.
@@ -902,9 +907,9 @@ class Writer:
 
     Raises:
         OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
-            other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`, raises
-            `FileExistsError` if the file exists. With a `checkpoint`, raises `FileNotFoundError` if
-            the file is missing.
+            other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`,
+            `FileExistsError` is raised if the file exists. With a `checkpoint`, `FileNotFoundError`
+            is raised if the file is missing.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends with an incomplete record or with zeros, and
             `on_torn_tail` is `"refuse"`.
@@ -914,8 +919,8 @@ class Writer:
             cannot append to because it has a log number or is compressed.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `sink` is not a path and has no `write`, or is a text file.
-        ValueError: An option has an invalid value or is not allowed here, such as a log number or a
-            compression for a dialect that does not have one.
+        ValueError: An option has an invalid value or is not allowed here, such as a log number or
+            compression for a dialect that does not support it.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -950,14 +955,14 @@ class Writer:
 
         Args:
             record: `bytes` or any other buffer.
-            sync: Wait until the record and everything before it are on the disk. Threads that wait
+            sync: Wait until the record and everything before it are on disk. Threads that wait
                 at the same time share one sync. Default: `False`.
 
         Returns:
             The file offset of the header of the record's first fragment, in bytes.
 
         Raises:
-            OSError: A write or a sync failed. The message says how many bytes are on the disk and
+            OSError: A write or a sync failed. The message says how many bytes are on disk and
                 whether the writer can still be used. If the write was undone, the record is not in
                 the log. If only the sync failed, the record may be in the log.
             TypeError: `record` is not bytes-like.
@@ -978,9 +983,9 @@ class Writer:
         For a column from pyarrow, polars or another library, this doesn't create a Python object
         for each record.
 
-        If this raises, the records before the error are already in the log. After a failed write,
-        however, the log lacks the records that had not reached the file yet, which may be all of
-        them. `tell` returns the offset where the log ends.
+        If this raises an exception, the records before the error are already in the log. After a
+        failed write, however, the log lacks the records that had not reached the file yet, which
+        may be all of them. `tell` returns the offset where the log ends.
 
         Args:
             records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -1003,7 +1008,7 @@ class Writer:
         2
         """
     def tell(self) -> int:
-        """Returns the log's length including all records so far, even those not yet written out.
+        """Returns the log's length, including all records so far, even those not written out yet.
 
         Returns:
             The length in bytes, which is also the file offset after the last record.
@@ -1031,14 +1036,14 @@ class Writer:
         [b'one']
         """
     def sync(self) -> None:
-        """Flushes and waits until the records are on the disk.
+        """Flushes the records and waits until they are on disk.
 
         For a new file, this also makes its directory entry durable.
 
         Raises:
-            OSError: The records may not have reached the disk. A failed sync can't be repeated, so
+            OSError: The records may not have reached the disk. A failed sync can't be retried, so
                 the writer stays unusable.
-            io.UnsupportedOperation: The sink has no file descriptor.
+            io.UnsupportedOperation: The sink doesn't have a file descriptor.
             ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
@@ -1050,8 +1055,8 @@ class Writer:
     def rotate(self) -> int:
         """Starts a new segment in a segmented log now, unless the last segment has no records.
 
-        Without this call, a new segment starts when a record would make the last segment longer
-        than `segment_len`.
+        Otherwise, a new segment starts when a record would make the last segment longer than
+        `segment_len`.
 
         Returns:
             The log offset where the last segment starts, in bytes.
@@ -1101,7 +1106,7 @@ class Writer:
         """The log offset of the first byte that still exists, or 0 if the log is not segmented."""
 
     def wait_durable(self, offset: int, /) -> None:
-        """Waits until every byte before an offset is on the disk, without appending a record.
+        """Waits until every byte before an offset is on disk, without appending a record.
 
         For example, one thread can append while another waits for the offset that `tell()` returns
         after the append. If a sync already running in another thread covers the offset, this call
@@ -1117,7 +1122,7 @@ class Writer:
             OSError: `offset` is past the end of the log (`errno.EINVAL`), or a write or a sync
                 failed, as for `sync`.
             OverflowError: `offset` is negative.
-            io.UnsupportedOperation: The sink has no file descriptor.
+            io.UnsupportedOperation: The sink doesn't have a file descriptor.
             ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
@@ -1128,7 +1133,7 @@ class Writer:
         """
     @property
     def durable_offset(self) -> int:
-        """The file offset before which everything is on the disk and survives a machine crash.
+        """The file offset before which everything is on disk and survives a machine crash.
 
         Until this writer's first sync, this offset is 0, or the start of the last segment in a
         segmented log. You can still read this attribute after the writer is closed.
@@ -1137,14 +1142,14 @@ class Writer:
     def discarded_tail(self) -> SkippedRegion | None:
         """The region after the last complete record when the log was opened with `"a"`, or `None`.
 
-        `on_torn_tail` decides whether the region was cut off or kept.
+        `on_torn_tail` determines whether the region was cut off or kept.
         """
     @property
     def dialect(self) -> DialectName:
         """The dialect that records are written in, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The log number carried by each fragment, or `None` if fragments carry no number."""
+        """The log number in each fragment, or `None` if fragments don't contain a number."""
     @property
     def compression(self) -> CompressionName | None:
         """How each record is compressed: `"zstd"`, or `None` if records are not compressed."""
@@ -1164,7 +1169,8 @@ class Writer:
         A sink that is an object is flushed but not closed.
 
         Raises:
-            OSError: A write or a sync failed. The writer is closed even if this raises.
+            OSError: A write or a sync failed. The writer is closed even if this exception is
+                raised.
 
         >>> writer = cordwood.open("example.log", "w")
         >>> writer.append(b"one")
@@ -1203,8 +1209,8 @@ def version_edit_field(record: bytes, offset: int, /) -> tuple[str, int, object,
         offset: The field's offset in the record, in bytes.
 
     Returns:
-        The name of the field's kind, its tag, its value, and the offset after the field. `None` at
-        the end of the record.
+        The name of the field's kind, its tag, its value, and the offset where the field ends.
+        `None` at the end of the record.
 
     Raises:
         PayloadError: The bytes at the offset are not a field.
@@ -1239,7 +1245,7 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
         The record.
 
     Raises:
-        PayloadError: The engine does not know one of the operations, or a part is too large.
+        PayloadError: The engine does not support one of the operations, or a part is too large.
         TypeError: An item is not an `Operation`, lacks an attribute that its kind needs, or has one
             that its kind does not have.
         ValueError: The engine or a kind of operation is unknown.
@@ -1274,12 +1280,12 @@ class VersionState:
         """Returns the tables, sorted by column family, level and number.
 
         Returns:
-            For each table, the number of its column family, the family's name if the MANIFEST
+            For each table: the number of its column family, the family's name if the MANIFEST
             contains it, and the table's parts by name.
         """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:
-    """Checks a version edit by decoding all of it, and returns its record.
+    """Checks a version edit by decoding the whole edit, and returns its record.
 
     Args:
         record: `bytes` or any other buffer.
@@ -1344,8 +1350,8 @@ def verify(
     of records that LevelDB and the policy `"skip"` would drop.
 
     If a log has a log number and damage is found in it, the log is read a second time if the source
-    can seek, and the report describes the second pass. This matters while RocksDB or Pebble
-    overwrites an older log with a new one: where the first pass sees bytes of the older log, a new
+    can seek, and the report describes the second pass. This matters while RocksDB or Pebble is
+    overwriting an older log with a new one: where the first pass sees bytes of the older log, a new
     record may be written a moment later.
 
     Args:
@@ -1370,8 +1376,8 @@ def verify(
             that length. If `progress` raises, so does this function. Default: `None`.
 
     Returns:
-        The report, whose `ok` is true if there is no damage. For many logs, a `Results`, which maps
-        each log's name to its report.
+        The report, whose `ok` is true if there is no damage. If there are many logs, a `Results`,
+        which maps each log's name to its report.
 
     Raises:
         DialectError: The source is not a log.
@@ -1430,24 +1436,25 @@ def salvage(
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
     The source is not changed. The new log is written under a temporary name in the directory of
-    `destination`, synced, and then renamed, so a file with the final name is complete. If the
-    source is a path, the new log has the same permissions, as with `cp`. After a failure, the
+    `destination`, synced, and then renamed, so once a file has its final name, it is complete. If
+    the source is a path, the new log has the same permissions, as with `cp`. After a failure, the
     unfinished log is removed.
 
     Args:
         source: As for `Reader`, or many logs as for `verify`, except splits.
-        destination: The path of the new log, which must not exist. For many logs, `destination` is
-            a directory, which is created if it does not exist, and each new log keeps the old log's
-            path relative to the directory or pattern in `source`. The new log has the dialect, log
-            number and engine metadata of the source. RocksDB and Pebble take the log number from
-            the name of the file.
+        destination: The path of the new log, which must not exist. If there are many logs,
+            `destination` is a directory, which is created if it does not exist, and each new log
+            keeps the old log's path relative to the directory or pattern in `source`. The new log
+            has the dialect, log number and engine metadata of the source. RocksDB and Pebble take
+            the log number from the file's name.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        repair_bit_flips: Also write each record whose damage a single flipped bit can explain, with
-            that bit flipped back. The report gives the number of these records as `repaired_count`,
-            and lists the repaired fragments in `repaired`. If only one bit was flipped, the
+        repair_bit_flips: Also write each record whose damage can be explained by a single flipped
+            bit, with that bit flipped back. The report gives the number of these records as
+            `repaired_count`, and lists the repaired fragments in `repaired`. If only one bit was
+            flipped, the
             checksum of a repaired record confirms its contents. Default: `False`.
         storage_options: As for `Reader`. Default: `None`.
         progress: As for `verify`. Default: `None`.
@@ -1461,8 +1468,8 @@ def salvage(
         OSError: The source cannot be opened or read, the new log cannot be written, `destination`
             has the name of a segment, or the number in its name differs from the number in the
             records.
-        OtherLogError: All of `source` belongs to another log, whose number is not the one in the
-            file's name or in `log_number`. No new log is written.
+        OtherLogError: All of `source` belongs to another log, whose number is neither the one in
+            the file's name nor the one in `log_number`. No new log is written.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
@@ -1527,8 +1534,8 @@ class Scan:
     def ok(self) -> bool:
         """Whether no damage has been found in any source.
 
-        Only regions of severity `"corruption"` are damage. If the table has been read several
-        times, only the most recently started read is considered.
+        Only regions with severity `"corruption"` count as damage. If the table has been read
+        several times, only the most recently started read is considered.
         """
 
     @property
@@ -1541,7 +1548,7 @@ class Scan:
 
 @final
 class RecordIndex:
-    """Reads the records of logs by index. Created by `cordwood.index`.
+    """Reads records from logs by index. Created by `cordwood.index`.
 
     `index[i]` is a record. Indices start at 0, and negative indices count from the end.
     `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
@@ -1557,7 +1564,7 @@ class RecordIndex:
     @overload
     def __getitem__(self, index: slice, /) -> list[bytes]: ...
     def read(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Returns several records. This is faster than one call per record.
+        """Returns several records. This is faster than reading them with one call each.
 
         Records near each other are read together.
 
@@ -1586,7 +1593,7 @@ class RecordIndex:
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
         """Does the same as `read`. PyTorch and other data loaders call this to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
-        """Returns the log that contains a record, and the record's offset in it.
+        """Returns the path of the log that contains a record, and the record's offset in that log.
 
         This reads the record.
 
@@ -1594,7 +1601,7 @@ class RecordIndex:
             index: The record's index, which may be negative.
 
         Returns:
-            The log's path, and the record's offset in it, in bytes.
+            The log's path, and the record's offset in the log, in bytes.
 
         Raises:
             IndexError: There is no record with this index.
@@ -1626,7 +1633,7 @@ def index(
     compression: CompressionName | None = None,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
 ) -> RecordIndex:
-    """Indexes the records of one or more logs, so that any record can be read by its number.
+    """Indexes the records in one or more logs, so that any record can be read by its number.
 
     Creating the index reads each log once. The index takes 8 bytes of memory for every 16 records,
     plus 8 bytes for each record near damage. Files are opened as needed; at most 64 stay open,
@@ -1719,8 +1726,8 @@ def scan(
     one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
     the table, the only files opened are those in directories, to determine which ones are logs.
 
-    If reading fails, the consumer raises its own exception with cordwood's message. A stream
-    doesn't return any more batches after an error.
+    If reading fails, the consumer raises its own exception with cordwood's message. After an error,
+    a stream doesn't return any more batches.
 
     Args:
         sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
@@ -1797,18 +1804,18 @@ def pack(
 
     The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
     record at the end, and zeros are errors, because a record may have been lost there. There is one
-    exception: if the file consists of whole blocks, zeros that fill up the last record's block are
-    treated as padding and left out.
+    exception: if the file consists of whole blocks, zeros that fill the rest of the last record's
+    block are treated as padding and left out.
 
     This function also unpacks a log. To get the same records back, copy a packed log to the
     original log's dialect. If the original consisted only of whole records, the unpacked log is
-    also byte for byte identical to it. The function refuses logs that could not be restored: logs
+    also byte for byte identical to it. The function rejects logs that could not be restored: logs
     with a log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
     `"swanlab"` logs of version 0 or 1.
 
-    The source is not changed. The new log is written as in `salvage`: a file with the final name is
-    complete and on the disk. Only cordwood can read a packed log, so never pack a log that a
-    database has to read.
+    The source is not changed. The new log is written as in `salvage`: once a file has its final
+    name, it is complete and on disk. Only cordwood can read a packed log, so never pack a log that
+    a database has to read.
 
     Args:
         source: As for `Reader`. The log should be closed: records appended during the copy may be
@@ -2029,7 +2036,7 @@ def is_log_name(path: str | PathLike[str], /) -> bool:
     """Checks whether a file is named like a log or a copy of one."""
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
-    """Computes the CRC-32C of a buffer.
+    """Computes the CRC-32C of the bytes in a buffer.
 
     Args:
         data: `bytes` or any other buffer.
@@ -2104,7 +2111,7 @@ class Table:
     The columns are either known or learned. A table that learns its columns is opened once the
     first records have revealed some of them, and from then on also writes its rows. If a later row
     needs another column, the table stops writing: from that row onward, it only learns. You must
-    then create another table with all columns.
+    then create another table with all the columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -2119,8 +2126,8 @@ class Table:
             records.
         bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
             `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
-        escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would read
-            as a formula.
+        escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would
+            interpret as a formula.
         has_salvaged: Whether rows that give their record's offset also say whether the record is
             salvaged.
         learned_max: For learned columns: the maximum number of columns, including fields inside
@@ -2156,8 +2163,8 @@ class Table:
         """Starts a log.
 
         Args:
-            first: The names and texts of the leading cells, which are the same in each row of the
-                log.
+            first: The names and texts of the leading cells, which are the same in every row from
+                the log.
             dialect: The dialect of the log, if it is known.
             families: The names of the log's column families, by number.
             is_run: Whether to treat the log as a Weights & Biases run even if it has no records.
@@ -2183,17 +2190,17 @@ class Table:
         Raises:
             MemoryError: There is not enough memory.
             TooManyColumnsError: There are too many columns.
-            HasFirstError: A row has a column with the same name as one of the leading cells.
+            HasFirstError: A row has a column with the same name as a leading cell.
             MisfitError: A value does not fit its column, or has no column.
         """
     def take_rest(
         self, *, is_last: bool
     ) -> tuple[bool, list[Any], list[tuple[int, Literal["record", "row", "value", "rest"], PayloadError]], int]:
-        """Takes the rows that aren't complete until the end of a log.
+        """Takes the rows that only become complete at the end of a log.
 
         Args:
-            is_last: Whether the log was the last one. If so, takes the rows that the table holds
-                back until then.
+            is_last: Whether this log was the last one. If so, this method takes the rows that the
+                table holds back until then.
 
         Returns:
             A tuple of four items. The first says whether all these rows have been taken; if not,
@@ -2224,7 +2231,7 @@ class Table:
     def is_open(self) -> bool:
         """Whether the table writes its rows.
 
-        If this is false at the end, you must create another table with all columns.
+        If this is false at the end, you must create another table with all the columns.
         """
     def only_learn(self) -> None:
         """Stops writing rows.
@@ -2239,7 +2246,7 @@ class Table:
         """Whether the table has reached its maximum number of rows."""
     @property
     def missing(self) -> tuple[list[str], list[str]]:
-        """Returns the wanted columns that no row contained, and the columns that rows contained."""
+        """Returns the requested columns that no row contained, and the columns that rows contained."""
 
 @final
 class RecordDecoder:
@@ -2256,8 +2263,8 @@ class RecordDecoder:
 
         Args:
             record: `bytes` or any other buffer.
-            errors: A list to append the errors of unreadable values to; the row then omits these
-                values. If `errors` is `None`, the first error is raised.
+            errors: A list to which the errors for unreadable values are appended; the row then
+                omits these values. If `errors` is `None`, the first error is raised.
 
         Returns:
             The values by name, or `None` if the record has no row.
@@ -2267,7 +2274,7 @@ class RecordDecoder:
             TypeError: `record` is not bytes-like.
         """
     def rest(self) -> dict[str, Any] | None:
-        """Returns the row that isn't complete until after the last record.
+        """Returns the row that only becomes complete after the last record.
 
         Returns:
             The values by name, or `None` if there is no such row.
@@ -2315,7 +2322,7 @@ class RecordDecoder:
         """
 
 def is_decoded(payload: str, record: bytes, dialect: str | None, /) -> bool:
-    """Checks whether an entire record can be decoded as this payload.
+    """Checks whether a whole record can be decoded as this payload.
 
     Args:
         payload: The name of the payload.
@@ -2334,7 +2341,7 @@ def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[
 
     Returns:
         A pair: a list of each kind of entity with the indices of its records, and a list of the
-        indices of the unreadable records. The kind of an entity without a key is `None`.
+        indices of the unreadable records. If an entity has no key, its kind is `None`.
     """
 
 @final
@@ -2346,7 +2353,7 @@ class Fragments:
     def next_run(self) -> tuple[int, int, str, str | None, str | None, int] | None:
         """Merges the next fragments in the same block that have the same kind and reason.
 
-        This method is for drawing long logs.
+        This method is used to draw long logs.
 
         Returns:
             A tuple of the offset, the end offset, the kind, the reason, the reason's severity, and
@@ -2370,7 +2377,7 @@ def fragments(
 ) -> Fragments:
     """Lists every fragment and gap in a log.
 
-    Each fragment or gap that a reader skips is listed with the reason.
+    Each fragment or gap that a reader would skip is listed with the reason.
 
     Together, the fragments and gaps cover the file: each one starts where the previous one ends,
     and none crosses the end of a block. Damage does not raise an exception. The list matches the
@@ -2415,14 +2422,14 @@ def leave_out_salvaged(reader: Reader, /) -> None:
     """
 
 def left_out(reader: Reader, /) -> tuple[int, dict[Reason, int]]:
-    """Returns the number of records and bytes that a reader has left out.
+    """Returns the numbers of records and bytes that a reader has left out.
 
     Args:
         reader: The reader.
 
     Returns:
-        How many records have been left out so far because of `leave_out_salvaged`, and the number
-        of bytes in the skipped regions for each reason.
+        The number of records left out so far because of `leave_out_salvaged`, and for each reason,
+        the number of bytes in the skipped regions.
     """
 
 def restored_index(

@@ -20,15 +20,15 @@ class Split(NamedTuple):
         path: The path or the URL of the file.
         start: The file offset of the first byte, which is the start of a block.
         end: The file offset after the last byte. A record that starts before this offset may extend past it.
-        dialect: How the bytes are laid out. `None` if the dialect could not be detected. Default: `None`.
-        log_number: The number of the log. `None` if the dialect has no log numbers or the number is not known.
+        dialect: How the bytes are laid out. `None` if the dialect couldn't be detected. Default: `None`.
+        log_number: The number of the log. `None` if the dialect doesn't have log numbers or the number is not known.
             Default: `None`.
         compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
         file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If given, readers
             don't request the length of a remote file again. Default: `None`.
         position: The position at the start of the log. Readers use it to recognise the log, and raise a
-            `LogChangedError` if the path names another one. `None` if none of the log's bytes were read and no store
-            stated the file's version. Default: `None`.
+            `LogChangedError` if the path now refers to a different one. `None` if none of the log's bytes were read and
+            no store stated the file's version. Default: `None`.
         source: The object in a store that the split was planned from, if any. Readers read it in place of the path.
             Default: `None`.
 
@@ -62,7 +62,7 @@ class Split(NamedTuple):
 
 
 def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Returns the source for a function that reads logs, and the options merged with those of the split.
+    """Returns the source to pass to a function that reads logs, and the options merged with the split's.
 
     Raises:
         ValueError: An option differs from the split's.
@@ -71,7 +71,7 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     file_len, position, own = split.file_len, split.position, split._asdict()
     del own["path"], own["file_len"], own["position"], own["source"]
     if split.dialect is None:
-        # The format was not detected, so the options determine it.
+        # The format could not be detected, so the options determine it.
         own = {name: value for name, value in own.items() if value is not None}
     for name, value in own.items():
         given = options.get(name)
@@ -159,9 +159,9 @@ def open(  # noqa: A001
             which specifies its own range. The path can be a segmented log's directory. Bytes or any other buffer (such
             as `mmap`) are the content of a log, never a path: `b"name.log"` is a log of eight bytes. To write, pass a
             path or an object with `write`. With `segment_len`, pass the path of a directory.
-        mode: `"r"` reads. `"w"` writes a new file, replacing any existing one. `"x"` writes a new file, and fails if it
-            exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same thing, because logs are never text.
-            Default: `"r"`.
+        mode: `"r"` reads. `"w"` writes a new file, replacing any existing one. `"x"` writes a new file, and fails if
+            the file already exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same thing, because logs
+            are never text. Default: `"r"`.
         dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`, which means the file's
             dialect, or `"leveldb"` for a new file.
         log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`, in which case readers detect
@@ -183,9 +183,9 @@ def open(  # noqa: A001
     Options for writing:
         flush: When to pass records to the operating system, as for `Writer`. Default: `None`, which is `"append"` for
             a path.
-        sync: When to wait until records are on the disk, as for `Writer`. Default: `"never"`.
-        sync_interval: Sync with the first append at least this many seconds after the last sync. Default: `None`.
-        on_torn_tail: For appending: how to treat a file that does not end with a whole record, as for `Writer`.
+        sync: When to wait until records are on disk, as for `Writer`. Default: `"never"`.
+        sync_interval: Sync on the first append at least this many seconds after the last sync. Default: `None`.
+        on_torn_tail: For appending: how to treat a file that does not end with a complete record, as for `Writer`.
             Default: `"refuse"`.
         checkpoint: For appending: the file offset from which the existing file is read, in bytes, as for `Writer`.
             Default: `None`, the start of the file.
@@ -207,17 +207,17 @@ def open(  # noqa: A001
         FileExistsError: The mode is `"x"` and the file exists.
         ModuleNotFoundError: `source` is a URL, and fsspec or a package that it needs for this URL is not installed.
         BlockingIOError: Another writer has the file open.
-        TornTailError: The mode is `"a"` and the file does not end with a whole record.
+        TornTailError: The mode is `"a"` and the file does not end with a complete record.
         CorruptionError: The mode is `"a"` and the file is damaged, or a segment between two other segments is
             missing.
         LogChangedError: For reading, `start` or the `Split` belongs to another log.
         LogTruncatedError: For reading, the segments that contained `start` were pruned.
-        DialectError: The mode is `"a"` and the file is not a log, has a different dialect than the given one, or
+        DialectError: The mode is `"a"` and the file is not a log, is in a different dialect from the given one, or
             cannot be appended to.
         TypeError: `source` is not a valid source, or an option for writing is passed in mode `"r"`, or vice versa. The
             message lists the mode's options.
-        ValueError: The mode is unknown, or an option has an invalid value, makes no sense in the dialect, or differs
-            from the value in the `Split`.
+        ValueError: The mode is unknown, or an option has an invalid value, doesn't make sense in the dialect, or
+            differs from the value in the `Split`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -279,20 +279,20 @@ def follow(
         start: Return only the records that start at or after this position. Pass a file offset in bytes, or the
             `Follower.position` of an earlier run, which also identifies the log. Default: 0.
         timeout: How long the iteration waits for the next record before it ends, in seconds. A new iteration over the
-            same follower continues from the same place. With 0, the follower returns the existing records and never
-            waits. Default: `None`, which waits forever.
-        dialect: Same as for `Reader`. The dialect is detected once the file has a file header or a whole fragment.
+            same follower continues where the last one ended. With 0, the follower returns the existing records and
+            never waits. Default: `None`, which waits forever.
+        dialect: Same as for `Reader`. The dialect is detected once the file contains a file header or a whole fragment.
             `"wandb_old"` is never detected, so you must pass it. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path names another file or none at all, and every record in the old file has
-            been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file, but
-            misses any file that was only at the path between two polls. `"stop"` ends the iteration. See `Follower`.
-            Default: `"raise"`.
+        on_rotation: What to do once the path refers to another file or none at all, and every record in the old file
+            has been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file,
+            but misses any file that was only at the path between two polls. `"stop"` ends the iteration. See
+            `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before checking the file again, in seconds. Default: 0.05.
-        retry_time: If no valid block follows apparent damage, the follower rereads it at least three times, over at
-            least this many seconds, before reporting it. With 0, damage is reported immediately. Default: 0.1.
+        retry_time: If no valid block follows apparent damage, the follower rereads the damage at least three times,
+            over at least this many seconds, before reporting it. With 0, damage is reported immediately. Default: 0.1.
         record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:

@@ -14,7 +14,7 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
 
     Args:
         name: The name of the module.
-        need: The start of the message, saying why the module is needed.
+        need: The start of the message, which says why the module is needed.
         extra: The name of the extra.
         without: The features that work without the package, as text that starts with a semicolon.
 

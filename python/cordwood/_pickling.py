@@ -1,6 +1,7 @@
 """Defines how `pickle` and `copy` treat objects of the native module.
 
-Objects that hold a file, a lock or a position are refused, with an error that names the arguments to pass instead.
+Objects that hold a file, a lock or a position can't be pickled or copied. The error names the arguments to pass
+instead.
 """
 
 import copyreg
@@ -10,13 +11,13 @@ from cordwood._native import Follower, Reader, Record, RecordBatch, Scan, Writer
 
 
 def _reduced(record: Record) -> tuple[Any, ...]:
-    """Returns the constructor and its keyword arguments. Every `pickle` protocol stores this form compactly."""
+    """Returns the constructor and its keyword arguments. All `pickle` protocols store this form compactly."""
     keywords = {name: getattr(record, name) for name in ("offset", "end_offset", "data", "salvaged")}
     return copyreg.__newobj_ex__, (Record, (), keywords)  # type: ignore[attr-defined]  # of Python's own, not for users
 
 
 def refuse(given: type, instead: str) -> None:
-    """Makes `pickle` and `copy` refuse instances of a class. `instead` names the arguments to pass instead."""
+    """Makes `pickle` and `copy` refuse instances of a class. `instead` says what to pass in their place."""
 
     def refused(_value: object) -> NoReturn:
         raise TypeError(f"a {given.__name__} cannot be pickled or copied: {instead}")

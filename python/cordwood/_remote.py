@@ -65,7 +65,7 @@ _PACKAGES = {
 
 
 def is_url(name: str) -> bool:
-    """Checks whether a name is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and not a path.
+    """Checks whether a name is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, rather than a path.
 
     A single letter before a colon is a drive letter.
     """
@@ -88,7 +88,7 @@ def local_path(name: str) -> str | None:
 def own_path(name: str) -> str | None:
     """Returns the path of the file at a path or URL, or `None` if it is in a store or an archive."""
     url = _URL.fullmatch(name)
-    # A cache contains the same bytes as the file, but an archive contains several members.
+    # A cache contains the same bytes as the file, whereas an archive contains several members.
     return None if url and "://" in (url[3] or "") else local_path(name)
 
 
@@ -99,7 +99,7 @@ def base_name(name: str) -> str:
 
 
 class _Url(str):
-    """A URL together with the arguments for its file system, which it keeps in lists, splits and pickles."""
+    """A URL along with its file system arguments, which it keeps in lists, splits and pickles."""
 
     storage_options: Mapping[str, Any]
 
@@ -122,7 +122,7 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
         kind: type[object] = part.__class__
         if issubclass(kind, list | Iterator) and not hasattr(part, "read"):
             return list(map(given, part))
-        # A `Split` has another type, and already has the options it was planned with.
+        # A `Split` is of another type, and already has the options it was planned with.
         return tuple(map(given, part)) if kind is tuple else part
 
     found = given(source)
@@ -146,7 +146,7 @@ def source_of(source: object) -> RangeReadable | None:
     Raises:
         ImportError: A package needed for the URL is not installed.
         TypeError: The source is an `fsspec.OpenFile` that decompresses its file.
-        ValueError: No file system is known for the URL.
+        ValueError: The URL's file system is not known.
     """
     if isinstance(source, str):
         return ranges_of_url(source)
@@ -183,11 +183,11 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
     Args:
         url: The URL.
         file_len: The length of the file in bytes, if known.
-        version: The version of the file when it had this length, if known.
+        version: The version that the file had at this length, if known.
 
     Raises:
         ModuleNotFoundError: A package needed for the URL is not installed.
-        ValueError: No file system is known for the URL.
+        ValueError: The URL's file system is not known.
     """
     return _OnFilesystem(*_filesystem_of(url), url, file_len, version)
 
@@ -198,7 +198,7 @@ def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> Ra
 
 
 def is_listed(name: str) -> bool:
-    """Checks whether a name is a URL of several files: a pattern, or a directory's URL ending in a slash.
+    """Checks whether a name is a URL for several files: a pattern, or a directory's URL ending in a slash.
 
     A web server's URL never refers to several files, because web servers don't list their files and their URLs may
     contain any characters.
@@ -235,7 +235,7 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     files: list[tuple[str, str, bool, int, str | None]] = []
     for name, info in sorted(found.items()):
         parts = [part for part in name[directory_len:].split("/") if part not in ("", ".", "..")]
-        # The file system does not know about the caches and the archive in the URL.
+        # The file system doesn't know about the caches and the archive in the URL.
         own_url = beside(url, f"{chain[1]}{fs.unstrip_protocol(name)}{chain[3] or ''}")
         files.append((own_url, "/".join(parts), name not in matched, info["size"] or 0, _version_of(info)))
     return files
@@ -282,7 +282,7 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
     *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
 )
-"""The names that stores use for a version. Versions that change whenever the bytes change come first."""
+"""The names that stores use for versions. Those that change whenever the bytes change come first."""
 
 
 def _version_of(info: dict[str, Any]) -> str | None:
@@ -322,7 +322,7 @@ class _OnFilesystem:
         return _version_of(self._info())
 
     def _info(self) -> dict[str, Any]:
-        # The file may be newer than the file system's cached listing.
+        # The file may have been written since the file system cached its listing.
         self._fs.invalidate_cache(self._path)
         info: dict[str, Any] = self._fs.info(self._path)
         return info
@@ -333,7 +333,7 @@ class _OnFilesystem:
 
 
 class _ReadTwice(_OnFilesystem):
-    """A file that may be opened more than once. Its length and start are only requested once."""
+    """A file that may be opened more than once. Its length and its start are requested only once."""
 
     _start: memoryview | None = None
 
@@ -386,9 +386,9 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 class RangeFile:
     """A seekable file object that reads ahead in ranges.
 
-    Ranges are requested ahead within `[start, end)`, extended by a block on both sides: the block that contains `start`
-    may start before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read asks for
-    are requested, so little more than `[start, end)` is transferred.
+    Ranges are requested ahead within `[start, end)`, extended by a block on either side: the block that contains
+    `start` may start before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read
+    asks for are requested, so little more than `[start, end)` is transferred.
 
     If an object is replaced between two requests, the bytes come from two different objects. To detect this, the
     object's version is compared before the last range is returned. If it has changed, bytes from all ranges are
@@ -396,7 +396,7 @@ class RangeFile:
 
     Attributes:
         source: The source being read.
-        name: The source's name, for errors and reports. `None` if it has none.
+        name: The source's name, for errors and reports. `None` if it doesn't have one.
     """
 
     def __init__(self, source: RangeReadable, start: int, end: int | None, position: Position | None = None) -> None:
@@ -406,7 +406,7 @@ class RangeFile:
         self._pid = os.getpid()
         with _os_errors_of(self.name):
             self._len = source.size()
-        # The bytes and the version of the log at the time of planning, or else the current version.
+        # The log's bytes and version at the time of planning, or else the current version.
         self._planned: list[tuple[int, int, int]] | None = None
         self._version: str | None = None
         if position:
@@ -417,7 +417,7 @@ class RangeFile:
         self._is_compared = False
         self._start = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
-            # The last record may extend into the block after the end. That block isn't needed to read only the start.
+            # The last record may extend into the block after the end. To read only the start, that block isn't needed.
             end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
@@ -459,7 +459,7 @@ class RangeFile:
         return data
 
     def _received(self, start: int, body: memoryview) -> None:
-        """Keeps the mark of a range. For the last range, also compares the version."""
+        """Stores the mark of a range. For the last range, also compares the version."""
         if start in self._marks or not self._start <= start < self._end:
             return
         if self._end <= start + len(body) and not self._is_compared:
@@ -469,10 +469,10 @@ class RangeFile:
         self._marks[start] = (start + len(body) - len(end), len(end), crc32c(end))
 
     def _compare(self) -> None:
-        """Checks that the planned ranges and those received so far are all from the current object.
+        """Checks that the planned ranges and the ones received so far all come from the current object.
 
         Raises:
-            LogChangedError: The ranges are from another object.
+            LogChangedError: The ranges come from another object.
         """
         current: Any = getattr(self.source, "current_version", None)
         if self._planned is None and not (current and self._marks):
@@ -530,7 +530,7 @@ class RangeFile:
 
             self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
         try:
-            # The threads only refer to the source, so they end when this object is garbage-collected.
+            # The threads refer only to the source, so they end when this object is garbage-collected.
             body = self._pool.submit(_body, self.source, start, end)
         except RuntimeError as error:
             # The system has run out of threads, or the program is exiting.

@@ -1,4 +1,4 @@
-"""Implements `cordwood.plan_splits`, which cuts logs into byte ranges that workers can read independently."""
+"""Implements `cordwood.plan_splits`, which splits logs into byte ranges that workers can read independently."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ def plan_splits(
     compression: CompressionName | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[Split]:
-    """Cuts logs into byte ranges that workers can read independently. Each record is in exactly one range.
+    """Splits logs into byte ranges that workers can read independently. Each record is in exactly one range.
 
     Planning requires the length of each file, which is requested unless you pass it. It also reads the start of each
-    file, unless you pass `dialect`. Several remote files are read in parallel. A log in a dialect with log numbers or
-    compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts, so it becomes a single range.
+    file, unless you pass `dialect`. If there are several remote files, they are read in parallel. A log in a dialect
+    with log numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) can't be read in parts, so it becomes a
+    single range.
 
-    A file with several names, for example because of a link, is only cut once, under its first name. The file at a
-    repeated URL is also only cut once. A file in a directory is only cut if it is a log.
+    A file with several names, for example because of a link, is split only once, under its first name. The file at a
+    repeated URL is also split only once. A file in a directory is split only if it is a log.
 
     Args:
         sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these, which may include objects
@@ -52,13 +53,13 @@ def plan_splits(
 
     Returns:
         The ranges, file by file and in order of offset. Together, a file's ranges cover the whole file. An empty file
-        has none.
+        doesn't have any.
 
     Raises:
         DialectError: A file is not a log.
         OSError: A file is missing, or its length or content cannot be read.
         TypeError: A source is not a path, a tuple of a path and a length, or an object that reads ranges.
-        ValueError: `split_len` is less than 1, a length is negative, or an option has an invalid value or makes no
+        ValueError: `split_len` is less than 1, a length is negative, or an option has an invalid value or doesn't make
             sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -106,7 +107,7 @@ def plan_splits(
 
 
 def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Position | None]:
-    """Returns the format of a log and the position at its start. Reads no bytes if the format is given."""
+    """Returns the format of a log and the position at its start. Doesn't read anything if the format is given."""
     if named:
         return named, None
     found = detect(name)
@@ -126,7 +127,7 @@ def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int
         return 0, len(ranges), named, start_of(b"", None, None, None, version)
     first, file_len = 0, file.file_len
     if segments := file.segments or segments_in(file.name):
-        # The ranges are offsets in the log, and its first segments may have been pruned.
+        # The ranges are given as offsets in the log, whose first segments may have been pruned.
         first, file_len = segments[0][0], sum(segments[-1])
     return first, file_len or os.stat(file.name).st_size, *_format_of(file.name, named)
 

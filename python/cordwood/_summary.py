@@ -1,4 +1,4 @@
-"""Summarizes one reading of a log for a verb's output, for `--strict`, and for the exit status."""
+"""Summarizes one reading of a log, for a verb's output, for `--strict`, and for the exit status."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HIDES_NO_DATA = {
 def suspect_regions(report: Report) -> list[SkippedRegion]:
     """Returns the listed regions where records may have been lost: damage, zeros and a torn tail.
 
-    Zeros at the end are left out if they are padding.
+    Zeros at the end are left out if they are just padding.
     """
     zeros = zeros_of(report)
     end_offset = zeros.offset if zeros and zeros.is_padding else report.outcome.offset + 1
@@ -58,7 +58,7 @@ class ZerosAtEnd(NamedTuple):
     App Engine's writer produces such files.
     """
     is_all: bool
-    """Whether the file is all zeros."""
+    """Whether the file consists entirely of zeros."""
 
     def __str__(self) -> str:
         what = "padding" if self.is_padding else ZEROS_ARE
@@ -78,7 +78,7 @@ def zeros_at_end(offset: int | None, file_len: int, *, has_records: bool, follow
 
 
 def zeros_inside(report: Report) -> list[SkippedRegion]:
-    """Returns the skipped regions of zeros followed by a record."""
+    """Returns the skipped regions that consist of zeros followed by a record."""
     end = report.outcome.offset
     found: list[SkippedRegion] = []
     has_record = False
@@ -114,7 +114,7 @@ def is_torn(report: Report) -> bool:
 
 
 def is_empty_run(report: Report) -> bool:
-    """Checks whether a log is empty and is named like a run's log."""
+    """Checks whether a log is empty and named like a run's log."""
     # Reading can also stop at damage before the first record.
     return not report.skipped and dialect_of_empty_run(report.path or "", report.outcome.offset) is not None
 
@@ -131,7 +131,7 @@ def has_no_dialect(report: Report) -> bool:
 
     If so, the log may have been read in the wrong dialect.
     """
-    # Header lengths differ between dialects, so in the wrong dialect, bytes can look as if a bit of a length were
+    # Header lengths differ between dialects, so in the wrong dialect, bytes can look as if a bit in a length had been
     # flipped. A flipped bit outside a length confirms the dialect.
     flips = (region.bit_flip for region in report.skipped)
     shows_flip = any(flip and flip.part != FragmentPart.LENGTH for flip in flips)

@@ -1,4 +1,4 @@
-"""Formats source names, quantities and bytes as text that cannot control a terminal."""
+"""Formats source names, quantities and bytes as text that can't control a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def quantity(count: int, noun: str) -> str:
 
 
 def damaged_text(paths: Sequence[str]) -> list[str]:
-    """Returns a list with one text that says how many logs are damaged and names the first, or an empty list."""
+    """Returns a list with one text that says how many logs are damaged and names the first one, or an empty list."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return [f"{len(paths):,} damaged: {display_name(paths[0])}{more}"] if paths else []
 
@@ -33,7 +33,7 @@ def base64_text(data: bytes) -> str:
 
 
 def escaped(text: str, kept: str = "") -> str:
-    """Escapes unprintable characters as in JSON, so that the text cannot control a terminal or break a line."""
+    """Escapes unprintable characters as in JSON, so that the text can't control a terminal or break a line."""
     if text.isprintable():
         return text
     return "".join(

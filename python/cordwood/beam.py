@@ -1,8 +1,8 @@
 """Reads and writes logs in Apache Beam pipelines. Requires `pip install 'cordwood[beam]'`.
 
 `ReadFromLog` reads the logs that match a pattern, and `ReadAllFromLog` reads those in a `PCollection`. `WriteToLog`
-writes new logs. A log is cut into ranges of blocks, which workers read independently. A runner may split a range again
-while it is being read. Each record is returned exactly once, by the worker that reads the block where the record
+writes new logs. A log is split into ranges of blocks, which workers read independently. A runner may split a range
+again while it is being read. Each record is returned exactly once, by the worker that reads the block where the record
 starts.
 
 >>> import apache_beam
@@ -70,7 +70,7 @@ else:
 __all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog", "WriteToLog"]
 
 Policy: TypeAlias = Literal["raise", "skip", "salvage"]
-"""How to treat damage. The policy `"stop"` is not allowed because it would stop each range of a log separately."""
+"""How to treat damage. The policy `"stop"` is not allowed, because it would stop each of a log's ranges separately."""
 
 _DAMAGE = "damage"
 """The tag of the second output."""
@@ -83,7 +83,7 @@ class LogOutputs(NamedTuple):
         records: A `PCollection` of the elements the transform returns without `with_damage`.
         damage: A `PCollection` with a tuple for each region that was not returned: the path of the file and the
             `cordwood.SkippedRegion`. Adjacent regions may form one element or several, depending on how the log was
-            cut. In total, they always cover the same bytes.
+            split. In total, they always cover the same bytes.
     """
 
     records: Any
@@ -121,12 +121,12 @@ class _Log(NamedTuple):
             if self.compression_type == CompressionTypes.UNCOMPRESSED:
                 methods = {name: getattr(file, name) for name in ("read", "seek", "tell", "seekable")}
             else:
-                # Beam cannot seek in a file that it decompresses.
+                # Beam can't seek in a file that it decompresses.
                 methods = {"read": partial(self._decompressed, file)}
             yield SimpleNamespace(cordwood_path=self.path, **methods)
 
     def _decompressed(self, file: Any, size: int) -> bytes:
-        """Returns the next bytes of a file that Beam decompresses. Beam does not report a file that is cut short.
+        """Returns the next bytes of a file that Beam decompresses. Beam doesn't report it if the file is cut short.
 
         Raises:
             EOFError: The file is cut short.
@@ -138,10 +138,10 @@ class _Log(NamedTuple):
         return data
 
     def check(self) -> None:
-        """Checks that the path still names the log that was found there.
+        """Checks that the path still refers to the log that was found there.
 
         Raises:
-            LogChangedError: The path now names another log.
+            LogChangedError: The path now refers to another log.
         """
         marks, _ = marks_of(self.position) if self.position else ([], None)
         for start, length, checksum in marks:
@@ -151,7 +151,7 @@ class _Log(NamedTuple):
 
     @contextmanager
     def open(self, on_corruption: Policy, start: int, end: int) -> Generator[Reader]:
-        """Opens a reader of a range."""
+        """Opens a reader for a range."""
         with (
             self.source() as source,
             Reader(source, start=start, end=end, on_corruption=on_corruption, **self.options) as reader,
@@ -210,16 +210,16 @@ class _Detect(beam.DoFn):
 
 
 def _matches(pattern: str) -> list[Any]:
-    """Returns the `FileMetadata` of a file, or of all files matching a pattern.
+    """Returns the `FileMetadata` for a file, or for all files matching a pattern.
 
     If a file is named exactly like the pattern, only this file is returned.
 
     Raises:
         FileNotFoundError: The file does not exist.
-        OSError: The path names a segmented log, or the pattern matches segments of such a log.
+        OSError: The path refers to a segmented log, or the pattern matches segments of a segmented log.
     """
     if _is_local(pattern) and not os.path.dirname(pattern):
-        # Beam only finds files in the current directory if the pattern names the directory.
+        # Beam finds files in the current directory only if the pattern names the directory.
         pattern = os.path.join(os.curdir, pattern)
     if (is_pattern := has_magic(pattern)) and FileSystems.exists(pattern):
         return [FileSystems.get_filesystem(pattern).metadata(pattern)]
@@ -281,7 +281,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
             record_len += batch.offsets[count] - batch.offsets[0]
             yield self._named(element, self.of_batch(batch, count))
         element.check()
-        # If the runner has shortened the range, another worker reads the rest.
+        # If the runner has shortened the range, another worker reads the remaining part.
         found = claimed.findings(tracker.current_restriction().stop)
         _count("records", record_count)
         _count("record_bytes", record_len)
@@ -356,8 +356,8 @@ class ReadAllFromLog(PTransform):
     always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
     had when it was found.
 
-    Segmented logs are refused. So are their files unless you name each one, because otherwise a missing file would go
-    unnoticed.
+    Segmented logs are refused, and so are their files unless you name each one, because otherwise a missing file would
+    go unnoticed.
 
     There are three counters in the `cordwood` namespace: `records` counts the records, `record_bytes` counts their
     bytes, and `skipped_bytes` counts the bytes in all regions of the `damage` output.
@@ -368,7 +368,7 @@ class ReadAllFromLog(PTransform):
         min_bundle_size: The minimum number of bytes in the last range of a file. Default: 0.
         compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. Compressed files and logs in
             a dialect with log numbers can't be split. A compressed file that ends early raises an `EOFError` under
-            every policy. Default: `"auto"`, which decides by file name extension.
+            every policy. Default: `"auto"`, which decides based on the file name extension.
         with_filename: Whether each element is a tuple of the path and the record or list. Default: `False`.
         as_batches: With `True`, each element is a list of records totalling about 256 KiB, which takes half the time.
             With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
@@ -378,9 +378,9 @@ class ReadAllFromLog(PTransform):
             not split further. With any other value, one worker reads the whole log, because a row may depend on other
             records. Under any policy other than `"raise"`, the `left_out` counter counts the records of other kinds, up
             to 1,000 in each range. Default: `None`, which returns records as bytes.
-        columns: The columns with `decode`, as for `cordwood.scan`. Default: `None`.
-        schema: The schema with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in JSON,
-            you must pass a schema, because all logs must have the same columns. Default: `None`.
+        columns: The columns to return with `decode`, as for `cordwood.scan`. Default: `None`.
+        schema: The schema to use with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in
+            JSON, you must pass a schema, because all logs must have the same columns. Default: `None`.
         with_damage: Whether to return a `LogOutputs`, with the elements and the regions that were not returned.
             Default: `False`.
         dialect: Same as for `cordwood.Reader`. Default: `None`, which detects the dialect of each file.
@@ -501,7 +501,7 @@ class ReadFromLog(PTransform):
 
     Args:
         file_pattern: A path on one of Beam's file systems, or a pattern. In a pattern, `*`, `?` and `[...]` match
-            characters of a name, and `**` matches directories. If a file is named exactly like the pattern, only that
+            characters in a name, and `**` matches directories. If a file is named exactly like the pattern, only that
             file is read.
         min_bundle_size: Same as for `ReadAllFromLog`. Default: 0.
         validate: Whether to check, when the pipeline is built, that at least one file matches. Default: `True`.
@@ -577,7 +577,7 @@ class _Sink(FileBasedSink):
     def finalize_windowed_write(self, *results: Any) -> Iterator[str]:
         yield from super().finalize_windowed_write(*results)
         if _is_local(self._prefix):
-            # Syncs the directory so that the new names are on the disk.
+            # Syncs the directory so that the new names are on disk.
             sync_directory(self._prefix + "-")
 
 
@@ -585,9 +585,9 @@ class WriteToLog(PTransform):
     """Writes the records in a `PCollection` to new logs, one per shard, and returns the logs' paths.
 
     The logs get their final names once all of them are complete. A bundle that fails and is retried doesn't leave any
-    duplicate records or partial logs. On a local file system, the logs and their directory entries have been
-    synced to the disk by then. Existing logs whose names have the same form are removed first. A `PCollection` without
-    records produces an empty log.
+    duplicate records or partial logs. On a local file system, the logs and their directory entries have been synced to
+    disk by then. Existing logs whose names have the same form are removed first. A `PCollection` without records
+    produces an empty log.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
     of the window. They only replace existing logs with the same names.
@@ -595,10 +595,10 @@ class WriteToLog(PTransform):
     Args:
         file_path_prefix: The start of the logs' paths, on one of Beam's file systems.
         file_name_suffix: The end of the logs' paths, such as `".log"`. Default: `""`.
-        num_shards: The number of logs. Default: 0, which lets the runner decide, and gives each window one log.
+        num_shards: The number of logs. Default: 0, which lets the runner decide, and creates one log per window.
         shard_name_template: The middle part of the logs' paths. `S` is replaced by a digit of the shard's number, `N`
-            by a digit of the number of shards, and `W` by the window. With `""`, there is one log. Default: `None`,
-            which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
+            by a digit of the number of shards, and `W` by the window. With `""`, there is a single log. Default:
+            `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
         triggering_frequency: The length of the windows of an unbounded `PCollection`, in seconds. Default: `None`,
             which keeps the windows of the `PCollection`. The global window is refused, because it never ends.
         dialect: Same as for `cordwood.Writer`. Default: `None`, which means `"leveldb"`.
@@ -607,7 +607,7 @@ class WriteToLog(PTransform):
     Raises:
         TypeError: A path is not a string. When the pipeline runs, this is also raised if a record is not `bytes`.
         ValueError: `file_path_prefix` contains `*`, `?` or `[`, so Beam would not find the files again. The template
-            has no `S`, or no `W` for windows. An option has an invalid value.
+            doesn't contain `S`, or doesn't contain `W` for windows. An option has an invalid value.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog

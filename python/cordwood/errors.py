@@ -27,12 +27,12 @@ from cordwood.types import Hint, PayloadReason, Reason
 class CordwoodError(Exception):
     """The base class of all exceptions in this module.
 
-    `str(error)` starts with the path. The `hint` attribute holds advice, which a traceback prints as text.
+    `str(error)` starts with the path. The `hint` attribute contains advice, which a traceback prints as text.
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset of the fault, in bytes. For a region, this is the offset of its first byte. 0 if the
-            fault affects the whole file.
+        offset: The file offset of the fault, in bytes. For a region, this is the offset of its first byte; if the fault
+            affects the whole file, it is 0.
         message: The fault, without the path.
         hint: Advice on how to proceed, or `None`.
 
@@ -166,7 +166,7 @@ class RecordTooLargeError(_RegionError):
     `Reader`.
 
     A `Writer` doesn't write a record longer than its `record_len_max`, but remains usable. In that case, the error's
-    `offset` is the length of the log, and its `length` is that of the record.
+    `offset` is the length of the log, and its `length` is the length of the record.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -245,8 +245,8 @@ class _ChangedError(CordwoodError):
 class LogTruncatedError(_ChangedError):
     """A log ends before the offset where reading should start, or starts after it.
 
-    The offset is a reader's `start`, the target of a `seek`, or the offset a follower has reached. The file was cut
-    short, or replaced by another file in which the offset is meaningless. A segmented log can also start after the
+    The offset is a reader's `start`, the target of a `seek`, or the offset a follower has reached. The file was
+    truncated, or replaced by another file in which the offset is meaningless. A segmented log can also start after the
     offset because its oldest segments were pruned, in which case `first_offset` is where it starts.
 
     Attributes:
@@ -287,15 +287,15 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """A followed log's path now names another file or none, and all records in the old file have been returned.
+    """A followed log's path now names another file or no file, and all records in the old file have been returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
-    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that was only at
-    the path between two polls is missed.
+    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that was at the
+    path only between two polls is missed.
 
     Attributes:
         path: The path of the log.
-        offset: The file offset after the last record or skipped region, in the old file.
+        offset: The file offset in the old file after the last record or skipped region.
         file_len: The length of the old file, in bytes.
     """
 

@@ -12,7 +12,7 @@ from cordwood._text import damaged_text, quantity
 from cordwood.typing import CompressionName, DialectName
 
 BLOCK_LEN: Final = 32_768
-"""The number of bytes in a block of a log. Ranges that are read in parallel start at multiples of it."""
+"""The number of bytes in a block of a log. Ranges that are read in parallel start at multiples of this number."""
 
 
 class DetectedDialect(str):
@@ -20,7 +20,7 @@ class DetectedDialect(str):
 
     A `DetectedDialect` compares equal to the plain name. Readers, reports and `cordwood.detect` return one as the
     `dialect` for `"leveldb"` and `"recyclable"`. If you pass a `DetectedDialect` as an option, even after pickling,
-    RocksDB's metadata is still recognised. If you pass the plain name, that metadata is reported as damage, as in
+    RocksDB's metadata is still recognised. If you pass the plain name, this metadata is reported as damage, as in
     LevelDB.
 
     >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
@@ -61,20 +61,21 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves it wrong.
+        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves that the
+            length is wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
         MISSING_END: A record whose last fragment is missing.
         INTERRUPTED_RECORD: A record that is incomplete because bytes in its middle were skipped.
-        ZERO_HEADER: A header of zeros, followed by bytes that are not zero. Only zeros should follow it up to the end
-            of the block.
+        ZERO_HEADER: A header of zeros, followed by non-zero bytes. Only zeros should follow it up to the end of the
+            block.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that is too large.
         ZERO_FILL: Zeros up to the end of the block or the file. They may be unwritten space, padding, or lost data.
         NONZERO_TRAILER: The last bytes of a block, which are too few for a header, aren't zero. No engine reads them.
-        EMPTY_FIRST: An empty first fragment without the rest of its record, as written by old versions of LevelDB. No
-            data is missing.
+        EMPTY_FIRST: An empty first fragment without the remaining fragments of its record, as written by old versions
+            of LevelDB. No data is missing.
         TORN_TAIL: An incomplete record at the end, such as one left by a crash.
         FILE_HEADER: The first bytes of a file in this dialect.
         UNKNOWN_VERSION: The file header has an unknown version. The records after the header are still read.
@@ -84,14 +85,14 @@ class Reason(StrEnum):
         BAD_METADATA: Metadata with content that no engine writes, or at a position where no engine writes it.
         IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
         END_TRAILER: The header that marks the end of a closed log.
-        STALE: The rest of an older log in a recycled file, after the end of this log.
+        STALE: The remainder of an older log in a recycled file, after the end of this log.
         LOST_WRITE: A part of an older log in the middle of this log. The data written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
         BAD_CONTAINER: A container of records in a packed log, in a form that no writer produces. None of its records
             are returned.
         MISSING_SEGMENT: Bytes of a segmented log that are missing from all of its files, because a file was removed or
-            cut short.
+            truncated.
         GROWN_SEGMENT: The part of a file in a segmented log that extends past the start of the next file.
         NOT_READ: The bytes after the damage where reading stopped, because the policy is `"stop"`.
     """
@@ -146,8 +147,8 @@ class Hint(StrEnum):
         NAME_DIALECT: If you are sure that the file is a log, pass `dialect`.
         NAME_DETECTED_DIALECT: Pass the `dialect` that was detected, or omit `dialect`.
         NAME_LOG_NUMBER: Pass the `log_number` that the fragments contain.
-        OMIT_LOG_NUMBER: Omit `log_number`, or pass a `dialect` that has one.
-        OMIT_COMPRESSION: Omit `compression`, or pass a `dialect` that has one.
+        OMIT_LOG_NUMBER: Omit `log_number`, or pass a `dialect` that has log numbers.
+        OMIT_COMPRESSION: Omit `compression`, or pass a `dialect` that supports it.
         ENABLE_ZSTD: Use a build with zstd.
         ON_TORN_TAIL: Pass `"truncate"` or `"pad"` as `on_torn_tail`.
         PAD: Pass `on_torn_tail="pad"`, or salvage the log.
@@ -156,7 +157,7 @@ class Hint(StrEnum):
         CREATE_LOG: Create a new log.
         REOPEN: Open the log again.
         START_AT_FIRST_OFFSET: Start at `first_offset`. All earlier records are gone.
-        START_AGAIN: Read from the start. The log is not the one that was read before.
+        START_AGAIN: Read from the start. This is not the log that was read before.
         OWN_DIRECTORY: Give the segmented log a directory of its own.
         SEGMENT_LEN: To append to a segmented log, pass `segment_len`.
         READ_DIRECTORY: Call a function that reads all logs in a directory.
@@ -192,7 +193,7 @@ class Severity(StrEnum):
 
     Attributes:
         INFO: The region is not damaged: it is padding, an engine's metadata, or bytes that the options exclude. Zeros
-            (`Reason.ZERO_FILL`) may be unwritten space or lost data; the file does not show which.
+            (`Reason.ZERO_FILL`) may be unwritten space or lost data; the file doesn't indicate which.
         TORN_TAIL: The incomplete end of a file.
         CORRUPTION: Bytes that no complete write could have produced, or a record that exceeds a limit. The
             `on_corruption` option determines how a reader treats these regions.
@@ -228,10 +229,10 @@ class WaitReason(StrEnum):
         ZEROS: The next bytes are zeros, either space preallocated by a writer or a hole that will be filled later.
         STALE: The next bytes may be left over from an older log that this one overwrites: they belong to another log,
             or look damaged in a log with a number. If no record is ever returned, the file may have been renamed,
-            because readers take the log's number from the file's name.
+            because readers get the log's number from the file's name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
-        DAMAGED: The next bytes are the rest of a block in which damage has already been reported. Reading continues at
-            the next block or, after damage at the start of the file, once later bytes identify the log.
+        DAMAGED: The next bytes are the remainder of a block in which damage has already been reported. Reading
+            continues at the next block or, after damage at the start of the file, once later bytes identify the log.
     """
 
     IDLE = "idle"
@@ -266,7 +267,7 @@ class FragmentPart(StrEnum):
 
 
 class FragmentKind(StrEnum):
-    """The kind of a fragment, which depends on its type byte and the dialect. Some kinds are gaps between fragments.
+    """The kind of fragment, which depends on its type byte and the dialect. Some kinds are gaps between fragments.
 
     Attributes:
         FULL: A complete record: type 1.
@@ -334,7 +335,7 @@ class PayloadReason(StrEnum):
         TRUNCATED: The record, or a field in it, ends inside a number or a string.
         BAD_VARINT: A variable-length number does not end.
         NON_CANONICAL: A field has a form that engines read but never write, such as a number with unnecessary bytes.
-        UNKNOWN_TAG: The engine does not know a tag, or does not allow the tag in this kind of record.
+        UNKNOWN_TAG: The engine does not recognise a tag, or does not allow the tag in this kind of record.
         BAD_LENGTH: The length of a field does not match its content.
         BAD_KEY: An internal key is too short to contain a sequence number and a type.
         WRONG_COUNT: The number of operations in the batch differs from the number in its header.
@@ -362,7 +363,7 @@ class PayloadReason(StrEnum):
 
 
 def _short(value: "BitFlip | SkippedRegion | Outcome | NotYet | Fragment") -> str:
-    """Returns a `repr` that omits attributes with default values and shows checksums in hexadecimal."""
+    """Returns a `repr` that omits attributes with default values and displays checksums in hexadecimal."""
     fields = [
         f"{name}={_text(name, item)}"
         for name, item in value._asdict().items()
@@ -530,7 +531,7 @@ class Fragment(NamedTuple):
         offset: The file offset of the first byte.
         end_offset: The file offset after the last byte. After damage, this is the start of the next fragment found.
         kind: The kind of the fragment: `"full"`, `"first"`, `"trailer"`, ...
-        block: The index of the fragment's block, from 0.
+        block: The index of the fragment's block, counted from 0.
         type_byte: The type byte. `None` if there is no header.
         payload_len: The length of the payload in bytes, as stated in the header, even if it is wrong. `None` if there
             is no header.
@@ -651,7 +652,7 @@ class Report(NamedTuple):
 
         A torn tail does not count as damage.
         """
-        # The lengths do not show all damage, because a region may be empty, as with `Reason.GROWN_SEGMENT`.
+        # The lengths don't reveal all damage, because a region may be empty, as with `Reason.GROWN_SEGMENT`.
         is_damaged = any(Reason(reason).severity is Severity.CORRUPTION for reason in self.len_by_reason)
         return not is_damaged and not self.repaired
 
@@ -712,7 +713,7 @@ class Stat(NamedTuple):
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block, as in
             `Report.salvaged_count`.
-        stored_len: The number of payload bytes in the records' fragments. It only differs from `payload_len` in a
+        stored_len: The number of payload bytes in the records' fragments. It differs from `payload_len` only in a
             compressed or packed log.
         header_len: The number of bytes in the headers of the records' fragments.
         record_len_min: The length of the shortest record in bytes. `None` if there are no records.
@@ -813,7 +814,7 @@ _STAT_NAMES = (
     *("container_count", "container_len", "packed_count", "packed_len"),
     *("stored_len", "header_len", "trailer_len", "skipped_len", "damaged_len", "zeros_inside_len", "file_len"),
 )
-"""The attributes that a notebook shows."""
+"""The attributes that a notebook displays."""
 
 
 class Engine(StrEnum):
@@ -846,8 +847,8 @@ class ProblemKind(StrEnum):
         MANIFEST_DAMAGED: The named MANIFEST is damaged, or is not a log.
         MANIFEST_EMPTY: The named MANIFEST is empty, or none of its edits contains a number.
         MANIFEST_INCOMPLETE: The named MANIFEST lacks an edit that every engine needs to open the database.
-        MANIFEST_UNKNOWN: The named MANIFEST has an edit that cordwood does not decode, so there is no way to know which
-            tables exist.
+        MANIFEST_UNKNOWN: The named MANIFEST has an edit that cordwood does not decode, so it is impossible to determine
+            which tables exist.
         TABLE_MISSING: A table that the MANIFEST lists is missing.
         TABLE_SHORT: A table is shorter than stated in the MANIFEST.
         TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another one.
@@ -860,16 +861,16 @@ class ProblemKind(StrEnum):
             newer log, and so does Pebble.
         LOG_TORN: A log ends with an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. The log may never have been written.
-        LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the rest of each damaged
-            block. Depending on its `wal_recovery_mode`, RocksDB refuses to open the database, drops the writes that
-            follow, or only drops the damaged writes. Pebble refuses to open the database, or drops the writes that
+        LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the remainder of each
+            damaged block. Depending on its `wal_recovery_mode`, RocksDB refuses to open the database, drops the writes
+            that follow, or drops only the damaged writes. Pebble refuses to open the database, or drops the writes that
             follow.
         LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. Either the writes with the
             numbers in between, `missing_sequences`, were lost, for example in a power failure, or RocksDB made them
-            without the log.
-        LOG_EMPTY: A log has no records: it is empty or contains only zeros, or it is the newest log and its file still
-            contains an older log that RocksDB or Pebble is about to overwrite. Either no write has reached the log, or
-            the writes were lost.
+            without using the log.
+        LOG_EMPTY: A log contains no records: it is empty or contains only zeros, or it is the newest log and its file
+            still contains an older log that RocksDB or Pebble is about to overwrite. Either no write has reached the
+            log, or the writes were lost.
         DATABASE_EMPTY: The MANIFEST doesn't list any tables, and there is no log. Either no keys were ever written, or
             all of them were lost.
         TABLE_NEWER: LevelDB created this table after the last edit in the MANIFEST. The log that LevelDB created before
@@ -919,8 +920,8 @@ class Problem(NamedTuple):
     Attributes:
         kind: The kind of fault or oddity.
         path: The path of the file, which may be missing.
-        missing_sequences: For `LOG_BEHIND`, the first and the last of the sequence numbers that no log contains.
-            Otherwise `None`.
+        missing_sequences: For `LOG_BEHIND`, the first and last of the sequence numbers that no log contains. Otherwise
+            `None`.
     """
 
     kind: ProblemKind
@@ -949,13 +950,13 @@ class Database(NamedTuple):
     Attributes:
         path: The directory.
         engine: The engine, as determined from the files in the directory.
-        manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names. `None` if they name none.
+        manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names. `None` if they don't name one.
         newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
             `manifest` has no fault, in which case no other MANIFEST is read.
         table_count: The number of tables listed in `manifest`, or in `newest_manifest` if `manifest` can't be used.
             `None` if the number is unknown.
         problems: The faults, and the oddities worth knowing about.
-        log_number_min: A lower bound for the numbers of the logs that the engine reads. The writes of older logs are
+        log_number_min: A lower bound for the numbers of the logs that the engine reads. The writes in older logs are
             already in tables. `None` if the number is unknown.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
@@ -985,7 +986,7 @@ class Database(NamedTuple):
     def right_current(self) -> str | None:
         """The text that repairs `CURRENT`: the name of a MANIFEST and a newline.
 
-        `None` if `CURRENT` doesn't need to be repaired, or if the right text is not known.
+        `None` if `CURRENT` doesn't need to be repaired, or if the correct text is not known.
         """
         is_wrong = any(problem.kind in OF_CURRENT for problem in self.problems)
         return f"{self.newest_manifest}\n" if is_wrong and self.newest_manifest else None
@@ -997,7 +998,7 @@ OF_CURRENT = frozenset(
         *(ProblemKind.MANIFEST_MISSING, ProblemKind.MANIFEST_EMPTY, ProblemKind.MANIFEST_INCOMPLETE),
     }
 )
-"""The faults that you can repair by writing another name to `CURRENT`."""
+"""The faults that you can repair by writing a different name to `CURRENT`."""
 
 
 class Export(NamedTuple):
@@ -1067,8 +1068,8 @@ class Info(NamedTuple):
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs in each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
-        log_count_by_payload: The number of logs with each kind of record, judging by their first record. The kind is
-            one of the values of `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        log_count_by_payload: The number of logs with each kind of record, judging by each log's first record. The kind
+            is one of the values of `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: The number of records that can be read.
         salvaged_count: How many of these records start after damage in the same block.
         payload_len: The number of bytes of data in the records.
@@ -1087,7 +1088,7 @@ class Info(NamedTuple):
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
         misnamed_logs: The logs whose records all have a log number other than the one in the file's name. Each entry is
             the path, the number in the file's name, and the number in the log.
-        other_file_count_by_format: The number of non-log files in a directory, for each format.
+        other_file_count_by_format: The number of non-log files in a directory, by format.
         failures: The files that could not be read, each with its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
     """
@@ -1164,9 +1165,9 @@ class KeyChange(NamedTuple):
         old_sequence: The sequence number of the operation that put the old value. `None` if the operation is not in
             this log.
         old_offset: The file offset of the record containing the old value. `None` if it is not in this log.
-        is_certain: Whether this operation certainly replaces the old value or, if none was found, whether the old value
-            is certainly not in this log. This is uncertain if there is an interruption between the two records, or
-            before this record if no old value was found. An interruption is damage, zeros, a gap in the sequence
+        is_certain: Whether this operation definitely replaces the old value or, if none was found, whether the old
+            value is definitely not in this log. This is uncertain if there is an interruption between the two records,
+            or before this record if no old value was found. An interruption is damage, zeros, a gap in the sequence
             numbers, a salvaged record, a record that is not a write batch, or an operation that is neither a put nor
             the deletion of one key.
     """
@@ -1192,7 +1193,7 @@ class KeyChanges(NamedTuple):
         overwritten: The first 1,000 overwritten values.
         faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
         are_all_followed: Whether the log was searched for the older value of each key. If the log has more than a
-            million different keys, or more than 128 MiB of keys, the search only covers the first ones.
+            million different keys, or more than 128 MiB of keys, the search covers only the first ones.
     """
 
     deleted_count: int
@@ -1204,7 +1205,7 @@ class KeyChanges(NamedTuple):
 
 
 class RegionEvidence(NamedTuple):
-    """A region of a log that no record was read from.
+    """A region of a log from which no record was read.
 
     Attributes:
         region: The region, with its reason and any flipped bit that explains it.

@@ -77,10 +77,10 @@ class ArrowArrayExportable(Protocol):
         """Exports the array through the Arrow C data interface.
 
         Args:
-            requested_schema: A capsule of the schema that the consumer prefers. Default: `None`.
+            requested_schema: A capsule with the schema that the consumer prefers. Default: `None`.
 
         Returns:
-            The capsules of the schema and of the content.
+            The capsules with the schema and the content.
         """
         ...
 
@@ -92,19 +92,19 @@ class ArrowStreamExportable(Protocol):
         """Exports the stream through the Arrow C stream interface.
 
         Args:
-            requested_schema: A capsule of the schema that the consumer prefers. Default: `None`.
+            requested_schema: A capsule with the schema that the consumer prefers. Default: `None`.
 
         Returns:
-            The capsule of the stream.
+            The capsule with the stream.
         """
         ...
 
 
 class RangeReadable(Protocol):
-    """A file that any range can be read from, such as an object in a store.
+    """A file from which any range can be read, such as an object in a store.
 
     The file may have a `name` attribute, a `str` that is used in errors and reports. To read ahead, several threads
-    call `read_range` at the same time.
+    call `read_range` concurrently.
     """
 
     def size(self) -> int:

@@ -40,7 +40,7 @@ class DefaultSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Returns the name for `format`."""
+        """Returns the name to pass to `format`."""
         return "cordwood"
 
     def schema(self) -> StructType:
@@ -48,20 +48,20 @@ class DefaultSource(DataSource):
         return from_arrow_schema(reading.schema_of(options_of(self.options)))
 
     def reader(self, schema: StructType) -> LogReader:
-        """Returns a reader of a table."""
+        """Returns a reader for a table."""
         return LogReader(options_of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark names it.
-        """Returns a reader of a stream."""
+        """Returns a reader for a stream."""
         return LogStreamReader(options_of(self.options, is_stream=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:  # noqa: FBT001 - Spark calls it.
-        """Returns a writer of a table."""
+        """Returns a writer for a table."""
         _check_written(schema)
         return LogWriter(job_of(paths_of(self.options), uuid4().hex, dialect_of(self.options)), overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LogStreamWriter:  # noqa: FBT001, N802
-        """Returns a writer of a stream."""
+        """Returns a writer for a stream."""
         _check_written(schema)
         if overwrite:
             raise ValueError("a log is only appended to: the output mode must be 'append'")
@@ -77,7 +77,7 @@ class _Batches:
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[reading.RecordBatch]:
-        # If there is no partition, Spark makes one without a value.
+        # If there are no partitions, Spark makes one without a value.
         return reading.batches(partition.value or [], to_arrow_schema(self._schema, timezone="UTC"), self._options)
 
 
@@ -108,7 +108,7 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
         return {}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """Returns the end of the last record in each log, for at most as many logs as a batch may have."""
+        """Returns the end of the last record in each log, for no more logs than a batch may have."""
         options = self._options._replace(max_files=getattr(limit, "max_files", None))
         return following.ends_of(options, start, self._left)
 
@@ -135,7 +135,7 @@ class LogWriter(DataSourceArrowWriter):
             job.check_replaceable()
 
     def write(self, iterator: Iterator[reading.RecordBatch]) -> LogWritten:
-        """Writes the log of a task."""
+        """Writes a task's log."""
         return _written(self._job, iterator)
 
     def commit(self, messages: Sequence[LogWritten | None]) -> None:
@@ -156,7 +156,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         job_of(paths, "", dialect)
 
     def write(self, iterator: Iterator[reading.RecordBatch]) -> LogWritten:
-        """Writes the log of a task."""
+        """Writes a task's log."""
         task = TaskContext.get()
         query, batch = (task.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
         # The query and the batch number stay the same if the batch is repeated, even by another program.

@@ -86,7 +86,7 @@ class Evidence(NamedTuple):
         failed: The files that could not be read, each with the reason. A log that disappeared after it was verified
             is also in `logs`.
         other_files: The non-log files in directories, each with its format.
-        command: The command to print on the page, or `None` to print no command.
+        command: The command to print on the page, or `None` to leave it out.
         examined: The UTC time at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
         directory: The current directory at the time `examined`, which relative paths start from. `None` if it had been
             removed.
@@ -181,7 +181,7 @@ def page(evidence: Evidence) -> str:
 
 
 def counts_text(evidence: Evidence) -> str:
-    """Returns the numbers of logs, databases and exports, and how many of each are damaged or incomplete."""
+    """Returns how many logs, databases and exports there are, and how many of each are damaged or incomplete."""
     logs, databases, exports = evidence.logs, evidence.databases, evidence.exports
     states = Counter(_STATES[rank(log.report)] for log in logs)
     incomplete = f", {states['incomplete']:,} incomplete" if states["incomplete"] else ""
@@ -352,7 +352,7 @@ def _table(
 
 
 def json_of(evidence: Evidence) -> str:
-    """Returns the evidence as JSON, with the same names as `cordwood verify --json`."""
+    """Returns the evidence as JSON, using the same names as `cordwood verify --json`."""
     logs: list[dict[str, object]] = []
     for path, report, modified, sha256, is_changed, regions, keys, _ in evidence.logs:
         counts = {name: value for name, value in report._asdict().items() if name not in _NOT_IN_JSON}

@@ -121,7 +121,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
         return tuple(RegionEvidence(region, None) for region in skipped)
     first_bytes: dict[SkippedRegion, bytes] = {}
     left = sorted(skipped)
-    # The files are read from last to first. `files_of` does not return pruned files.
+    # The files are read from last to first. `files_of` doesn't return pruned files.
     for start, name in reversed(files_of(path)):
         here: list[SkippedRegion] = []
         while left and left[-1].offset >= start:
@@ -141,7 +141,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
     has_batch = False
     next_sequence = None
     suspects, has_unlisted = suspect_regions(report)[::-1], is_cut(report)
-    # The report only lists the first regions.
+    # The report lists only the first regions.
     decoder = RecordDecoder("write-batch", report.dialect)
     engine: Literal["rocksdb", "pebble"] = "pebble" if report.dialect == "pebble" else "rocksdb"
     with cordwood.Reader(path, on_corruption="salvage", **format_of(report)._asdict()) as reader:
@@ -153,7 +153,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
                 engine = decoder.engine(record.data)
             except PayloadError as fault:
                 error = fault
-            # A record may be too short to hold a batch header.
+            # A record may be too short to contain a batch header.
             with suppress(PayloadError):
                 batch = WriteBatch(record.data, engine=engine)
             has_batch |= error is None
@@ -183,7 +183,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
 
 
 class _Value(NamedTuple):
-    """The position of a value in the log, and the number of interruptions that come before it."""
+    """The position of a value in the log, and the number of interruptions before it."""
 
     sequence: int | None
     offset: int | None
@@ -203,11 +203,11 @@ class _Changes:
         self._interruption_count = 0
 
     def interrupt(self) -> None:
-        """Records an interruption. A value from before the interruption may not be the last one for its key."""
+        """Records an interruption. A value from before the interruption may not be the latest one for its key."""
         self._interruption_count += 1
 
     def add(self, operation: Operation, offset: int) -> None:
-        """Adds an operation from the record at this file offset."""
+        """Adds an operation from the record at the given file offset."""
         key = operation.key or b""
         name = (operation.column_family or 0, key)
         if operation.kind in _PUTS:
@@ -229,7 +229,7 @@ class _Changes:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))
 
     def _append(self, change: str, operation: Operation, key: bytes, offset: int, old: _Value) -> None:
-        """Counts a change, and keeps it unless the list is full."""
+        """Counts a change, and stores it unless the list is full."""
         self.counts[change] += 1
         changes: list[KeyChange] = getattr(self, change)
         if len(changes) < limits.LISTED_MAX:

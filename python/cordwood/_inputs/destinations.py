@@ -20,10 +20,10 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
     Whether the destination is a directory depends on the names of the sources, not on the number of logs.
 
     Raises:
-        ValueError: Several logs would be written to one file, or to the directory they are in.
+        ValueError: Several logs would be written to one file, or to the directory that contains them.
     """
     is_several = not is_one_file(names)
-    # A trailing slash marks a directory. Without it, the path may name a file.
+    # A trailing slash marks a directory. Without one, the path may name a file.
     bare = destination.rstrip(os.sep + (os.altsep or ""))
     is_directory = is_several or bare != destination or os.path.isdir(destination)
     if not destination or not is_directory:
@@ -95,7 +95,7 @@ def new_directories() -> Generator[Callable[[str, str], None]]:
 
 
 def sync_directory(path: str) -> None:
-    """Syncs the directory entry of a file whose contents are already on the disk."""
+    """Syncs the directory entry of a file whose contents are already on disk."""
     sync_names(os.path.dirname(os.path.realpath(path)))
 
 

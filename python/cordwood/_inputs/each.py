@@ -70,7 +70,7 @@ def result_of(
         if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_directory and dialect:
-            # Reading a file in a given dialect does not show whether it is a log at all.
+            # Successfully reading a file in a given dialect doesn't show whether it is a log at all.
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
@@ -109,7 +109,7 @@ def each(
         read: The function that reads a file. It is called in other threads, and must not print.
         threads: How many files to read in parallel, or how many threads read a single file.
         dialect: Same as for `result_of`.
-        shown: A function that starts showing the progress of the current file. Default: `None`, which shows no
+        shown: A function that starts displaying progress for the current file. Default: `None`, which displays no
             progress.
 
     Raises:
@@ -209,7 +209,7 @@ class _Job:
         self._done_len += done_len
 
     def report(self, progress: Progress) -> None:
-        """Reports the bytes read since the last call."""
+        """Reports the number of bytes read since the last call."""
         done_len = self._done_len
         if progress:
             progress(done_len - self._reported_len)

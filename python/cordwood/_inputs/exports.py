@@ -34,10 +34,11 @@ _MISSING_MAX = 10
 
 
 def compared(found: list[Input]) -> list[Input]:
-    """Compares the files in a directory with the metadata of the exports in it, and returns the files.
+    """Compares the files in a directory with the metadata of the exports there, and returns the files.
 
     A listed file must exist and be a log, just like a file named on the command line. Missing files are added, each
-    with an error. A list that cannot be read also gets an error, because it doesn't show which files are missing.
+    with an error. A list that can't be read also gets an error, because there is no way to tell which files are
+    missing.
     """
     files: list[Input] = []
     # Maps the real path of each listed file to the index of the list and the path to report.
@@ -103,7 +104,7 @@ def listed_files(path: str) -> list[str] | None:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file is empty, or it isn't a log or the metadata of an export.
+        ValueError: The file is empty, or it is neither a log nor the metadata of an export.
     """
     if _len(path) == 0:
         raise ValueError("it is empty")
@@ -170,7 +171,7 @@ def exports_of(
             metadata[file.name] = None
         elif file.is_empty:
             metadata.update(dict.fromkeys(_lists_of(file.name)))
-    # The exports by the real paths of their lists.
+    # Maps the real paths of the lists to their exports.
     parts: dict[str, Export] = {}
     in_others: set[str] = set()
     exports: list[Export] = []
@@ -275,7 +276,8 @@ def _export(
     found = [*((name, 0 if _len(name) == 0 else None) for name in unreadable), *lens.items()]
     missing = tuple(name for name, length in found if length is None)
     empty = tuple(name for name, length in found if length == 0)
-    # Not every program that writes exports states the number of entities. An export without files contains no entities.
+    # Not every program that writes exports states the number of entities. An export without files doesn't contain any
+    # entities.
     count, stated_len = (number or (0 if path.endswith(OVERALL_SUFFIX) and not lens else None) for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)
 

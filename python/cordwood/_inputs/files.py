@@ -18,7 +18,7 @@ from cordwood._remote import base_name, is_listed, is_url, listed, own_path, sou
 
 
 def is_one_file(names: Sequence[str]) -> bool:
-    """Checks whether the names refer to a single file, not to several files, a pattern or a directory."""
+    """Checks whether the names refer to a single file rather than to several files, a pattern or a directory."""
     [name, *more] = names
     return not (more or _is_pattern(name) or ("://" in name and is_listed(name)) or is_directory_of_logs(name))
 
@@ -29,7 +29,7 @@ def is_directory_of_logs(name: str) -> bool:
 
 
 def segments_in(directory: str) -> list[tuple[int, int]]:
-    """Returns the offset and the length of each file in a segmented log.
+    """Returns the offset and length of each file in a segmented log.
 
     Returns an empty list if the directory is not a segmented log.
     """
@@ -50,7 +50,7 @@ def _listed_segments(directory: str) -> list[tuple[int, str]]:
 
 
 def _segment_len(path: str) -> int:
-    """Returns a file's length, or 0 if it was pruned or is a dangling link. Readers report such links."""
+    """Returns a file's length, or 0 if it was pruned or is a dangling link. Readers report dangling links."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -71,8 +71,8 @@ def files_of(log: str) -> list[tuple[int, str]]:
 def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | None = None) -> str | None:
     """Returns the SHA-256 of a log up to an offset. For a segmented log, the hash covers all files in order.
 
-    Returns `None` if the log is not on disk, or has become shorter or been pruned in the meantime. `progress` is called
-    with 0 after each read.
+    Returns `None` if the log is not on disk, or has been shortened or pruned in the meantime. `progress` is called with
+    0 after each read.
     """
     if end is None or log == "-":
         return None
@@ -109,7 +109,7 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
     A file that belongs to a segmented log is left out if the log's directory is also named or found.
 
-    For each named file that is left out, `same` is called with the given name and the name under which the file or the
+    For each named file that is left out, `same` is called with that name and with the name under which the file or the
     segmented log is returned.
     """
     names = list(names)
@@ -146,7 +146,7 @@ def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """Returns the file if it lists the files in an export, which are checked together with the list."""
+    """Returns the file if it lists the files of an export, which are checked together with the list."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -159,7 +159,7 @@ def named_files(sources: Any) -> list[Input]:
     A source is a path or a URL, a directory, a pattern, several of these, or a tuple of a path and a length.
 
     Raises:
-        TypeError: A source has another type.
+        TypeError: A source is of some other type.
         ValueError: A length is negative.
     """
     if is_path(sources):
@@ -197,7 +197,7 @@ def identity_of(name: str) -> Identity | None:
 
 
 def file_identity(status: os.stat_result) -> Identity | None:
-    """Returns the identity of a file, or `None` if it has no inode or may be named repeatedly, like a pipe."""
+    """Returns the identity of a file, or `None` if it has no inode or, like a pipe, may be named repeatedly."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
@@ -262,7 +262,8 @@ def segmented_elsewhere(path: str) -> OSError:
 def _at(name: str, relative: str, above: str) -> list[Input]:
     """Returns the files a path refers to. A URL that cannot be listed is returned as a single file.
 
-    A single file or a segmented log gets the path `relative`. The files in a directory get paths below `above`.
+    A single file or a segmented log is given the path `relative`. The files in a directory are given paths below
+    `above`.
     """
     if segments := segments_in(name):
         return [_of_segments(name, relative, segments)]
@@ -305,14 +306,14 @@ _MAGIC = frozenset("*?[")
 
 
 def _matches(pattern: str) -> Iterator[str]:
-    """Yields the paths matching a pattern, some of them repeatedly."""
+    """Yields the paths that match a pattern, possibly with duplicates."""
     import glob
 
     two_stars = re.fullmatch(rf"(?s)((?:.*?{_SEPARATOR})??)\*\*(?:{_SEPARATOR}+(.*))?", pattern)
     if not two_stars:
         yield from glob.glob(pattern)
         return
-    # `glob` follows the links that `**` matches, even in circles. Shells do not.
+    # `glob` follows the links that `**` matches, even if they form a cycle. Shells don't.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:
         for path, directories, _ in _walk(top or os.curdir):
@@ -365,7 +366,7 @@ def _walk(
 
 
 def _in_directory(directory: str, above: str) -> list[Input]:
-    """Returns all files in a directory, and those listed in the metadata of its exports.
+    """Returns all files in a directory, along with those listed in the metadata of its exports.
 
     Links to directories are not followed. A link is left out if its target is also in the directory.
     """
@@ -380,7 +381,7 @@ def _in_directory(directory: str, above: str) -> list[Input]:
         if path != directory and any(segment_offset(name) is not None for name in names):
             found.append(_of_segments(path, relative, segments_in(path), is_in_directory=True))
             continue
-        # Only join the path once for all files in the directory.
+        # Join the path only once for all files in the directory.
         before = os.path.join(path, "")
         relative_before = "" if relative == os.curdir else os.path.join(relative, "")
         found += (
@@ -417,5 +418,5 @@ def _with_exports(found: list[Input]) -> list[Input]:
 
 
 def listed_beside(file: Input) -> list[Input]:
-    """Returns the files that are now in or below this file's directory."""
+    """Returns the files that are now in or below the directory of this file."""
     return _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))

@@ -78,7 +78,7 @@ class Input(NamedTuple):
 
     @property
     def not_decoded(self) -> str | None:
-        """The format of the file, if verbs that decode records skip it."""
+        """The format of the file, if verbs that decode records skip the file."""
         return METADATA if self.is_metadata else self.format
 
 

@@ -25,10 +25,10 @@ def without_fragment(name: str, source: Any) -> str | None:
     Raises:
         DialectError: The file is known to have another format.
     """
-    # A directory is only passed if its file names show that it is a segmented log.
+    # A directory is passed only if its file names show that it is a segmented log.
     if os.path.isdir(name) or is_log_name(name) or detect(source) is not None:
         return None
-    # Detection only reads the start of a file and the starts of its blocks.
+    # Detection reads only the start of the file and the starts of its blocks.
     is_valid = any(
         fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
         for dialect in get_args(DialectName)
@@ -46,7 +46,7 @@ def without_fragment(name: str, source: Any) -> str | None:
 def may_be_damaged_log(path: str) -> bool:
     """Checks whether a file without a detected dialect may be a log.
 
-    It may be a log if it is named like one, if its only record is incomplete, or if one bit is wrong.
+    It may be a log if it is named like one, if its only record is incomplete, or if a single bit is wrong.
     """
     if is_log_name(path):
         return True
@@ -66,5 +66,5 @@ _CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
 
 
 def _has_flipped_bit(report: Report) -> bool:
-    """Checks whether one flipped bit explains a skipped region, which rarely happens by chance."""
+    """Checks whether one flipped bit would explain a skipped region, which rarely happens by chance."""
     return any(region.bit_flip for region in report.skipped)

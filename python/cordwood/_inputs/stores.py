@@ -16,7 +16,7 @@ _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
 
 
 def is_in_archive(name: str) -> bool:
-    """Checks whether a name is a URL containing another URL, such as that of an archive member.
+    """Checks whether a name is a URL that contains another URL, such as one for an archive member.
 
     The name of a file in the same directory cannot be derived from such a member's URL.
     """

@@ -83,8 +83,8 @@ def map(  # noqa: A001
 
     Args:
         source: A path, a URL, the content of a file in memory, or a file in a store, but not an open file. For many
-            logs, pass a directory with logs in it or its subdirectories, a pattern such as `"*.log"`, or a list of
-            these.
+            logs, pass a directory that contains logs, directly or in its subdirectories, a pattern such as `"*.log"`,
+            or a list of these.
         dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
@@ -98,7 +98,7 @@ def map(  # noqa: A001
         OSError: The file is missing or cannot be read.
         OverflowError: A number is negative or too large.
         TypeError: `source` can only be read once, like an open file.
-        ValueError: An option has an invalid value, or makes no sense in the dialect.
+        ValueError: An option has an invalid value, or doesn't make sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")

@@ -19,7 +19,7 @@ class Category(IntEnum):
     """The kinds of bytes in a picture."""
 
     WHOLE = 0
-    """Records of a single fragment."""
+    """Records that consist of a single fragment."""
     PART = 1
     """Fragments of longer records."""
     OTHER = 2
@@ -33,13 +33,13 @@ class Category(IntEnum):
     LOST = 6
     """Valid fragments of a record whose other fragments are lost."""
     DAMAGE = 7
-    """Bytes that differ from those written."""
+    """Bytes that differ from those originally written."""
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
 """A cell shows the first of these categories that it contains, even if only in a few bytes.
 
-A cell with none of these categories shows the category with the most bytes.
+A cell that doesn't contain any of these categories shows the category with the most bytes.
 """
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
@@ -86,16 +86,16 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 class Cells:
     """A log's bytes in cells of equal length. The length doubles when there would be too many cells.
 
-    That way, the log's length doesn't have to be known in advance, and memory use is the same for every log.
+    That way, the log's length doesn't have to be known in advance, and every log requires the same amount of memory.
 
     Attributes:
         sums: The number of bytes of each category in each cell.
         totals: The number of bytes of each category in the log.
         regions: The damaged and torn regions, up to `REGIONS_MAX`.
         region_count: The total number of regions, including those not listed.
-        zeros_inside_len: The number of zeros followed by a record.
-        zeros_offset: The offset where zeros at the end of the log start, or `None` if there are none.
-        has_records: Whether the log has any records.
+        zeros_inside_len: The number of zeros that are followed by a record.
+        zeros_offset: The offset where the zeros at the end of the log start, or `None` if there are none.
+        has_records: Whether the log contains any records.
         damage_end: The offset where the last damage ends.
         salvaged_count: The number of records that follow damage in their block.
         log: The format of the log.
@@ -217,7 +217,7 @@ def size(length: int) -> str:
 
 
 def rows(row_len: int) -> str:
-    """Returns text stating how much of a log a row shows."""
+    """Returns text stating how much of a log each row shows."""
     if row_len < BLOCK_LEN:
         return size(row_len)
     return f"{quantity(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"

@@ -84,7 +84,7 @@ class Box(NamedTuple):
 
 
 def _box_of(fragment: Fragment) -> Box:
-    """Returns the box of a fragment. Its description is shown while the pointer hovers over it."""
+    """Returns the box for a fragment. Its description is shown while the pointer hovers over it."""
     lines = [f"{fragment.kind}, {quantity(fragment.length, 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
         lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
@@ -104,7 +104,7 @@ def _box_of(fragment: Fragment) -> Box:
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Yields boxes for cells. Adjacent cells of the same category in a row share one box."""
+    """Yields boxes for cells. Adjacent cells in a row that have the same category share one box."""
     categories = cells.categories()
     start = 0
     for index in range(1, len(categories) + 1):
@@ -152,7 +152,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 def document(pictures: Sequence[Picture]) -> str:
     """Returns one document with the pictures arranged one below the other."""
     height = sum(picture.height for picture in pictures)
-    # All documents on a page can share the same hatching.
+    # All documents on a page can share the same hatch pattern.
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cordwood-map" viewBox="0 0 {_WIDTH} {height}" width="100%">',
         f"<title>{pictures[0].title if len(pictures) == 1 else quantity(len(pictures), 'log')}</title>",
@@ -225,7 +225,7 @@ def _shortened(title: str) -> str:
 
 
 def _box(box: Box, row_len: int) -> Iterator[str]:
-    """Yields the parts of a box in each row. Damage is always wide enough to be visible."""
+    """Yields the parts of a box that fall in each row. Damage is always wide enough to be visible."""
     start = box.start
     while start < box.end:
         row = start // row_len

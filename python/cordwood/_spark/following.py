@@ -33,11 +33,11 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
     """Advances the positions in `start` to the end of each log's last record, and adds new logs.
 
     At most `options.max_files` logs with new records are advanced, least recently modified first. With `left`, only the
-    logs in this set are advanced. Each is advanced once and then removed from the set.
+    logs in this set are advanced, and each is removed from the set once it has been advanced.
 
     Raises:
         CorruptionError: A log is damaged and the policy is `"raise"`.
-        LogChangedError: The path of a log in `start` now names another log.
+        LogChangedError: The path of a log in `start` now refers to another log.
         LogRotatedError: A log in `start` was renamed, so its records would be delivered twice.
         LogTruncatedError: A log is shorter than its position in `start`.
         OSError: A log cannot be read.
@@ -75,7 +75,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
 
 
 def _logs(options: Options) -> Iterator[tuple[Input, str]]:
-    """Yields the files that may be logs, with their real paths, which do not depend on spelling or links."""
+    """Yields the files that may be logs, with their real paths, which don't depend on spelling or links."""
     files = [(file, os.path.realpath(file.name)) for file in named_files(options.paths)]
     if options.max_files:
         files.sort(key=lambda found: os.stat(found[1]).st_mtime_ns if os.path.exists(found[1]) else 0)
@@ -125,7 +125,7 @@ def _is_log(path: str) -> bool:
 
 
 def _read_all(follower: Follower) -> None:
-    """Reads all available records. If bytes look damaged, waits until the follower has reread them enough times."""
+    """Reads all available records. If any bytes look damaged, waits until the follower has reread them enough times."""
     for _ in follower:
         pass
     while follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
@@ -138,7 +138,7 @@ _POLL_INTERVAL = 0.05
 
 
 def planned_between(options: Options, start: Mapping[str, str], end: Mapping[str, str]) -> list[list[Split]]:
-    """Plans a batch with each log's records from `start` to `end`, and returns the splits of each partition."""
+    """Plans a batch containing each log's records from `start` to `end`, and returns each partition's splits."""
     splits: list[Split] = []
     for path, text in end.items():
         position = Position(text.removeprefix(_GONE))

@@ -22,8 +22,8 @@ class Options(NamedTuple):
 
     Attributes:
         paths: The arguments of `load`: files, directories, patterns and URLs, as absolute paths.
-        table: The kind of rows: `"records"`, `"skipped"` for the regions readers skip, or `"left_out"` for the records
-            that aren't of the kind given by `decode`.
+        table: The kind of rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the
+            records that aren't of the kind given by `decode`.
         decode: The contents of the records, as for `cordwood.scan`.
         on_corruption: How to treat damage.
         partition_len: The length of a partition in bytes.

@@ -38,10 +38,10 @@ LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
 _TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
 
 _LEFT_OUT_MAX = 1_000
-"""The maximum number of left-out records that a scan lists for each split."""
+"""The maximum number of left-out records that a scan lists per split."""
 
 _SKIPPED_MAX = 100_000
-"""The maximum number of regions that a report lists."""
+"""The maximum number of regions listed in a report."""
 
 
 def schema_of(options: Options) -> Schema:
@@ -67,7 +67,7 @@ def check_columns(names: Iterable[str], options: Options) -> None:
 
 
 def planned(options: Options) -> list[list[Split]]:
-    """Returns the splits of each partition."""
+    """Returns the splits in each partition."""
     is_whole = options.decode and not PAYLOADS[options.decode].is_by_record
     split_len = 1 << 62 if is_whole else options.partition_len
     splits = plan_splits(options.paths, split_len, storage_options=options.storage_options, **options.log)

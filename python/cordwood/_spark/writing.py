@@ -92,7 +92,7 @@ class Job(NamedTuple):
             shutil.rmtree(self._hidden(use), ignore_errors=True)
 
     def check_replaceable(self) -> None:
-        """Checks that the target only contains logs from Spark jobs, because overwriting it removes all files.
+        """Checks that the target contains only logs from Spark jobs, because overwriting removes all of its files.
 
         Raises:
             FileExistsError: The target contains another file.
@@ -153,11 +153,11 @@ def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     """Returns the job with this name, which writes to the only path in `paths`.
 
     Raises:
-        ValueError: There are several paths, or the path is a URL, a file or a segmented log.
+        ValueError: There is more than one path, or the path is a URL, a file or a segmented log.
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one directory that all workers see, not to {', '.join(paths)}")
-    # Using the real path keeps a link intact, and puts the hidden directories on the logs' file system.
+    # Using the real path keeps a link intact, and puts the hidden directories on the same file system as the logs.
     target = os.path.realpath(paths[0])
     check_new_directory(target, ())
     return Job(target, PREFIX + name, dialect)

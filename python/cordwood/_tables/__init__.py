@@ -1,4 +1,4 @@
-"""Makes tables from the contents of records, for `cordwood convert` and `scan(decode=)`.
+"""Turns the contents of records into tables, for `cordwood convert` and `scan(decode=)`.
 
 * `payloads` lists the kinds of records,
 * `schema` defines the types that a column can have, and converts those of a given schema,

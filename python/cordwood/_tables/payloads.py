@@ -26,7 +26,7 @@ class Kind(NamedTuple):
     best: str
     """The name of the payload that shows most of a record's data."""
     starts_with: bytes = b""
-    """The bytes each record starts with."""
+    """The bytes that each record starts with."""
     dialects: tuple[str, ...] = ()
     """The dialects whose logs contain only records of this kind. No other logs contain such records."""
     file_name: str | None = None
@@ -43,7 +43,7 @@ class Payload(NamedTuple):
 
     name: str
     help: str
-    """A description of a row and its most important columns."""
+    """A description of what a row is and of its most important columns."""
     kind: Kind | None
     """The kind of records the payload shows, or `None` for all kinds."""
     columns: Mapping[str, ColumnType] | None = None
@@ -219,7 +219,7 @@ KINDS: tuple[Kind, ...] = tuple(dict.fromkeys(payload.kind for payload in _ALL i
 def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
     """Returns the possible kinds of a record.
 
-    Some dialects have only one kind. In all others, an empty record has no kind.
+    Some dialects have only one kind. In all others, an empty record doesn't have a kind.
     """
     for kind in KINDS:
         if dialect in kind.dialects:
@@ -264,7 +264,7 @@ def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
 
 
 def origin_of(path: str, column: str) -> str:
-    r"""Returns the value of an `origin` column: the path, or the ID of a run from its file name.
+    r"""Returns the value for an `origin` column: the path, or a run's ID, taken from its file name.
 
     A name may contain bytes that are not valid text. Each such byte becomes six characters, such as `\udcff`.
     """

@@ -23,17 +23,17 @@ _LEFT_OUT_MAX = 1_000
 _KEPT_LEN_MAX = 64 << 20
 """The maximum number of bytes in the batches a stream keeps while determining the columns.
 
-If there are more, the stream reads the logs again.
+If there are more bytes, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
-"""The argument for `Reader`, the offset to start at, whether the source can only be read once, and any `Split`."""
+"""The argument for `Reader`, the offset to start at, whether the source can be read only once, and any `Split`."""
 
 
 class DecodedScan:
     """Decoded records as a table for any program that reads Arrow, returned by `scan` with `decode=`.
 
-    The table has the same rows and columns as `cordwood convert --as`. Making it requires pyarrow. If the columns
+    The table has the same rows and columns as `cordwood convert --as`. Creating it requires pyarrow. If the columns
     differ between logs, they are determined when they are first needed, by reading the sources. A stream that
     determines the columns reads short sources only once.
 
@@ -95,7 +95,8 @@ class DecodedScan:
         Returns:
             The capsule, which reads the sources from their start.
         """
-        # Only this stream uses the kept batches, because the sources may have changed by the time another one is made.
+        # Only this stream uses the kept batches, because the sources may have changed by the time another stream is
+        # created.
         kept = self._find_columns(keeps=True)
         schema = _exportable(self._schema())
         reader: Any = import_module("pyarrow").RecordBatchReader.from_batches(schema, self._stream(kept))
@@ -134,7 +135,7 @@ class DecodedScan:
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found and no record was left out.
+        """Whether no damage was found and no records were left out.
 
         This describes the most recent reading, up to the point it has reached.
         """
@@ -142,7 +143,7 @@ class DecodedScan:
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """The `Outcome` of each source, in order, showing how reading ended.
+        """The `Outcome` for each source, in order, showing how reading ended.
 
         The outcomes describe the most recent reading. If it has not reached the end of a source, that source's outcome
         is `"unfinished"`. Empty if no reading has started.
@@ -161,7 +162,7 @@ class DecodedScan:
         return self._table(self._known).schema
 
     def _find_columns(self, *, keeps: bool) -> _Kept | None:
-        """Reads the sources to determine the columns if they are unknown.
+        """Reads the sources to determine the columns if they are not yet known.
 
         Returns:
             With `keeps`, the batches made during this reading. `None` if they are incomplete or too long.
@@ -241,7 +242,7 @@ def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
 
 
 def _exportable(schema: Any) -> Any:
-    """Returns the schema. Checks that Arrow's C interface does not change it, because its strings end at a NUL.
+    """Returns the schema. Checks that Arrow's C interface doesn't change it, because its strings end at a NUL.
 
     Raises:
         ValueError: The interface changes the schema.
@@ -257,7 +258,7 @@ def _exportable(schema: Any) -> Any:
 
 
 class _Source:
-    """A source of a scan. Each reading starts at the start of the source."""
+    """A source for a scan. Each reading starts at the start of the source."""
 
     def __init__(self, reopened: _Reopened) -> None:
         self._source, self._start, self._is_read_once, self._split = reopened
@@ -280,7 +281,7 @@ class _Source:
 
 
 class _Kept(NamedTuple):
-    """All batches of a reading, and the sources read."""
+    """All batches from a reading, and the sources read."""
 
     batches: list[Any]
     logs: list[_Log]

@@ -25,7 +25,7 @@ class GivenAs(NamedTuple):
     name: str
     """The name of the type in Arrow, for messages."""
     made_as: ColumnType
-    """The type that the native module gives the column."""
+    """The type that the native module uses for the column."""
     fits: str
     """The values that fit the column, as in `cordwood_payload::table::Fits`."""
     size: int
@@ -40,7 +40,7 @@ ColumnType: TypeAlias = str | ListOf | StructOf | GivenAs
 
 
 class TooManyColumnsError(ValueError):
-    """The table of a log would have too many columns."""
+    """The table for a log would have too many columns."""
 
 
 class HasFirstError(ValueError):
@@ -74,8 +74,8 @@ def arrow_name(name: str) -> str:
 def columns_of(schema: Any) -> dict[str, ColumnType]:
     """Returns the column types of a `pyarrow.Schema`.
 
-    The native module makes columns of other types, which `cast` then casts. It accepts only values that this cast does
-    not change.
+    The native module creates columns of other types, which `cast` then casts. It accepts only values that this cast
+    does not change.
 
     Raises:
         SameNamesError: Two columns, or two fields of one column, have the same name.
@@ -107,7 +107,7 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
     if types.is_map(kind):
         key, value = (_type_of(f"{path}[]", inside) for inside in (kind.key_field, kind.item_field))
         return given(ListOf(StructOf((("key", key), ("value", value)))), "map")
-    # Lists of all kinds have this attribute.
+    # List types of all kinds have this attribute.
     if hasattr(kind, "value_field"):
         items = ListOf(_type_of(f"{path}[]", kind.value_field))
         return given(items, "count", kind.list_size) if types.is_fixed_size_list(kind) else given(items)
@@ -127,7 +127,7 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
         return given("json")
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         return given("bytes", "bytes")
-    # No value fits a type other than these.
+    # No value fits any other type.
     return given("bool", "nothing")
 
 

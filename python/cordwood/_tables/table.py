@@ -19,13 +19,13 @@ from cordwood._tables.schema import ColumnType, columns_of
 from cordwood.errors import DialectError, PayloadError
 
 COLUMN_COUNT_MAX = 10_000
-"""The maximum number of columns, including fields, as in BigQuery. Records that need more have no common form."""
+"""The maximum number of columns, including fields, as in BigQuery. Records that need more don't have a common form."""
 
 FIELD_COUNT_MAX = 1_000
 """The maximum number of fields in one column. A column with more fields is a mapping whose keys are data."""
 
 LEVEL_COUNT_MAX = 20
-"""The maximum nesting depth of lists and structures in a column, the same as in Datastore."""
+"""The maximum nesting depth of lists and structures in a column, as in Datastore."""
 
 ROW_COUNT_MAX = 1 << 16
 """The maximum number of rows in an Arrow batch."""
@@ -38,7 +38,7 @@ With a lower limit, Parquet's metadata for each column of each row group would t
 
 
 class Fault(NamedTuple):
-    """A fault in a record, found while making a table."""
+    """A fault in a record, found while creating a table."""
 
     part: Literal["record", "row", "value", "rest"]
     """The part missing from the table: the record, a row, a value, or all rows after the first ones."""
@@ -50,7 +50,7 @@ Report: TypeAlias = Callable[[Fault], None]
 
 
 class Table(NativeTable):
-    """A table of records from logs, made one batch at a time.
+    """A table of records from logs, created one batch at a time.
 
     Attributes:
         stop_offset: The offset in the last log where reading stopped because the table had enough rows. `None` if
@@ -127,14 +127,14 @@ class Table(NativeTable):
             reader: The reader of the log.
             report: A function to call with each fault.
             name: The name of the log, if it has one.
-            starts: A function to call with the first record, once its faults have been reported.
+            starts: A function to call with the first record after its faults have been reported.
             taken: The first records, if they have already been read from the reader.
-            target_len: About how many bytes of records to read at a time.
+            target_len: Approximately how many bytes of records to read at a time.
             threads: Same as for `record_batches`.
 
         Raises:
             HasFirstError: A row has a column of its own with the same name as one of the columns each row starts with.
-            MisfitError: A value does not fit its column, or has no column.
+            MisfitError: A value does not fit its column, or doesn't have a column.
             TooManyColumnsError: There are too many columns.
         """
         self.start(reader, name)
@@ -158,7 +158,7 @@ class Table(NativeTable):
         )
 
     def sources(self, reader: Reader, *, target_len: int, threads: int) -> Iterator[RecordBatch | list[Record]]:
-        """Yields a log's records in groups. With a limit, this yields no more records than needed."""
+        """Yields a log's records in groups. If there is a limit, yields no more records than needed."""
         if self._limit is None and self._payload.name != "wandb":
             yield from reader.record_batches(target_len=target_len, threads=threads)
             return
@@ -197,7 +197,7 @@ class Table(NativeTable):
             start = end
 
     def end(self, report: Report) -> Iterator[tuple[int, list[Any]]]:
-        """Makes the rows that aren't complete until the end of a log. Yields the same values as `read`.
+        """Creates the rows that are only complete at the end of a log. Yields the same values as `read`.
 
         Faults in these rows are reported for the last record.
         """
@@ -209,7 +209,7 @@ class Table(NativeTable):
             yield 0, self._whole(made)
 
     def rest(self) -> Iterator[Any]:
-        """Makes the rows that were held back until all logs had been read."""
+        """Creates the rows that were held back until all logs had been read."""
         is_all = False
         while not is_all:
             is_all, made, *_ = self.take_rest(is_last=True)
@@ -222,7 +222,7 @@ class Table(NativeTable):
     def _batch(self, numbers: list[int], row_count: int, capsules: tuple[object, object]) -> Any:
         pa: Any = import_module("pyarrow")
         if not self.schema.names:
-            # A batch without columns takes its number of rows from this array.
+            # For a batch without columns, the number of rows comes from this array.
             return pa.RecordBatch.from_struct_array(pa.array([{}] * row_count, pa.struct([])))
         made = dict(zip(numbers, pa.record_batch(_Capsules(capsules)).columns, strict=True))
         nulls: Callable[[Any], Any] = functools.cache(functools.partial(pa.nulls, row_count))
@@ -291,7 +291,7 @@ def _is_run(reader: Reader) -> bool:
 
 
 def _family_names(path: str) -> dict[int, bytes]:
-    """Returns the column family names from the MANIFESTs next to a log. Empty if only the default one exists."""
+    """Returns the column family names from the MANIFESTs next to a log. Empty if there is only the default one."""
     directory = os.path.dirname(path) or os.curdir
     names: dict[int, bytes] = {}
     # If the directory cannot be listed or a file cannot be read, names remain unknown.

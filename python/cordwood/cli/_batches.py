@@ -94,7 +94,7 @@ def _gap_text(gap: SequenceGap) -> str:
 
 
 _KEY_MAX = 60
-"""The maximum number of characters of a key to print."""
+"""The maximum number of characters of a key that are printed."""
 
 
 def read_batches(

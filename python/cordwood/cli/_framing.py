@@ -30,7 +30,7 @@ def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
     just one record.
 
     Raises:
-        ValueError: The stream ends inside a length-prefixed record, or a record is too long.
+        ValueError: The stream ends in the middle of a length-prefixed record, or a record is too long.
     """
     return _prefixed(stream) if form == "len" else _delimited(stream, DELIMITERS[form])
 

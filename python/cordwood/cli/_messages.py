@@ -36,11 +36,11 @@ def worst(*statuses: Status) -> Status:
 
 
 class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
-    """A failure that doesn't come from the operating system or from a log. The message is printed unchanged."""
+    """A failure that comes from neither the operating system nor a log. The message is printed unchanged."""
 
 
 class SourceFailure(cordwood.CordwoodError):
-    """A failure that only affects one source, so others may still succeed. The message doesn't name the source."""
+    """A failure that affects only one source, so others may still succeed. The message doesn't name the source."""
 
 
 NO_MEMORY = "not enough memory"
@@ -57,7 +57,7 @@ before_message: Callable[[], None] | None = None
 
 
 def complain(message: object, *, place: str | None = None) -> None:
-    """Reports a message on stderr. For an error, adds the file name or `place`, and advice."""
+    """Reports a message on stderr. If it is an error, adds the file name or `place`, and advice."""
     if isinstance(message, OSError) and message.strerror:
         file = "" if message.filename is None else f"{message.filename or repr('')}: "
         exists = isinstance(message, FileExistsError)
@@ -108,7 +108,7 @@ def hint_of(error: object) -> str | None:
 def reason_of(error: OSError) -> str:
     """Returns the operating system's error message, with advice added.
 
-    For a dangling link, the advice names the link's target, because the named file itself exists.
+    For a dangling link, the advice names the link's target, because the link itself exists.
     """
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):

@@ -1,4 +1,4 @@
-"""Checks the names of new files, and gives each one its final name once it is complete."""
+"""Checks the names of new files, and gives each file its final name once it is complete."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
     # A page or a picture in a directory was written by an earlier run and may be replaced, unless it is a log. Both the
-    # file and the destination must have the suffix of a page or a picture. Otherwise, a log could be replaced through a
+    # file and the destination must have the suffix of a page or a picture. Otherwise, a log could be replaced via a
     # link whose name has such a suffix.
     pages = (".html", ".json", ".svg")
     named = [
@@ -70,8 +70,8 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
     When a shell expands a pattern, one of the logs may end up as the destination.
 
     Raises:
-        ValueError: The file is or may be a log. It may be one if a flipped bit explains why its first fragment is not
-            valid, if its only record is incomplete, or if it is named like a log.
+        ValueError: The file is or may be a log. It may be one if a flipped bit would explain why its first fragment is
+            not valid, if its only record is incomplete, or if it is named like a log.
     """
     refusal = f"which --overwrite does not replace with a {what}{advice}"
     # detect() raises an error if a file is not a log or cannot be read. In both cases, it may be replaced.
@@ -88,7 +88,7 @@ def _check_no_log(destination: str, what: str, advice: str) -> None:
 def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) -> Generator[Output]:
     """Opens a new file, which gets its final name once it is complete. If the name is `-`, yields stdout.
 
-    A new file can only be read by users who can read all `sources`. With `overwrite`, it replaces an existing file and
+    A new file can be read only by users who can read all `sources`. With `overwrite`, it replaces an existing file and
     takes on its mode. If the existing file isn't a regular file (a pipe, for example), the data is written to it
     directly.
     """
@@ -103,16 +103,16 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
             with open(path, "wb" if overwrite else "xb", opener=partial(os.open, mode=mode)) as file:
                 yield file
         except OSError as error:
-            # The error from a failed write doesn't have a file name. Reads never raise these errors.
+            # The error from a failed write doesn't include a file name. Reads never raise these errors.
             if error.errno in _NO_ROOM and error.filename is None:
                 error.filename = name
             raise
 
 
 def _mode_of(sources: Iterable[Input]) -> int:
-    """Returns the mode of a new file made from these sources, before applying the umask.
+    """Returns the mode for a new file made from these sources, before applying the umask.
 
-    For a single file, this is the file's mode, as with `cp`. For several files or a segmented log, it only contains the
+    For a single file, this is the file's mode, as with `cp`. For several files or a segmented log, it contains only the
     permissions that all the files have.
     """
     allowed: int | None = None
@@ -221,7 +221,7 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
             # A container's first process survives the signal, so it must exit explicitly.
             os._exit(128 + number)
 
-    # Windows has no SIGHUP.
+    # Windows doesn't have SIGHUP.
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     _removers.append(remove)
     try:

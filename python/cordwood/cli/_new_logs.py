@@ -56,7 +56,7 @@ def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def write_each(options: argparse.Namespace, copy: Copy) -> Status:
-    """Writes a new log for each source, and prints a report on each source and the totals.
+    """Writes a new log for each source, and prints a report on each source, followed by the totals.
 
     Each new log gets its final name once it is complete.
     """
@@ -67,7 +67,7 @@ def write_each(options: argparse.Namespace, copy: Copy) -> Status:
     if options.overwrite and len(files) > 1:
         _check_no_source(files, places.values())
     tally = Tally(options.sources, files, as_json=options.json)
-    # Maps the real path of each new log to the log's source. Real paths are used because two paths may lead to the
+    # Maps the real path of each new log to the log's source. Real paths are used because two paths may refer to the
     # same file.
     written: dict[str, str] = {}
 

@@ -15,7 +15,7 @@ from cordwood.typing import DialectName
 
 
 def rare(parser: Any) -> argparse.ArgumentParser:
-    """Returns the group of options that few people need, shown last in a verb's help."""
+    """Returns the group of options that few people need, which is shown last in a verb's help."""
     group: argparse.ArgumentParser = parser.rare
     return group
 
@@ -101,7 +101,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
-    """Adds options from `_OPTIONS`. The arguments for `add_argument` in `changed` replace theirs."""
+    """Adds options from `_OPTIONS`. Any `add_argument` arguments in `changed` replace theirs."""
     for name in names:
         group = rare(parser) if name in _RARE else parser
         group.add_argument(name, **(_OPTIONS[name] | changed))
@@ -177,7 +177,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "about how many threads to use, across files and within long ones (default: one for each core)",
     },
 }
-"""The arguments for `add_argument` for each option that several verbs have."""
+"""The `add_argument` arguments for each option that several verbs share."""
 
 _RARE = frozenset(("--record-len-max", "--threads"))
 """The options that few people need."""

@@ -65,7 +65,7 @@ class _Stdout(io.BufferedWriter):
 def open_streams() -> None:
     """Prepares the standard streams for the command.
 
-    Characters that a stream cannot encode are escaped, because a path may not be valid text.
+    Characters that a stream can't encode are escaped, because a path may not be valid text.
     """
     _open_closed()
     _open_stdout()
@@ -89,8 +89,9 @@ def _open_closed() -> None:
 def _open_stdout() -> None:
     """Gives `sys.stdout` its own buffer.
 
-    With PYTHONUNBUFFERED, Python's stdout has no buffer, so a write may only accept part of the data, for example when
-    the disk becomes full. The only sign of this is the write's return value, which neither `print` nor pyarrow checks.
+    With PYTHONUNBUFFERED, Python's stdout doesn't have a buffer, so a write may accept only part of the data, for
+    example when the disk becomes full. The only sign of this is the write's return value, which neither `print` nor
+    pyarrow checks.
     """
     is_text_of_bytes = isinstance(sys.stdout, io.TextIOWrapper)
     old = cast("io.TextIOWrapper", sys.stdout)
@@ -109,7 +110,7 @@ def _open_stdout() -> None:
 
 
 def drop_failed() -> None:
-    """Drops output that cannot be written. Otherwise, Python would flush stdout again on exit, and fail again."""
+    """Drops output that can't be written. Otherwise, Python would flush stdout again on exit, and fail again."""
     try:
         sys.stdout.flush()
     except OSError:

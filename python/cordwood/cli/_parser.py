@@ -1,4 +1,4 @@
-"""Defines the parser of the command line."""
+"""Defines the command-line parser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERBS = (
 )
 
 LOG_OPTIONS = ("dialect", "log_number", "record_len_max")
-"""The options for functions that read or write a log. `options.log` contains those the verb accepts."""
+"""The options for functions that read or write a log. `options.log` contains the ones that the verb accepts."""
 
 EPILOG = """\
 also:

@@ -23,12 +23,12 @@ AUTO_HELP = "one of these, by the dialect and the first record; stderr says whic
 
 
 def report_engine(name: str, text: str) -> None:
-    """Reports that several engines may have written a log, and how to choose an engine."""
+    """Reports that any of several engines may have written a log, and how to choose an engine."""
     complain(f"{display_name(name)}: {text}: --dialect rocksdb or --dialect pebble decides")
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """Returns a record's kind and the option that decodes it, if `--as` names another kind.
+    """Returns a record's kind and the option that decodes it, if `--as` names a different kind.
 
     Returns `None` if the kind is unknown or ambiguous. Some dialects contain records of only one kind, even if a record
     can also be decoded as another.
@@ -92,7 +92,7 @@ def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None
 
 
 def report_payload(name: str, payload: Payload | None, *, has_records: bool = True) -> None:
-    """Reports which kind of record a log is assumed to contain."""
+    """Reports which kind of records a log is assumed to contain."""
     why = "its first record does not have exactly one known form" if has_records else "there are no records"
     text = f"read with --as {payload.name}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")

@@ -19,7 +19,7 @@ from cordwood.cli._payloads import AUTO, other_payload, report_engine, report_pa
 from cordwood.cli._selection import Selection, add_selection_arguments
 
 _Encoded: TypeAlias = dict[str, Any]
-"""A record's data as JSON fields. The field `value` is text that has already been formatted as JSON."""
+"""A record's data as JSON fields. The field `value` contains text that is already formatted as JSON."""
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def end_selection(selection: Selection) -> None:
     """Ends the output. Call this after the last record.
 
     Raises:
-        ValueError: A requested name is missing from every record.
+        ValueError: A requested name doesn't appear in any record.
     """
     for row in selection.rest():
         print_json(row)
@@ -87,7 +87,7 @@ def end_selection(selection: Selection) -> None:
 class Printer:
     """Prints a source's records one by one, as JSON or in the format `--format` names.
 
-    Records that can't be decoded as `--as` demands are reported and affect the status.
+    Records that can't be decoded as `--as` requires are reported and affect the status.
 
     Attributes:
         status: The exit status so far.

@@ -60,7 +60,7 @@ class ProgressBar:
         # Ctrl-C may arrive while the bar is being drawn, before tqdm has recorded that it is visible.
         if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
             return
-        # This also removes `^C` from the rest of the line.
+        # This also removes `^C` from the line.
         is_dumb = os.environ.get("TERM") == "dumb"
         print(
             "\r" + (" " * (self._bar.ncols or 0) + "\r" if is_dumb else "\x1b[K"), end="", file=sys.stderr, flush=True

@@ -27,10 +27,10 @@ def first_stream(inputs: Iterable[Input]) -> str | None:
 
 
 class Reopenable:
-    """A source that can be read several times.
+    """A source that can be read more than once.
 
-    A named file, a segmented log or a URL can have several readers at the same time. There can only be one for stdin,
-    or for the temporary file that a pipe is copied to, so each reader must finish before the next one starts.
+    A named file, a segmented log or a URL can have several readers at the same time. Stdin, or the temporary file that
+    a pipe is copied to, can have only one, so each reader must finish before the next one starts.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
@@ -47,10 +47,10 @@ class Reopenable:
         return self._file
 
     def read(self, start: int, end: int) -> bytes:
-        """Returns the bytes between two file offsets. All readers of stdin or a pipe must have finished.
+        """Returns the bytes between two file offsets. Any readers of stdin or a pipe must have finished.
 
         Raises:
-            SourceFailure: The file has become shorter.
+            SourceFailure: The file is now shorter.
         """
         if not self._file:
             return bytes(cast("RangeReadable", source_of(self._name)).read_range(start, end))
@@ -61,7 +61,7 @@ class Reopenable:
         return data
 
     def check_same(self, end: int) -> None:
-        """Checks that a named file hasn't been replaced or become shorter.
+        """Checks that a named file hasn't been replaced or shortened.
 
         Call this after reopening the file. The original file stays open so that no other file gets its inode.
 

@@ -27,7 +27,7 @@ EMPTY_RUN = "a run without a byte"
 
 
 def format_text(dialect: str, compression: str | None) -> str:
-    """Returns a log's dialect, and its compression if the dialect supports any, as in `packed, stored`."""
+    """Returns a log's dialect, along with its compression if the dialect supports any, as in `packed, stored`."""
     how = compression or ("stored" if dialect == "packed" else None)
     return f"{dialect}, {how}" if how else dialect
 
@@ -49,7 +49,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """Returns the text about records that follow damage in their block. It names the engine if known."""
+    """Returns the text about records that follow damage in their block. Names the engine if known."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")
@@ -254,6 +254,6 @@ def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
             reason = _reason_text(region, names_flip=names_flip)
             yield f"{_place_text(region)}, {reason}", region.severity == Severity.CORRUPTION
     if len(listed) > LISTED_MAX:
-        # The report itself only lists the first 100,000 regions.
+        # The report itself lists only the first 100,000 regions.
         more = f"{'at least ' if _summary.is_cut(report) else ''}{quantity(len(listed) - LISTED_MAX, 'more region')}"
         yield f"and {more}; to list them: cordwood verify --json", False

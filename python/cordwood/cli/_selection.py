@@ -68,9 +68,9 @@ class Selection:
         self._has_values = False
         value = ["value", "error"] if options.payload else []
         data = [options.encoding] if options.encoding else ["text", "base64"]
-        # The names of all fields, to which those inside `value` are added when a record has them.
+        # The names of all fields. Those inside `value` are added once they appear in a record.
         self._seen = dict.fromkeys(("source", "offset", "end_offset", "len", "salvaged", *value, *data))
-        # The requested names inside `value` that no record has had yet.
+        # The requested names inside `value` that haven't appeared in any record yet.
         self._wanted = [name for name in self._columns or () if name not in self._seen]
         self.is_active: bool = self._columns is not None or self._limit is not None
         self._check(name for name in self._wanted if name.partition(".")[0] != "value")
@@ -83,8 +83,8 @@ class Selection:
     def take(self, row: dict[str, Any]) -> Iterable[dict[str, Any]]:
         """Counts a record, and returns the rows to print now.
 
-        A requested name that no record has had yet may not exist, so rows without fields are held back. They are
-        returned before the next row with a field or, if none follows, by `rest`.
+        A requested name that hasn't appeared in any record yet might not exist, so rows without fields are held back.
+        They are returned before the next row with a field or, if there isn't one, by `rest`.
         """
         if self._wanted:
             self._look_for_names(row)
@@ -103,17 +103,17 @@ class Selection:
         """Returns the rows that are still held back. Call this after the last record.
 
         Raises:
-            ValueError: There were values, but a requested name is missing from all of them.
+            ValueError: There were values, but a requested name doesn't appear in any of them.
         """
         if self._has_values:
             self._check(self._wanted)
         return repeat({}, self._held_count)
 
     def _look_for_names(self, row: dict[str, Any]) -> None:
-        """Searches the value of a record for the requested names."""
+        """Searches a record's value for the requested names."""
         self._has_values = self._has_values or "value" in row
         self._wanted = [name for name in self._wanted if value_in(row, name) is _MISSING]
-        # However many names a log has, the message lists only a few.
+        # However many names a log contains, the message lists only a few.
         names = (f"value.{field}" for field in _fields_of(row.get("value")))
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
@@ -123,7 +123,7 @@ class Selection:
 
 
 def no_column(name: str, seen: list[str]) -> ValueError:
-    """Returns the error for a requested name that no row has."""
+    """Returns the error for a requested name that doesn't appear in any row."""
     some = seen[:_LISTED_MAX]
     more = f" and {len(seen) - len(some):,} more" if len(seen) > len(some) else ""
     return ValueError(f"there is no column {escaped(name)}, only {escaped(', '.join(some))}{more}{guess(name, seen)}")
@@ -140,7 +140,7 @@ def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
 def value_in(row: Mapping[str, Any], name: str) -> Any:
     """Returns the value with this name, or `_MISSING`.
 
-    If the part before a dot names a value with fields, the rest names one of these fields.
+    If the part before a dot names a value with fields, the part after it names one of them.
     """
     if name in row:
         return row[name]
@@ -153,5 +153,5 @@ def value_in(row: Mapping[str, Any], name: str) -> Any:
 
 
 def _fields_of(value: object) -> Mapping[str, Any]:
-    """Returns the fields of a value. Only an object has any."""
+    """Returns the fields of a value. Only objects have fields."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 
 def inputs_of(names: Iterable[str]) -> list[Input]:
-    """Returns the files that the names in a command line refer to, as `expand` does. `-` is stdin.
+    """Returns the files that the names on a command line refer to, as `expand` does. `-` is stdin.
 
-    If two names refer to the same file, it is only read once, and the second name is reported.
+    If two names refer to the same file, it is read only once, and the second name is reported.
     """
     inputs = [_of_stdin() if name == "-" else name for name in names]
     return expand(inputs, same=_report_same)
@@ -60,7 +60,7 @@ class Tally(Fold):
         judges_exports: Whether the verb prints the exports among the files.
         log_count: The number of logs read, including damaged ones.
         damaged_count: How many of these logs are damaged.
-        other_log_count: The number of logs considered damaged only because the whole file belongs to another log.
+        other_log_count: The number of logs considered damaged solely because the whole file belongs to another log.
         failed_count: The number of sources that could not be read.
         other_kinds: The logs in directories whose records are of a kind other than the requested one, by kind.
     """
@@ -101,7 +101,7 @@ class Tally(Fold):
 
     @property
     def status(self) -> Status:
-        """The exit status, which is the worst among the sources. A failure is worse than damage."""
+        """The exit status, which is the worst of those for the sources. A failure is worse than damage."""
         if self.failed_count or not (self.log_count or self.databases or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
@@ -151,7 +151,7 @@ class Tally(Fold):
 
     @property
     def reported_files(self) -> list[tuple[str, str]]:
-        """The non-log files in directories. Export metadata is only included if no log was read."""
+        """The non-log files in directories. Export metadata is included only if no log was read."""
         if not (self.log_count or self.failed_count or self.other_kinds):
             return self.others
         return [file for file in self.others if file[1] != METADATA]
@@ -264,16 +264,16 @@ def _report(name: str, error: Exception) -> str:
     """Reports why a source failed, and returns the reason.
 
     Raises:
-        OSError: The error is about stdout, so the other sources would fail in the same way.
+        OSError: The error concerns stdout, so the other sources would fail in the same way.
     """
     if isinstance(error, OSError):
-        # A store's client raises its own error classes, which do not name the file.
+        # A store's client raises its own error classes, which don't name the file.
         is_of_client = error.filename is None and type(error).__module__ != "builtins"
         is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
         if isinstance(error, BrokenPipeError) or is_of_output:
             raise error
         complain(f"{source_name(name)}: {reason_of(error)}" if is_of_client else error)
-        # An error from `salvage` may be about the new log.
+        # An error from `salvage` may concern the new log.
         is_other = error.filename not in (None, source_name(name)) and error.strerror
         return f"{error.filename}: {reason_of(error)}" if is_other else reason_of(error)
     text = NO_MEMORY if isinstance(error, MemoryError) else getattr(error, "message", str(error))

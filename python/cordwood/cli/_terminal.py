@@ -22,7 +22,7 @@ def terminal_width() -> int:
 
 
 def has_color() -> bool:
-    """Checks whether stdout is a terminal with colours and the user wants them."""
+    """Checks whether stdout is a terminal that supports colours and the user wants them."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -32,7 +32,7 @@ def red(text: str, *, color: bool | None = None) -> str:
 
 
 def fault_count(count: int, adjective: str) -> str:
-    """Returns a number of faults as text for stdout, formatted by `red` unless there are none."""
+    """Returns the number of faults as text for stdout, formatted by `red` unless it is zero."""
     text = f"{count:,} {adjective}"
     return red(text) if count else text
 
@@ -69,7 +69,7 @@ def write_command(line: str, path: str) -> str:
 
 
 def move_command(old: str, new: str) -> str:
-    """Returns the shell command that replaces a file with another."""
+    """Returns the shell command that replaces one file with another."""
     if IS_WINDOWS:
         return f'python -c "import os; os.replace({_literal(old)}, {_literal(new)})"'
     return f"mv {shell_word(old)} {shell_word(new)}"
@@ -82,7 +82,7 @@ def _literal(path: str) -> str:
 
 
 def shell_word(path: str) -> str:
-    """Returns a path as a shell argument that cannot look like an option and has no control characters."""
+    """Returns a path as a shell argument that can't look like an option or contain control characters."""
     if path.startswith("-"):
         path = f"./{path}"
     if IS_WINDOWS:

@@ -16,7 +16,7 @@ EXAMPLES = """\
   cordwood completion fish > ~/.config/fish/completions/cordwood.fish
 """
 
-# If no word starts with the text typed so far, the shells complete file names.
+# If no word starts with the text typed so far, the shell completes file names instead.
 SCRIPTS = {
     "bash": """\
 _cordwood() { COMPREPLY=($(cordwood completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}")); }
@@ -30,7 +30,7 @@ complete -c cordwood -a '(cordwood completion words -- (commandline -opc)[2..] "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `completion`."""
+    """Adds the arguments for `completion`."""
     parser.add_argument("script", choices=(*SCRIPTS, "words"), help="the shell; or words, to complete a command line")
     parser.add_argument("typed", nargs="*", metavar="WORD", help="the words of that command line, without cordwood")
 
@@ -48,7 +48,7 @@ def _words(typed: list[str]) -> list[str]:
     if before in ([], ["help"]):
         found = [*VERBS, "help"]
     elif before[0] in VERBS:
-        # argparse only lists a parser's arguments in private attributes.
+        # argparse lists a parser's arguments only in private attributes.
         parser: Any = make_parser(before[:1])
         [verbs] = parser._subparsers._group_actions  # noqa: SLF001
         for action in verbs.choices[before[0]]._actions:  # noqa: SLF001

@@ -35,7 +35,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `evidence`."""
+    """Adds the arguments for `evidence`."""
     _options.add_source_arguments(parser, "a log; a directory, for all logs in it; a pattern such as '*.log'; a URL")
     parser.add_argument("destination", metavar="DESTINATION", help="a new file: .html, or .json")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, unless it is a log")

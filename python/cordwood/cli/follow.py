@@ -30,7 +30,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `follow`."""
+    """Adds the arguments for `follow`."""
     parser.add_argument("source", metavar="SOURCE", help="the log: a file, or the directory of a segmented log")
     add_output_arguments(parser)
     _options.add_dialect_argument(parser)
@@ -108,15 +108,15 @@ _MAY_BECOME_LOGS = {
     "text": "the file is text",
     "unknown": "the file is in an unknown format, without a valid fragment or the header of a log",
 }
-"""The message for each format without a signature. The file may still become a log as it grows."""
+"""The message for each format without a signature. Such a file may still become a log as it grows."""
 
 
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
-    """Checks whether the bytes so far may be the start of a log. If they are not, reports the file's format.
+    """Checks whether the bytes so far may be the start of a log. If not, reports the file's format.
 
-    A follower only refuses a file in another format if that format has a signature; otherwise, it waits for more bytes.
-    It also waits if the file contains the rest of another log. If the file was renamed, the follower would wait forever
-    without a message.
+    A follower refuses a file in another format only if that format has a signature; otherwise, it waits for more bytes.
+    It also waits if the file contains the remainder of another log. If the file was renamed, the follower would wait
+    forever without a message.
     """
     if not os.path.isfile(options.source):
         return True

@@ -42,7 +42,7 @@ PIECE_LEN = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `fragments`."""
+    """Adds the arguments for `fragments`."""
     _options.add_source_arguments(parser, may_be_piped=True)
     _options.add_dialect_argument(parser)
     parser.add_argument("--damaged", action="store_true", help="only damaged entries")

@@ -50,7 +50,7 @@ RUNS_MAX = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `info`."""
+    """Adds the arguments for `info`."""
     add_source_arguments(
         parser, "a log; a directory, for all logs in it; a pattern such as '*.log'; a URL", may_be_piped=True
     )
@@ -204,7 +204,7 @@ _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
-    """Returns the first path and the number of other paths."""
+    """Returns the first path and how many others there are."""
     more = f" and {quantity(len(paths) - 1, f'more {noun}')}" if len(paths) > 1 else ""
     return f"{display_name(paths[0])}{more}"
 
@@ -212,7 +212,7 @@ def _names(paths: Sequence[str], noun: str) -> str:
 def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
     """Returns the commands that replace a damaged log with a salvaged one, or none if nothing can be salvaged.
 
-    With `must_repair`, only returns commands if flipped bits explain all of the damage.
+    With `must_repair`, returns commands only if flipped bits explain all of the damage.
     """
     try:
         report: cordwood.Report = cordwood.verify(path)

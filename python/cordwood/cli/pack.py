@@ -39,7 +39,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `pack`."""
+    """Adds the arguments for `pack`."""
     add_new_log_arguments(parser)
     parser.add_argument(
         "--dialect",

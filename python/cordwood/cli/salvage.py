@@ -60,7 +60,7 @@ NOT_KEPT = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `salvage`."""
+    """Adds the arguments for `salvage`."""
     add_new_log_arguments(parser)
     _options.add_dialect_argument(parser)
     _options.add_options(parser, "--record-len-max")

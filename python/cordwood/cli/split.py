@@ -32,7 +32,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `split`."""
+    """Adds the arguments for `split`."""
     _options.add_source_arguments(
         parser, "a log, a regular file or a URL; a directory, for all logs in it; a pattern such as '*.log'"
     )
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> Status:
         if is_stream(name):
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
         parts = cordwood.plan_splits([name], options.split_len, **options.log)
-        # Only a log that cannot be split has a range longer than --len, rounded up to whole blocks.
+        # Only a log that can't be split has a range longer than --len, rounded up to whole blocks.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(
                 f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its start, "

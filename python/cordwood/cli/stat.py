@@ -40,7 +40,7 @@ _JSON_FIELDS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `stat`."""
+    """Adds the arguments for `stat`."""
     _options.add_source_arguments(parser, may_be_piped=True)
     _options.add_dialect_argument(parser)
     _options.add_options(parser, "--record-len-max", "--threads", "--json")

@@ -62,7 +62,7 @@ class _Log(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `verify`."""
+    """Adds the arguments for `verify`."""
     _options.add_source_arguments(parser, may_be_piped=True)
     _options.add_dialect_argument(parser)
     _options.add_options(parser, "--start", "--end", "--record-len-max", "--threads", "--strict")

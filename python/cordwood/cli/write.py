@@ -31,7 +31,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `write`."""
+    """Adds the arguments for `write`."""
     parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout")
     parser.add_argument(
         "--format",
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> Status:
                         writer.flush()
                 end_offset = writer.tell()
             except ValueError as error:
-                # stdin is not valid. The records before the fault are written.
+                # The input on stdin is not valid. The records before the fault are written.
                 complain(error)
                 return Status.FAILURE
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Drop-ins for other readers and writers of the format. A script only has to change one import.
+"""Drop-in replacements for other readers and writers of the format. A script only has to change one import.
 
 * `cordwood.compat.wandb`: `DataStore` of wandb 0.29, which wandb 0.30 removed.
 * `cordwood.compat.appengine`: `RecordsReader` and `RecordsWriter` of the App Engine SDK.
@@ -6,9 +6,9 @@
 * `cordwood.compat.ccl`: `LogFile` of ccl_chromium_reader.
 * `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.
 
-None of them requires the package it replaces. For an undamaged file, each returns the same as the original. Where an
-original returns damaged data, crashes, or stops silently, its drop-in does not. Each module lists everything it does
-differently; points that all of them have in common are only listed here:
+None of them requires the package it replaces. For an undamaged file, each returns the same results as the original.
+Where an original returns damaged data, crashes, or stops silently, its drop-in does not. Each module lists everything
+it does differently; differences that all of them share are only listed here:
 
 * **limit**: A record longer than 1 GiB counts as damage.
 * **private**: Most private names of the originals are missing.

@@ -46,7 +46,7 @@ def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatc
 
 
 def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
-    """Yields the puts and deletes of a batch. Any other operation is reported to the logger and stops the iteration.
+    """Yields a batch's puts and deletes. Any other operation is reported to the logger and ends the iteration.
 
     RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. RocksDB's
     TransactionDB starts each batch with a no-operation. An operation's offset is that of its tag, counted from `offset`

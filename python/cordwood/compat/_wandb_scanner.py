@@ -13,12 +13,12 @@ from cordwood.typing import DialectName
 
 # The maximum number of regions in `Reader.skipped`.
 LISTED_MAX = 100_000
-# Accessing the list after a new region rebuilds it, so it is emptied once it has this many regions.
+# Accessing the list after a new region is added rebuilds it, so it is emptied once it has this many regions.
 LISTED_ENOUGH = 1_000
 
 
 class _Whole:
-    """A file read from its start. Other code may move the file's position, so this object keeps its own."""
+    """A file read from its start. Other code may move the file's position, so this object tracks its own."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file

@@ -1,7 +1,7 @@
 """App Engine's `RecordsReader` and `RecordsWriter`, for the format of Datastore exports and of MapReduce.
 
 The originals are in `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. The
-SDK only runs on Python 2, so the tests compare the reader with leveldb-export's copy, which runs on Python 3, and the
+SDK runs only on Python 2, so the tests compare the reader with leveldb-export's copy, which runs on Python 3, and the
 writer's bytes with LevelDB's. Change::
 
     from google.appengine.api.files import records
@@ -97,7 +97,7 @@ def _position_of(file: object) -> int:
 
 
 class _Log:
-    """Presents a file as a log that starts at offset 0. The file's position is only moved if necessary."""
+    """Presents a file as a log that starts at offset 0. Moves the file's position only if necessary."""
 
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
@@ -179,7 +179,7 @@ class RecordsReader:
             whence: The origin of the offset, as for a file.
 
         Raises:
-            AttributeError: The file has no `seek`.
+            AttributeError: The file has no `seek` method.
         """
         if whence == io.SEEK_CUR:
             offset, whence = self.tell() + offset, 0
@@ -195,7 +195,7 @@ class _Writable(Protocol):
 
 
 class _OnlyWrite:
-    """A file with only `write`. As in the original, it receives the data as `bytes`."""
+    """A file that only has `write`. As in the original, it receives the data as `bytes`."""
 
     def __init__(self, file: _Writable) -> None:
         self._write = file.write
@@ -221,7 +221,7 @@ class RecordsWriter:
         self._start_block()
 
     def _start_block(self) -> None:
-        # The writer does not call the file's `flush`, so written bytes may stay in the file's own buffer.
+        # The writer does not call the file's `flush`, so written bytes may remain in the file's own buffer.
         self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:

@@ -18,9 +18,9 @@ to::
 7 Live b'key' b'value' 19
 8 Deleted b'old' b'' 30
 
-For an undamaged log, it returns the same as ccl_leveldb, except for **offset**. ccl_leveldb isn't on any package index,
-so the tests compare against chromium-reader 0.1.1, a rewrite that has the names of states and types in capitals. The
-deviations:
+For an undamaged log, it returns the same results as ccl_leveldb, except for **offset**. ccl_leveldb isn't on any
+package index, so the tests compare against chromium-reader 0.1.1, a rewrite that spells the names of states and types
+in capitals. The deviations:
 
 * **checksums**: Checksums are verified. ccl_leveldb returns damaged data as valid.
 * **continues**: Damage is skipped and reported to the logger `cordwood`, and `LogFile.reader.skipped` lists it.

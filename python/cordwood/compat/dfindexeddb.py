@@ -18,7 +18,7 @@ to::
 7 VALUE b'key' b'value' 19
 8 DELETED b'old' b'' 30
 
-For an undamaged log, it returns the same as dfindexeddb, except for the first of these deviations:
+For an undamaged log, it returns the same results as dfindexeddb, except for the first of these deviations:
 
 * **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses the records
   after it.
@@ -68,7 +68,7 @@ class InternalRecordType(enum.IntEnum):
 
 
 class definitions:  # noqa: N801 - the name of a module
-    """The part of dfindexeddb's `definitions` about logs."""
+    """The part of dfindexeddb's `definitions` that concerns logs."""
 
     InternalRecordType = InternalRecordType
     LogFilePhysicalRecordType = LogFilePhysicalRecordType

@@ -20,7 +20,7 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 ...     list(records.RecordsReader(file))
 [b'one']
 
-For an undamaged file, it returns the same as leveldb-export's. Its deviations are those of
+For an undamaged file, it returns the same results as leveldb-export's. Its deviations are those of
 `cordwood.compat.appengine.RecordsReader`, whose original was copied by leveldb-export, along with the following:
 
 * **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`.

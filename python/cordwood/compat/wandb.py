@@ -9,7 +9,7 @@ to::
     from cordwood.compat.wandb import DataStore
 
 and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. The records are
-protocol buffers, which `wandb.proto.wandb_internal_pb2` reads; newer versions of wandb still have it.
+protocol buffers, which `wandb.proto.wandb_internal_pb2` reads; newer versions of wandb still include it.
 
 >>> from cordwood.compat.wandb import DataStore
 >>> class Message:
@@ -25,7 +25,7 @@ protocol buffers, which `wandb.proto.wandb_internal_pb2` reads; newer versions o
 (b'one', None)
 >>> store.close()
 
-For an undamaged file, all calls return the same as wandb's. This module differs in the following ways:
+For an undamaged file, all calls return the same results as wandb's. This module differs in the following ways:
 
 * **exception**: Damage raises a `DamagedError`, which is an `AssertionError` and a `cordwood.CorruptionError`. wandb
   returns damaged data under `python -O`.
@@ -267,13 +267,13 @@ class DataStore:
         record_offset = writer.append(s)
         self._index = writer.tell()
         if self._index - record_offset > LEVELDBLOG_HEADER_LEN + len(s):
-            # The record has several fragments. wandb syncs here so that a crash loses a block at most.
+            # The record has several fragments. wandb syncs here so that a crash loses at most one block.
             writer.sync()
             self._flush_offset = self._index
         return start, self._index, self._flush_offset
 
     def ensure_flushed(self, off: int) -> None:  # noqa: ARG002 - wandb's signature
-        """Passes all records written so far to the operating system."""
+        """Passes all the records written so far to the operating system."""
         if self._writer is None:
             self._file()
         else:

@@ -55,7 +55,7 @@ class GeoPoint(NamedTuple):
 
 
 class User(NamedTuple):
-    """A user account of App Engine's Users service.
+    """A user account in App Engine's Users service.
 
     Attributes:
         email: The address of the account.
@@ -82,7 +82,7 @@ class OtherField(NamedTuple):
     Attributes:
         message: The message of `storage_onestore_v3` that contains the field: `"EntityProto"`, `"Property"`, ...
         number: The number of the field.
-        offset: The offset in bytes where the field starts in the record.
+        offset: The offset in the record where the field starts, in bytes.
         data: The whole field, including its tag.
     """
 

@@ -20,13 +20,13 @@ __all__ = ["history_row"]
 
 
 def history_row(record: bytes) -> dict[str, Any] | None:
-    """Returns the logged number in a record. Images, texts and other media are not numbers.
+    """Returns the number logged in a record. Images, texts and other media are not numbers.
 
     Args:
         record: A record from a `.swanlab` file.
 
     Returns:
-        A dictionary of `key` (the name), `step`, `epoch` (the number of values with this name so far, only in JSON),
+        A dictionary with `key` (the name), `step`, `epoch` (the number of values with this name so far, only in JSON),
         `value`, and `time` (a `datetime` in UTC). Values not in the record are `None`. The result is `None` if the
         record does not contain a number.
 

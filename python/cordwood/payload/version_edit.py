@@ -32,11 +32,11 @@ __all__ = [
 
 
 _SHOWN_MAX = 8
-"""The maximum number of fields that `repr` shows."""
+"""The maximum number of fields that `repr` displays."""
 
 
 class FieldKind(StrEnum):
-    """The kind of a field in a version edit, and the type of its value. `docs/reference/payload.md` lists the tags.
+    """The kind of field in a version edit, and the type of its value. `docs/reference/payload.md` lists the tags.
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.
@@ -58,7 +58,7 @@ class FieldKind(StrEnum):
         DB_ID: The identity of the database: `bytes`.
         WAL_ADDITION: A write-ahead log was created or synced: `WalAddition`.
         WAL_DELETION: Write-ahead logs with smaller numbers were removed: `int`.
-        FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is needed: `bytes`.
+        FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is still needed: `bytes`.
         PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are kept in files: `bool`.
         SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
         LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes: `int`.
@@ -92,7 +92,7 @@ class FieldKind(StrEnum):
 
 
 class CustomFieldKind(StrEnum):
-    """The kind of an additional field for a new file, and the type of its value. The names are spelled as in RocksDB.
+    """The kind of additional field for a new file, and the type of its value. The names are spelled as in RocksDB.
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
@@ -106,12 +106,12 @@ class CustomFieldKind(StrEnum):
         MIN_TIMESTAMP: The smallest user-defined timestamp in the file: `bytes`.
         MAX_TIMESTAMP: The largest user-defined timestamp in the file: `bytes`.
         UNIQUE_ID: The file's unique number, 16 or 24 bytes: `bytes`.
-        EPOCH_NUMBER: A number that shows in which order files were flushed or ingested: `int`.
+        EPOCH_NUMBER: A number that indicates the order in which files were flushed or ingested: `int`.
         COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes covered by range deletions in the file: `int`.
         TAIL_SIZE: The number of bytes in the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
-        FILE_OPEN_METADATA: Metadata for opening the file faster: `bytes`.
-        PATH_ID: The number of the directory among RocksDB's `db_paths`: `int`.
+        FILE_OPEN_METADATA: Metadata that makes opening the file faster: `bytes`.
+        PATH_ID: The number of the file's directory in RocksDB's `db_paths`: `int`.
         IGNORABLE: A field from a newer version that is safe to ignore: `bytes`.
     """
 
@@ -136,7 +136,7 @@ class CustomFieldKind(StrEnum):
 
 
 class InternalKey(NamedTuple):
-    """A key as database tables store it.
+    """A key as it is stored in database tables.
 
     Attributes:
         user_key: The key as the user of the database sees it.
@@ -198,7 +198,7 @@ class NewFile(NamedTuple):
         largest: The largest key in the table.
         smallest_sequence: The smallest sequence number in the table, which LevelDB does not record.
         largest_sequence: The largest sequence number in the table, which LevelDB does not record.
-        path_id: The number of the directory among RocksDB's `db_paths`.
+        path_id: The number of the table's directory in RocksDB's `db_paths`.
         custom_fields: Additional RocksDB fields.
     """
 
@@ -220,7 +220,7 @@ class BlobFileAddition(NamedTuple):
         file_number: The number in the file's name.
         blob_count: The number of values in the file.
         blob_len: The total length of the values, in bytes.
-        checksum_method: The name of the checksum. Empty if there is no checksum.
+        checksum_method: The name of the checksum method. Empty if there is no checksum.
         checksum: The checksum of the whole file.
         custom_fields: Additional RocksDB fields.
     """
@@ -310,8 +310,8 @@ def _value(kind: str, value: object) -> Any:
 class VersionEdit:
     r"""A record in a LevelDB or RocksDB MANIFEST, listing the changes that lead to a new database version.
 
-    Iterating yields the same fields as `fields`, but creates them one at a time, because together, all the fields of a
-    long record take up many times its size. `bytes(edit)` is the record.
+    Iterating yields the same fields as `fields`, but creates them one at a time, because all the fields of a long
+    record together take up many times its size. `bytes(edit)` is the record.
 
     Args:
         record: The record, which is decoded completely.
@@ -401,8 +401,8 @@ class LiveFile(NamedTuple):
 def live_files(records: Iterable[bytes]) -> list[LiveFile]:
     r"""Returns the tables of a database after applying all edits in its MANIFEST.
 
-    In RocksDB, a group of edits can take effect together; it is only applied if all of its edits are present. Blob
-    files are not listed.
+    In RocksDB, a group of edits can take effect together; the group is applied only if all of its edits are present.
+    Blob files are not listed.
 
     Args:
         records: All records of the MANIFEST. If a damaged record is missing, the result may be wrong.

@@ -37,9 +37,9 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: A record from a `.wandb` file.
 
     Returns:
-        The fields by their names in wandb's `.proto` file, in the JSON format for protocol buffers: 64-bit integers are
-        strings, and fields with default values are left out. If a newer wandb wrote the record, `unknown_len` is the
-        number of bytes that the installed wandb does not recognise.
+        The fields under their names in wandb's `.proto` file, in the JSON format for protocol buffers: 64-bit integers
+        are strings, and fields with default values are left out. If a newer wandb wrote the record, `unknown_len` is
+        the number of bytes that the installed wandb does not recognise.
 
     Raises:
         PayloadError: The record is not a wandb message, or JSON cannot represent one of its values.
@@ -84,7 +84,7 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         A row for each step, as `history_row` returns it.
 
     Raises:
-        PayloadError: A record is not a wandb record, or a value does not have the type that `history_row` needs.
+        PayloadError: A record is not a wandb record, or a value does not have the type that `history_row` requires.
         CorruptionError: The file is damaged. To skip the damage, pass `cordwood.open(path, on_corruption="salvage")`
             instead of the path.
     """
@@ -100,8 +100,8 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
             that the errors are raised.
 
     Returns:
-        The values, by the names that wandb shows. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb adds
-        `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
+        The values under the names that wandb displays. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb
+        adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
         digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its six-character escape. The
         result is `None` if the record is not part of the history.
 
@@ -119,9 +119,9 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         records: The records of a run, or the path of its file.
 
     Yields:
-        A row for each measurement, with `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values by the
-        names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. There is no `_runtime` if no earlier
-        record contains the time when the run started.
+        A row for each measurement, with `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values under
+        the names that wandb displays, such as `system.cpu` and `system.disk./.usageGB`. There is no `_runtime` if no
+        earlier record contains the time when the run started.
 
     Raises:
         PayloadError: A record is not a wandb record, a value is not JSON or is nested too deeply, or two values have
@@ -139,8 +139,8 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
         records: The records of the run, or the path of its file.
 
     Returns:
-        The text of stdout and stderr, in the order in which it was printed. Terminal control characters are left as
-        they are, including the carriage returns that progress bars use to overwrite themselves.
+        The text of stdout and stderr, in the order in which it was printed. Terminal control characters are left
+        unchanged, including the carriage returns that progress bars use to overwrite themselves.
 
     Raises:
         PayloadError: A record is not a wandb record.

@@ -30,7 +30,7 @@ _HEADER_LEN = 12
 
 
 class OperationKind(StrEnum):
-    """The kind of an operation. `docs/reference/payload.md` lists the tags, and the attributes of each kind.
+    """The kind of operation. `docs/reference/payload.md` lists the tags, and the attributes of each kind.
 
     Attributes:
         PUT: Sets the value of a key.
@@ -86,17 +86,17 @@ class OperationKind(StrEnum):
 
 
 class Operation(NamedTuple):
-    """An operation in a `WriteBatch`. Iterating over a batch yields operations, and `WriteBatch.build` takes them.
+    """An operation in a `WriteBatch`. Iterating over a batch yields operations, and `WriteBatch.build` accepts them.
 
-    An attribute is `None` if operations of this kind don't have it. Comparing two operations ignores their sequence
+    An attribute is `None` if this kind of operation doesn't have it. Comparing two operations ignores their sequence
     numbers.
 
     Attributes:
         kind: The kind of the operation.
         sequence: The sequence number of the batch, plus one for each earlier operation that has a sequence number.
             `None` if the operation has no number, or wasn't read from a batch. RocksDB's WritePrepared and
-            WriteUnprepared write policies assign one number to all operations in a batch, which can't be seen in the
-            record.
+            WriteUnprepared write policies assign the same number to all operations in a batch, which can't be detected
+            from the record.
         column_family: The number of the column family. If you omit it when writing an operation, it is 0, the default
             column family.
         key: The key, or the first key of a range.
@@ -321,8 +321,8 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
     A missing number does not always mean that data was lost. A batch in a damaged part of the log leaves a gap, but so
     do writes without a log (`disableWAL`), writes in another log of the same database, and ingested tables. Batches may
     be in any order, because RocksDB doesn't order them when it uses `unordered_write` or two write queues. With its
-    WritePrepared and WriteUnprepared write policies, all operations in a batch get the same number, so batches seem to
-    share numbers.
+    WritePrepared and WriteUnprepared write policies, all operations in a batch get the same number, so batches appear
+    to share numbers.
 
     Args:
         batches: The decodable batches in a log.

@@ -64,7 +64,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `convert`."""
+    """Adds the arguments for `convert`."""
     parser.description = (__doc__ or "").replace("PAYLOADS", _payloads_text())
     _options.add_source_arguments(parser)
     parser.add_argument(
@@ -173,7 +173,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
     check_url(name)
     with contextlib.ExitStack() as stack:
         source = opened = None
-        # To NDJSON, one reading is enough, so a pipe need not be copied.
+        # For NDJSON, a single reading is enough, so a pipe need not be copied.
         if form != "ndjson" and (options.is_auto or _is_learned(options, form)):
             source = stack.enter_context(reopenable(name))
         if options.is_auto:

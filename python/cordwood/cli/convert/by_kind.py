@@ -95,7 +95,7 @@ _NAME_LEN_MAX = 255
 
 def _file_name(kind: str | None) -> str:
     """Returns the file name of a kind's table, without the extension. An entity without a key has no kind."""
-    # The names `%none` and `%` are unique: in any other kind's name, two hexadecimal digits follow each %.
+    # The names `%none` and `%` are unique: in the name of any other kind, each % is followed by two hexadecimal digits.
     if kind is None:
         return "%none"
     return re.sub(r'[/\\:*?"<>|%\x00-\x1f\x7f]|^\.', lambda match: f"%{ord(match[0]):02X}", kind) or "%"
@@ -121,7 +121,7 @@ def _check_open_files(count: int) -> None:
 
 
 _OTHER_FILES = 64
-"""The number of open files reserved for the log, stdin, stdout, stderr and files opened by libraries."""
+"""The number of open files to reserve for the log, stdin, stdout, stderr and files opened by libraries."""
 
 
 class _Kinds(Target):

@@ -29,7 +29,7 @@ FILE = "__file__"
 """The file name column, in tables that start with a run's ID. Several files may have the same ID."""
 
 _BATCH_LEN = 4 << 20
-"""Approximately how many bytes of records to convert to rows at a time."""
+"""The approximate number of bytes of records to convert to rows at a time."""
 
 _THREADS = 2
 """The number of threads that read ahead while one batch is turned into rows and another is written."""
@@ -259,7 +259,7 @@ class Logs:
             raise no_column(missing[0], seen)
 
     def _end(self, target: Target) -> None:
-        """Writes the rest of a table, and reports problems with it."""
+        """Writes the remainder of a table, and reports any problems with it."""
         table = target.table
         if self._form == "ndjson" and self._payload.columns is None:
             self._check_names(table)
@@ -303,11 +303,11 @@ _WORDS = {
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }
-"""For each part that may be missing: its noun, the message about one of them, and the words after the total."""
+"""For each part that may be missing: its noun, the message for one missing part, and the words after the total."""
 
 
 class Faults:
-    """The faults of a log. All of them are counted, and the first few reported."""
+    """The faults of a log. All of them are counted, and the first few are reported."""
 
     def __init__(self, options: argparse.Namespace, source: str, payload: Payload, dialect: str | None) -> None:
         """Creates an object with no faults yet."""

@@ -34,7 +34,7 @@ BINARY_FORMATS = ("parquet", "arrow")
 def check_installed(form: str) -> None:
     """Checks that the package required for the form is installed, and loads it.
 
-    If memory is short, loading a library may kill the process, so it is loaded while no table is unfinished.
+    If memory is low, loading a library may kill the process, so it is loaded while no table is unfinished.
 
     Raises:
         ImportError: The package is not installed or cannot be imported.
@@ -44,7 +44,7 @@ def check_installed(form: str) -> None:
 
 
 class Target(contextlib.ExitStack):
-    """A table and its file, which is opened once the table has output, and gets its name once it is complete."""
+    """A table and its file, which is opened when the table first has output, and gets its name once it is complete."""
 
     def __init__(self, table: Table, form: str, path: str, options: argparse.Namespace) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Target(contextlib.ExitStack):
         self._sink: Output | _ArrowSink | None = None
 
     def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[tuple[int, list[Any]]]:
-        """Reads a log. Takes the arguments of `Table.read`, and yields the same values."""
+        """Reads a log. Accepts the same arguments as `Table.read`, and yields the same values."""
         return self.table.read(reader, report, **options)
 
     def write(self, made: Iterable[Any]) -> None:
@@ -126,7 +126,7 @@ class _ArrowSink:
         return (ipc.new_stream if self._form == "stream" else ipc.new_file)(self._file, self._schema)
 
     def _wait(self, count: int = 0) -> None:
-        """Waits until at most `count` batches remain to be written."""
+        """Waits until no more than `count` batches remain to be written."""
         while len(self._pending) > count:
             self._pending.popleft().result()
 
@@ -143,7 +143,7 @@ class _ArrowSink:
 
 
 _PENDING_MAX = 2
-"""The maximum number of batches that wait to be written while as many others are made."""
+"""The maximum number of batches that can wait to be written while as many others are made."""
 
 _ROWS_MIN = 1_000
 """With fewer rows, it is unclear whether a column's values repeat."""

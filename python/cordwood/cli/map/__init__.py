@@ -34,7 +34,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `map`."""
+    """Adds the arguments for `map`."""
     _options.add_source_arguments(parser)
     _options.add_dialect_argument(parser)
     parser.add_argument(
@@ -96,7 +96,7 @@ def _print(cells: Cells, title: str, columns: int, *, is_first: bool) -> None:
 
 
 def _notes(cells: Cells) -> list[str]:
-    """Returns texts about records after damage and about zeros."""
+    """Returns the texts about records after damage and about zeros."""
     notes = [salvaged_text(cells.salvaged_count)] if cells.salvaged_count else []
     if cells.zeros_inside_len:
         notes.append(zeros_inside_text(cells.zeros_inside_len))

@@ -10,7 +10,7 @@ ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
 # For each category, its character in UTF-8 and in ASCII, and its style. The colours are close to Okabe and Ito's, and
-# are among the 256 that all terminals have, whatever their background.
+# are among the 256 that all terminals support, whatever their background.
 _MARKS = {
     Category.WHOLE: ("█", "#", "38;5;32"),
     Category.PART: ("▓", "=", "38;5;74"),
@@ -21,7 +21,7 @@ _MARKS = {
     Category.LOST: ("x", "x", "38;5;232;48;5;216"),
     Category.DAMAGE: ("!", "!", "1;38;5;231;48;5;166"),
 }
-# The characters for the last cell of a log, by the number of filled eighths.
+# The characters for the last cell of a log, indexed by the number of filled eighths.
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 _LABEL_LEN = 14
