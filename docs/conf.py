@@ -1,7 +1,7 @@
 """The documentation site, which `make docs` builds in target/docs.
 
-The pages are the ones in this directory, which can also be read on their own; the reference for the Python package is
-generated from its stubs and docstrings. Nothing is loaded from another host.
+The pages are those in this directory, which can also be read on their own; the reference for the Python package is
+generated from its stubs and docstrings. Nothing is loaded from other hosts.
 """
 
 import re
@@ -51,7 +51,7 @@ html_theme_options = {
     "top_of_page_buttons": ["view"],
 }
 
-# Copying a command leaves out its prompt and output.
+# When a command is copied, its prompt and output are left out.
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
@@ -116,7 +116,7 @@ DEFINED = r"\bcordwood\._[\w.]*\.(?=[A-Z])"
 PUBLIC_NAMES = {
     DEFINED: "cordwood.",
     r"(?<=Bases: :py:obj:`)_(Region|Changed)Error": "cordwood.CordwoodError",
-    # Users do not construct it.
+    # Users don't construct it.
     r"(?<=py:class:: DecodedScan)\(.*\)": "",
 }
 
@@ -169,7 +169,7 @@ replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwo
 
 
 class Docstring(napoleon.GoogleDocstring):
-    """Takes types only from the stub: in a property or a result, the words before a colon are not a type."""
+    """Takes types only from the stub: in a property or a result, the words before a colon aren't a type."""
 
     def _text(self, lines: list[str]) -> list[str]:
         return type(self)(self._dedent(lines), self._config).lines()
@@ -204,7 +204,7 @@ objects_of = PythonDomain.get_objects
 
 
 def one_for_each_name(domain: PythonDomain) -> list[tuple]:
-    """The names that the search finds. A class in `cordwood` is not found a second time in `cordwood.types`."""
+    """The names that search finds. A class in `cordwood` isn't listed again under `cordwood.types`."""
     found = list(objects_of(domain))
     names = {name for name, *_ in found}
     is_repeated = re.compile(r"cordwood\.(?:types|errors|typing)\.")
@@ -218,7 +218,7 @@ PythonDomain.get_objects = one_for_each_name
 
 
 def describe(_app, page: str, _template, context: dict, document) -> None:
-    """Adds a page's first paragraph as its description, and a card that is shown where the page is linked."""
+    """Adds a page's first paragraph as its description, and a card that is shown wherever the page is linked."""
     paragraph = next(document.findall(nodes.paragraph), None) if document else None
     if paragraph is None:
         return
