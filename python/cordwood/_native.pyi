@@ -374,8 +374,7 @@ class Reader:
         """
     @property
     def log_number(self) -> int | None:
-        """The log's number, or `None` if the dialect doesn't have log numbers or the number isn't
-        known.
+        """The log's number. `None` if the dialect has no log numbers or the number isn't known.
 
         Reads the source if the number must be detected.
 
@@ -736,9 +735,7 @@ class Follower:
         """
     @property
     def waiting(self) -> NotYet | None:
-        """Where and why the last step or `poll` found no record. `None` if it found one or raised an
-        exception.
-        """
+        """Where and why the last step or `poll` found no record. `None` if it found one or failed."""
     @property
     def delay(self) -> float:
         """The time to wait before the next `poll` in your own loop, in seconds.
@@ -781,9 +778,7 @@ class Follower:
         """The log's number, or `None` if the log has no number or it isn't known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How each record is compressed: `"zstd"`, or `None` if it isn't compressed or this isn't
-        known yet.
-        """
+        """How records are compressed: `"zstd"`, or `None` if they aren't or this isn't known yet."""
     @property
     def path(self) -> str:
         """The file's path."""
@@ -874,8 +869,9 @@ class Writer:
             `sync`. Default: `None`.
         on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
             `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
-            left after the last complete record. Other damage raises an exception, as do damage that
-            a single flipped bit can explain and a file without any valid fragment. `"pad"`: keep
+            left after the last complete record. Any other damage raises an exception. So does
+            damage that a single flipped bit can explain, and so does a file without any valid
+            fragment. `"pad"`: keep
             every byte, damaged or not, and continue in the next block. Readers keep reporting the
             skipped bytes. A damaged file without any valid fragment raises an exception, unless you
             pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
@@ -1747,7 +1743,7 @@ def scan(
             accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
             `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
             `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
-            sources are read in one thread. Entities, JSON and W&B histories are decoded in up to
+            sources are read in one thread. Entities, JSON and W&B histories are decoded on up to
             two threads. If the columns can differ from log to log, all sources are first read once
             to determine the columns. A record with any other content raises an error, which is a
             `PayloadError` during this first read. Under a policy other than `"raise"`, the record
@@ -1802,8 +1798,9 @@ def pack(
 ) -> Report:
     """Copies all records of a closed log to a new log, for example to pack or unpack it.
 
-    The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
-    record at the end, and zeros are errors, because a record may have been lost there. There is one
+    The copy is strict: either all records are copied, or no copy is made. Damage is an error, and
+    so are zeros and an incomplete record at the end, because a record may have been lost there.
+    There is one
     exception: if the file consists of whole blocks, zeros that fill the rest of the last record's
     block are treated as padding and left out.
 

@@ -91,7 +91,7 @@ def _judged(file: Input) -> tuple[Input, list[str]]:
 
 
 def named_metadata(file: Input) -> Input:
-    """Returns a named file. An export's metadata is marked as such. Any other file is read as a log."""
+    """Returns a named file. The metadata file of an export is marked as metadata. Any other file is read as a log."""
     judged, _ = _judged(file)
     return file if judged.error else judged
 

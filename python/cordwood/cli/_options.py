@@ -177,7 +177,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "about how many threads to use, across files and within long ones (default: one for each core)",
     },
 }
-"""The `add_argument` arguments for each option that several verbs share."""
+"""The `add_argument` arguments for options that several verbs share."""
 
 _RARE = frozenset(("--record-len-max", "--threads"))
 """The options that few people need."""

@@ -62,7 +62,7 @@ class User(NamedTuple):
         auth_domain: The domain in which the account was authenticated.
         nickname: The display name, if there is one.
         gaia_id: The number of the Google account.
-        obfuscated_gaia_id: The obfuscated number of the account, if the record contains it.
+        obfuscated_gaia_id: The obfuscated account number, if the record contains one.
         federated_identity: The OpenID identity, if there is one.
         federated_provider: The provider of the OpenID identity, if there is one.
     """

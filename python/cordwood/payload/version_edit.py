@@ -390,7 +390,7 @@ class LiveFile(NamedTuple):
         column_family: The number of the table's column family: 0 for the default, and always 0 in LevelDB.
         column_family_name: The name of the column family, if the MANIFEST contains it. The default column family's name
             is never in a MANIFEST.
-        file: The level, the number and the other fields of the table, from the MANIFEST.
+        file: The level, number and other fields of the table, taken from the MANIFEST.
     """
 
     column_family: int

@@ -172,8 +172,9 @@ impl Object {
 ///         `sync`. Default: `None`.
 ///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
-///         left after the last complete record. Other damage raises an exception, as do damage that
-///         a single flipped bit can explain and a file without any valid fragment. `"pad"`: keep
+///         left after the last complete record. Any other damage raises an exception. So does
+///         damage that a single flipped bit can explain, and so does a file without any valid
+///         fragment. `"pad"`: keep
 ///         every byte, damaged or not, and continue in the next block. Readers keep reporting the
 ///         skipped bytes. A damaged file without any valid fragment raises an exception, unless you
 ///         pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.

@@ -32,7 +32,7 @@ BINARY_FORMATS = ("parquet", "arrow")
 
 
 def check_installed(form: str) -> None:
-    """Checks that the package required for the form is installed, and loads it.
+    """Checks that the package required for the format is installed, and imports it.
 
     If memory is low, loading a library may kill the process, so it is loaded while no table is unfinished.
 

@@ -290,8 +290,7 @@ impl Follower {
             .map_err(|error| to_python(py, error, Some(&self.path)))
     }
 
-    /// Where and why the last step or `poll` found no record. `None` if it found one or raised an
-    /// exception.
+    /// Where and why the last step or `poll` found no record. `None` if it found one or failed.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
         self.with_state(py, |state| state.waiting)
@@ -356,8 +355,7 @@ impl Follower {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How each record is compressed: `"zstd"`, or `None` if it isn't compressed or this isn't
-    /// known yet.
+    /// How records are compressed: `"zstd"`, or `None` if they aren't or this isn't known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))

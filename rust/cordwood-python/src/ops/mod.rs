@@ -247,8 +247,9 @@ pub(crate) fn salvage(
 
 /// Copies all records of a closed log to a new log, for example to pack or unpack it.
 ///
-/// The copy is strict: either all records are copied, or no copy is made. Damage, an incomplete
-/// record at the end, and zeros are errors, because a record may have been lost there. There is one
+/// The copy is strict: either all records are copied, or no copy is made. Damage is an error, and
+/// so are zeros and an incomplete record at the end, because a record may have been lost there.
+/// There is one
 /// exception: if the file consists of whole blocks, zeros that fill the rest of the last record's
 /// block are treated as padding and left out.
 ///

@@ -353,7 +353,7 @@ impl Cursor {
         })
     }
 
-    /// Gathers the next records, either from threads that have read ahead or until a batch is full.
+    /// Gathers the next records, either from threads that read ahead or by reading until a batch is full.
     /// Any event other than a record ends a batch early. Fails if such an event precedes the first
     /// record, or if a signal handler raises an exception.
     fn fill(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<(), Stop> {

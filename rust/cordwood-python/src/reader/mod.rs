@@ -356,8 +356,7 @@ impl Reader {
         Ok(self.detached(py, |cursor| cursor.reader.detect())?.is_some())
     }
 
-    /// The log's number, or `None` if the dialect doesn't have log numbers or the number isn't
-    /// known.
+    /// The log's number. `None` if the dialect has no log numbers or the number isn't known.
     ///
     /// Reads the source if the number must be detected.
     ///

@@ -145,7 +145,7 @@ impl Scan {
 ///         accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
 ///         `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
 ///         `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
-///         sources are read in one thread. Entities, JSON and W&B histories are decoded in up to
+///         sources are read in one thread. Entities, JSON and W&B histories are decoded on up to
 ///         two threads. If the columns can differ from log to log, all sources are first read once
 ///         to determine the columns. A record with any other content raises an error, which is a
 ///         `PayloadError` during this first read. Under a policy other than `"raise"`, the record

@@ -60,8 +60,8 @@ pub(super) struct Stream {
     reading: Option<Reading>,
     /// The index of the source being read or to be read next.
     source: usize,
-    /// The log being read, and how many times its source had been opened by the time this stream
-    /// opened it, including that time.
+    /// The log being read, and how many times its source had been opened when this stream opened
+    /// it, counting this one.
     log: Option<(Cursor, u64)>,
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     in_header.chain(in_data).chain(damaged.in_kind()).collect()
 }
 
-/// Returns the true payload length if the fragment's only wrong bit is in the length in `header`.
+/// Returns the true payload length if the only wrong bit in the fragment is in the length field of `header`.
 ///
 /// `rest` starts with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {

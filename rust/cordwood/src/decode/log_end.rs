@@ -359,8 +359,9 @@ impl Decoder {
     }
 }
 
-/// Checks whether `bytes`, which is a whole block or the part of one up to the end of the file, has
-/// room for a fragment that carries a log number and contains data. If not, the bytes may be left
+/// Checks whether `bytes` has room for a fragment that carries a log number and contains data. It
+/// is a whole block, or only the part of a block before the end of the file. If not, the bytes may
+/// be left
 /// over from an older log, because Pebble's end trailer is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()

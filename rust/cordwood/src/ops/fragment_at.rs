@@ -146,7 +146,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns an entry for the damaged header at this place. The entry covers the `len` bytes that
+    /// Returns an entry for the damaged header at this position. The entry covers the `len` bytes that
     /// were lost.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);

@@ -18,7 +18,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{Found, find, is_written, stated_end};
 use crate::trace::trace;
 
-/// What is known about the bytes where the decoder stopped.
+/// What is known about the bytes at the point where the decoder stopped.
 #[derive(Debug, Default)]
 struct Place {
     /// Whether a later block starts with a valid fragment.

@@ -43,7 +43,7 @@ options! {
         /// The minimum time to spend rereading bytes that look damaged before reporting them.
         /// Default: 100 ms.
         pub retry_time: Duration = Duration::from_millis(100);
-        /// The maximum length of a record in bytes. Longer records are refused, which limits a
+        /// The maximum length of a record in bytes. Longer records are rejected, which limits a
         /// follower's memory use. Default: 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// The dialect of the log. If this is `None`, the follower uses [`Dialect::LEVELDB`] until
