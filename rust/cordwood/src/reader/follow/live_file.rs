@@ -11,10 +11,14 @@ use crate::error::{Error, ErrorKind};
 use crate::file::{FileId, read_full_at};
 use crate::format::BLOCK_LEN;
 use crate::reader::joint::Joint;
-use crate::segments::name_of;
+use crate::segments::{list_again, name_of};
 
 /// The number of bytes to request per read while catching up.
 const WINDOW_LEN: usize = 1 << 20;
+
+/// While a file is missing, the directory is listed in only one of this many attempts to find the
+/// file, because listing is expensive.
+const LOOKS_PER_LIST: u32 = 20;
 
 /// The minimum length of a read: one block, plus the file header that may precede the first block.
 const READ_LEN_MIN: usize = BLOCK_LEN + 16;
@@ -170,6 +174,51 @@ impl LiveFile {
             is_rotated: false,
             is_replaced,
         })
+    }
+
+    /// Checks whether the name of the followed file or of its directory now refers to another file
+    /// or directory. If so, the names no longer identify the followed log. Returns `None` if no
+    /// file has the name, because the file was renamed or pruned.
+    pub(super) fn is_replaced(&self) -> io::Result<Option<bool>> {
+        match FileId::at(&self.file_path()) {
+            Ok(now) => Ok(Some(now != self.identity)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(self.directory.as_ref().and_then(|directory| {
+                    let now = FileId::at(&self.absolute).ok()?;
+                    (now != directory.identity).then_some(true)
+                }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks for the next file. `end` is where the followed file ended when it was last checked,
+    /// and `is_there` is true if that file still exists under its name. Returns whether there is a
+    /// next file now, in which case the caller must read the followed file's end again.
+    fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
+        if end > self.origin && self.absolute.join(name_of(end)).exists() {
+            self.next = Some(Next {
+                origin: end,
+                is_after_pruning: false,
+            });
+            return Ok(true);
+        }
+        // Either the followed file has grown in the meantime, or the next file is missing, or both
+        // files were pruned.
+        let is_listed = self.look_count == 0;
+        self.look_count = (self.look_count + 1) % LOOKS_PER_LIST;
+        if is_there && !is_listed {
+            return Ok(false);
+        }
+        let segments = list_again(&self.absolute).map_err(|error| error.with_path_below(&self.absolute, &self.path))?;
+        self.next = segments
+            .iter()
+            .find(|segment| segment.offset > self.origin)
+            .map(|next| Next {
+                origin: next.offset,
+                is_after_pruning: segments[0].offset > self.origin,
+            });
+        Ok(self.next.is_some())
     }
 
     /// Discards the bytes that were read.
