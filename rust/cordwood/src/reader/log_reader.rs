@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::joint::Joint;
-use super::source::Place;
+use super::segments::Place;
 use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource};
 use crate::damage::{BitFlip, FragmentPart, locate_bit_flip, only_difference};
 use crate::damage::{Reason, Severity, SkippedRegion};

@@ -6,9 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::FileReader;
-use super::source::Place;
 use crate::error::{Error, ErrorKind};
 use crate::segments::{Segment, list_again, list_log, name_of, pruned};
+
+/// A file's place in a segmented log. All fields except `has_grown` are log offsets.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The offset of the file's first byte.
+    pub(super) origin: u64,
+    /// The offset where the next file starts, or `None` for the last file.
+    pub(super) next: Option<u64>,
+    /// The offset just past the file's last byte that belongs to the log.
+    pub(super) end: u64,
+    /// Whether the file has bytes past the start of the next file. Those bytes do not belong to the
+    /// log.
+    pub(super) has_grown: bool,
+}
 
 /// The files of a segmented log, and the index of the open one. The directory is listed when the
 /// log is opened, and again at each seek to the end of the log or beyond. `R` is the type that

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::FileReader;
-use super::segments::Segments;
+use super::segments::{Place, Segments};
 use crate::decode::Window;
 use crate::error::{Cut, Error};
 use crate::format::BLOCK_LEN;
@@ -86,20 +86,6 @@ pub trait Files {
     /// Must be called after [`open_at`](Self::open_at) has opened a different file. If `is_kept` is
     /// true, closes the previous file. Otherwise, goes back to the previous file and its window.
     fn settle(&mut self, is_kept: bool);
-}
-
-/// A file's place in a segmented log. All fields except `has_grown` are log offsets.
-#[derive(Debug, Clone, Copy)]
-pub struct Place {
-    /// The offset of the file's first byte.
-    pub(super) origin: u64,
-    /// The offset where the next file starts, or `None` for the last file.
-    pub(super) next: Option<u64>,
-    /// The offset just past the file's last byte that belongs to the log.
-    pub(super) end: u64,
-    /// Whether the file has bytes past the start of the next file. Those bytes do not belong to the
-    /// log.
-    pub(super) has_grown: bool,
 }
 
 /// A source that can seek, which [`Reader::seek`](super::Reader::seek) requires.
