@@ -103,7 +103,7 @@ mod native {
         let names: Vec<_> = numbered.map(|dialect| dialect.name()).collect();
         module.add("NUMBERED_DIALECTS", PyTuple::new(module.py(), names)?)?;
         module.add("SEVERITIES", severities(module.py())?)?;
-        module.add("Writer", class_with_append(module.py()))?;
+        module.add("Writer", class_with_append::<Writer>(module.py()))?;
         crate::open_logs::close_at_end(module)
     }
 }

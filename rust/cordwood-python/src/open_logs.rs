@@ -13,12 +13,16 @@ use crate::exclusive::Exclusive;
 use crate::interpreter::imported;
 use crate::interpreter::python_code::PythonCode;
 use crate::memory::buffer::no_memory;
-use crate::writer::Log;
+
+/// A log to close at the end of the program if it is still open.
+pub(crate) trait AtEnd: Send + Sync {
+    fn close_at_end(&self, py: Python<'_>);
+}
 
 /// Returns the logs in the order in which they were opened. A dropped log stays in the list until
 /// its place is needed for a new one.
-fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<Log>>> {
-    static LOGS: PyOnceLock<Exclusive<Vec<Weak<Log>>>> = PyOnceLock::new();
+fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
+    static LOGS: PyOnceLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = PyOnceLock::new();
     LOGS.get_or_init(py, || Exclusive::new(Vec::new()))
 }
 
@@ -27,7 +31,7 @@ fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<Log>>> {
 /// # Errors
 ///
 /// Returns a `MemoryError` if the list cannot grow.
-pub(crate) fn add(py: Python<'_>, log: Arc<Log>) -> PyResult<()> {
+pub(crate) fn add(py: Python<'_>, log: Arc<dyn AtEnd>) -> PyResult<()> {
     let Some(mut logs) = logs(py).lock_unless_lost(py)? else {
         return Ok(());
     };

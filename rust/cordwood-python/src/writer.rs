@@ -22,13 +22,14 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple}
 
 use crate::arrow::import::Column;
 use crate::exclusive::Exclusive;
+use crate::interpreter::fast_call::{FastAppend, FastClass};
 use crate::interpreter::interned;
 use crate::interpreter::kept_exception::KeptException;
 use crate::interpreter::python_code::{Held, PythonCode};
 use crate::io::sink::ObjectOutput;
 use crate::log_on_disk::LogOnDisk;
 use crate::memory::buffer::new_int;
-use crate::open_logs;
+use crate::open_logs::{self, AtEnd};
 use crate::reader::record_batch::RecordBatch;
 use crate::values::SkippedRegion;
 use crate::values::arguments::{bytes_of, path_of, refuse_text, refuse_url};
@@ -362,7 +363,7 @@ impl Writer {
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
     /// (0, 10)
     #[pyo3(signature = (record, /, *, sync = false))]
-    pub(crate) fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
         let bytes = bytes_of("record", record)?;
         new_int(py, self.append_bytes(py, bytes.as_bytes(), sync)?)
@@ -814,7 +815,7 @@ impl Log {
     /// Appends a record if that doesn't require waiting or running Python code. Otherwise, or if
     /// the append fails, returns `None` without appending anything.
     #[inline]
-    pub(crate) fn append_now(&self, record: &[u8]) -> Option<u64> {
+    fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
             Sink::Disk(log) => log.try_append(record).ok().flatten(),
             Sink::Object(object) => self.append_buffered(object, record),
@@ -936,8 +937,14 @@ impl Log {
         }
     }
 
-    /// Closes the log at the end of the program if it is still open.
-    pub(crate) fn close_at_end(&self, py: Python<'_>) {
+    #[cold]
+    fn raised(&self, py: Python<'_>, error: Error) -> PyErr {
+        to_python(py, error, self.path.as_deref())
+    }
+}
+
+impl AtEnd for Log {
+    fn close_at_end(&self, py: Python<'_>) {
         if self.is_forked() {
             return;
         }
@@ -958,11 +965,6 @@ impl Log {
             }
         };
         self.finalize(py, closed);
-    }
-
-    #[cold]
-    fn raised(&self, py: Python<'_>, error: Error) -> PyErr {
-        to_python(py, error, self.path.as_deref())
     }
 }
 
@@ -1025,6 +1027,21 @@ fn next_batch<'py>(
         }
     }
     (batch, Ok(false))
+}
+
+static FAST_CLASS: FastClass = FastClass::new();
+
+impl FastAppend for Writer {
+    const FAST_CLASS: &'static FastClass = &FAST_CLASS;
+
+    #[inline]
+    fn append_now(&self, record: &[u8]) -> Option<u64> {
+        self.0.append_now(record)
+    }
+
+    fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.append(record, false)
+    }
 }
 
 /// Dropping an unclosed writer writes its buffer, as Python does for files, and warns.

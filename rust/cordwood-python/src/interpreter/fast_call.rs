@@ -32,7 +32,6 @@ use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 
 use crate::interpreter::interned;
 use crate::interpreter::python_code::PythonCode;
-use crate::writer::Writer;
 
 /// A cache for a class's final subclass. Each class keeps its own in a static.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
@@ -47,6 +46,19 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
+/// A writer class with a fast `append`.
+pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
+    /// The cache of the final subclass.
+    const FAST_CLASS: &'static FastClass;
+
+    /// Appends a record and returns its offset if that doesn't require waiting or raising an
+    /// exception. Otherwise, appends nothing.
+    fn append_now(&self, record: &[u8]) -> Option<u64>;
+
+    /// Appends a record: the class's regular `append` method.
+    fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
+}
+
 /// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::FAST_CLASS, |_| {
@@ -57,10 +69,9 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
     })
 }
 
-/// Returns the final subclass of [`Writer`]. Every writer is created as an object of this subclass.
-pub(crate) fn class_with_append(py: Python<'_>) -> &Bound<'_, PyType> {
-    static CLASS: FastClass = FastClass::new();
-    class::<Writer>(py, &CLASS, |base| {
+/// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
+pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
+    class::<T>(py, T::FAST_CLASS, |base| {
         let append = base.getattr("append")?;
         let signature: String = append.getattr("__text_signature__")?.extract()?;
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
@@ -71,7 +82,7 @@ pub(crate) fn class_with_append(py: Python<'_>) -> &Bound<'_, PyType> {
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
                 ml_meth: ffi::PyMethodDefPointer {
-                    PyCFunctionFastWithKeywords: fast_append,
+                    PyCFunctionFastWithKeywords: fast_append::<T>,
                 },
                 ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
                 ml_doc: doc.into_raw(),
@@ -197,7 +208,7 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
 /// Only Python calls this function, with the thread attached. `writer` is an object of the final
 /// class, as the method descriptor guarantees. `args` points to `arg_count` objects. If `names` is
 /// a tuple of keywords, one more object follows for each keyword.
-unsafe extern "C" fn fast_append(
+unsafe extern "C" fn fast_append<T: FastAppend>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     arg_count: ffi::Py_ssize_t,
@@ -208,11 +219,11 @@ unsafe extern "C" fn fast_append(
             return None;
         }
         // SAFETY: As the caller promises, the objects live as long as the call, and the first is an
-        // object of the final subclass of `Writer`, which has the same layout as `Writer`.
+        // object of the final subclass of `T`, which has the same layout as `T`.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
-                Borrowed::from_ptr(py, writer).cast_unchecked::<Writer>(),
+                Borrowed::from_ptr(py, writer).cast_unchecked::<T>(),
                 Borrowed::from_ptr(py, *args),
             )
         };
@@ -226,7 +237,7 @@ unsafe extern "C" fn fast_append(
         }
         // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
         // interpreter is shutting down, attaching fails, and the base class's function is called.
-        Python::try_attach(|py| match writer.get().append(&record, false) {
+        Python::try_attach(|py| match writer.get().append(&record) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {
                 error.restore(py);
@@ -239,7 +250,7 @@ unsafe extern "C" fn fast_append(
         Ok(None) => {
             // SAFETY: `base_append` has the same requirements as this function, and the caller
             // meets them.
-            let offset = unsafe { base_append(writer, args, arg_count, names) };
+            let offset = unsafe { base_append::<T>(writer, args, arg_count, names) };
             offset.map_or(null_mut(), Bound::into_ptr)
         }
         Err(panic) => raised(panic),
@@ -254,7 +265,7 @@ unsafe extern "C" fn fast_append(
 ///
 /// As for [`fast_append`].
 #[cold]
-unsafe fn base_append<'py>(
+unsafe fn base_append<'py, T: FastAppend>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     arg_count: ffi::Py_ssize_t,
@@ -283,7 +294,7 @@ unsafe fn base_append<'py>(
                 return None;
             }
         }
-        let append = ffi::PyObject_GetAttrString(Writer::type_object_raw(py).cast(), c"append".as_ptr());
+        let append = ffi::PyObject_GetAttrString(T::type_object_raw(py).cast(), c"append".as_ptr());
         let append = Bound::from_owned_ptr_or_opt(py, append)?;
         let appended = ffi::PyObject_Call(append.as_ptr(), positional.as_ptr(), keywords.as_ptr());
         Bound::from_owned_ptr_or_opt(py, appended)
