@@ -77,7 +77,7 @@ class _Batches:
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[reading.RecordBatch]:
-        # If there are no partitions, Spark makes one without a value.
+        # If there are no partitions, Spark creates one without a value.
         return reading.batches(partition.value or [], to_arrow_schema(self._schema, timezone="UTC"), self._options)
 
 
