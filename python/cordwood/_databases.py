@@ -278,12 +278,9 @@ class _Directory:
                     return Database(self.path, engine, name, None, None, tuple(problems))
                 manifest = None
         if not manifest:
-            for newest in self.manifests:
-                manifest = _Manifest(self._path(newest))
-                if not manifest.fault(self._engine(manifest)):
-                    break
-            else:
-                manifest = newest = None
+            manifests = ((other, _Manifest(self._path(other))) for other in self.manifests)
+            intact = ((other, found) for other, found in manifests if not found.fault(self._engine(found)))
+            newest, manifest = next(intact, (None, None))
         engine = self._engine(manifest)
         if manifest:
             problems += self._table_problems(manifest, engine)
