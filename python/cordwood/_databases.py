@@ -629,15 +629,11 @@ class _Directory:
         creates a log, then a table with the older log's writes, and finally the edit that names the new log and the
         table. A compaction only creates tables, so no number before theirs is missing.
         """
-
-        def numbered(pattern: re.Pattern[str]) -> dict[int, str]:
-            numbers = {_table_or_log_number(name): name for name in self._matching(pattern)}
-            return {number: name for number, name in numbers.items() if number >= next_number}
-
-        tables = numbered(_TABLE)
-        without = next((number for number in itertools.count(next_number) if number not in tables), 0)
+        tables = {_table_or_log_number(name): name for name in self._matching(_TABLE)}
+        without = next(number for number in itertools.count(next_number) if number not in tables)
+        has_log = any(_table_or_log_number(name) >= next_number for name in self._matching(_LOG))
         # The log may have been created after the directory was listed.
-        has_log = numbered(_LOG) or self._len(_file_name(without, "log")) is not None
+        has_log = has_log or self._len(_file_name(without, "log")) is not None
         return None if has_log or max(tables, default=0) < without else tables[max(tables)]
 
 
