@@ -704,21 +704,12 @@ def _current_texts(database: Database, names: Mapping[ProblemKind, list[str]]) -
     return texts + [f"goleveldb opens it by {name}, {database.engine} does not" for name in others]
 
 
-_OF_LOGS = {
-    Engine.LEVELDB: (
-        "{{}} damaged: {} drops the rest of each damaged block",
-        "{{}} truncated or empty although a newer log has later writes; {} does not report this",
-    ),
-    Engine.ROCKSDB: (
-        "{{}} damaged: {} would refuse the database, or drop the writes that follow",
-        "{{}} torn, and a newer log has later writes: {} would refuse the database, or drop the newer log",
-    ),
-    Engine.PEBBLE: (
-        "{{}} damaged: {} would refuse the database, or drop the writes that follow",
-        "{{}} torn, and a newer log has later writes: {} would refuse the database",
-    ),
+_CUT = {
+    Engine.LEVELDB: "truncated or empty although a newer log has later writes; LevelDB does not report this",
+    Engine.ROCKSDB: "torn, and a newer log has later writes: RocksDB would refuse the database, or drop the newer log",
+    Engine.PEBBLE: "torn, and a newer log has later writes: Pebble would refuse the database",
 }
-"""How each engine treats a damaged log, and one whose end is missing."""
+"""How each engine treats a log whose end is missing."""
 
 
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
@@ -752,9 +743,10 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
     if unlisted := names[ProblemKind.TABLE_UNLISTED]:
         text = f"{_listed(unlisted)} newer than the MANIFEST, and not listed in it: {database.engine} would remove"
         lines.append(("tables", f"{text} {'it' if len(unlisted) == 1 else 'them'}", True))
-    silently = ", which LevelDB does not report: the writes in it, and in any newer log that is missing, are lost"
-    silently *= database.engine == Engine.LEVELDB
-    damaged, cut = _OF_LOGS[database.engine]
+    silently, damaged = "", "would refuse the database, or drop the writes that follow"
+    if database.engine == Engine.LEVELDB:
+        silently = ", which LevelDB does not report: the writes in it, and in any newer log that is missing, are lost"
+        damaged = "drops the rest of each damaged block"
     missing_writes = (problem.missing_sequences for problem in database.problems if problem.missing_sequences)
     behind = "".join(f"{{}} without the writes {first:,} to {last:,}" for first, last in missing_writes)
     behind += ", which the MANIFEST counts: they are lost"
@@ -763,9 +755,9 @@ def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[
         (ProblemKind.LOG_MISSING, f"{{}} missing{silently}"),
         (ProblemKind.TABLE_NEWER, "a newer log may be missing: {} newer than the MANIFEST"),
         (ProblemKind.LOG_SHORT, "{} shorter than the part that was synced"),
-        (ProblemKind.LOG_DAMAGED, damaged.format(database.engine)),
+        (ProblemKind.LOG_DAMAGED, f"{{}} damaged: {database.engine} {damaged}"),
         (ProblemKind.LOG_ABSENT, f"{{}} missing; {database.engine} may never have written to it"),
-        (ProblemKind.LOG_CUT, cut.format(database.engine)),
+        (ProblemKind.LOG_CUT, f"{{}} {_CUT[database.engine]}"),
         (ProblemKind.LOG_TORN, "{} followed by a newer log, and torn: writes after the incomplete record may be lost"),
         (ProblemKind.LOG_EMPTY, "{} without a record: no write reached it, or its writes were lost"),
         (ProblemKind.LOG_BEHIND, behind),
