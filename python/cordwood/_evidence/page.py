@@ -122,12 +122,65 @@ class Evidence(NamedTuple):
     @property
     def html(self) -> str:
         """The evidence as a self-contained HTML page without scripts."""
-        return page(self)
+        logs = self.logs
+        title = f"Evidence: {counts_text(self)}"
+        facts = [("version", f"cordwood {self.version}")]
+        if self.command is not None:
+            facts.append(("command", _code(self.command)))
+        circumstances = (("examined", self.examined), ("directory", self.directory))
+        facts += [(term, _text(fact)) for term, fact in circumstances if fact]
+        parts = [
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+            f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+            f"<h1>{title}</h1>{_facts(facts)}",
+            _table("", ("log", "state", "records", "bytes"), map(_summary_row, range(len(logs)), logs), len(logs)),
+        ]
+        if self.databases:
+            head = ("database", "state", "engine", "findings")
+            parts.append(_table("Databases", head, map(_database_row, self.databases), len(self.databases)))
+        if self.exports:
+            rows_of_exports = map(_export_row, self.exports)
+            parts.append(_table("Exports", ("export", "state", "findings"), rows_of_exports, len(self.exports)))
+        if self.failed:
+            rows = ((f'<span class="name">{_text(name)}</span>', _text(reason)) for name, reason in self.failed)
+            parts.append(_table("Files that could not be read", ("file", "reason"), rows, len(self.failed)))
+        if self.other_files:
+            counts = Counter(kind for _, kind in self.other_files)
+            rows = ((_text(kind), f"{count:,}") for kind, count in sorted(counts.items()))
+            parts.append(_table("Files that are not logs", ("kind", "files"), rows, len(self.other_files), len(counts)))
+        parts.append(f'<p class="quiet">{_text(_LIMITS)}</p>')
+        parts += (_section(index, log) for index, log in enumerate(logs[: limits.DETAILED_MAX]))
+        return "\n".join([*parts, "</body></html>\n"])
 
     @property
     def json(self) -> str:
         """The evidence as one JSON object, without the pictures."""
-        return json_of(self)
+        # The names are those of `cordwood verify --json`.
+        logs: list[dict[str, object]] = []
+        for path, report, modified, sha256, is_changed, regions, keys, _ in self.logs:
+            counts = {name: value for name, value in report._asdict().items() if name not in _NOT_IN_JSON}
+            skipped = [
+                {
+                    **region._asdict(),
+                    "severity": region.severity,
+                    "message": str(region),
+                    "first_bytes": None if first is None else first.hex(),
+                }
+                for region, first in regions
+            ]
+            is_ok = rank(report) > 0
+            facts = {"source": path, "modified": modified, "sha256": sha256, "is_changed": is_changed, "ok": is_ok}
+            logs.append({**facts, **counts, "skipped_len": report.skipped_len, "skipped": skipped, "keys": keys})
+        failed = [{"source": path, "error": reason} for path, reason in self.failed]
+        others = [{"source": path, "format": kind} for path, kind in self.other_files]
+        databases, exports = list(map(database_fields, self.databases)), list(map(export_fields, self.exports))
+        about = {name: getattr(self, name) for name in ("version", "command", "examined", "directory", "ok")}
+        found = {"logs": logs, "databases": databases, "exports": exports, "failed": failed, "other_files": others}
+        text = json_text(jsonable({**about, **found})) + "\n"
+        # A path may contain bytes that are not valid text.
+        return text.encode("utf-8", "backslashreplace").decode()
 
     def _repr_html_(self) -> str:
         # Show the page in a frame so that its style does not affect the notebook.
@@ -143,41 +196,6 @@ def rank(report: Report) -> int:
     if not report.ok or report.other_log_number is not None:
         return 0
     return 1 if is_incomplete(report) else 2
-
-
-def page(evidence: Evidence) -> str:
-    """Returns the evidence as an HTML page."""
-    logs = evidence.logs
-    title = f"Evidence: {counts_text(evidence)}"
-    facts = [("version", f"cordwood {evidence.version}")]
-    if evidence.command is not None:
-        facts.append(("command", _code(evidence.command)))
-    circumstances = (("examined", evidence.examined), ("directory", evidence.directory))
-    facts += [(term, _text(fact)) for term, fact in circumstances if fact]
-    parts = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>{title}</h1>{_facts(facts)}",
-        _table("", ("log", "state", "records", "bytes"), map(_summary_row, range(len(logs)), logs), len(logs)),
-    ]
-    if evidence.databases:
-        head = ("database", "state", "engine", "findings")
-        parts.append(_table("Databases", head, map(_database_row, evidence.databases), len(evidence.databases)))
-    if evidence.exports:
-        rows_of_exports = map(_export_row, evidence.exports)
-        parts.append(_table("Exports", ("export", "state", "findings"), rows_of_exports, len(evidence.exports)))
-    if evidence.failed:
-        rows = ((f'<span class="name">{_text(name)}</span>', _text(reason)) for name, reason in evidence.failed)
-        parts.append(_table("Files that could not be read", ("file", "reason"), rows, len(evidence.failed)))
-    if evidence.other_files:
-        counts = Counter(kind for _, kind in evidence.other_files)
-        rows = ((_text(kind), f"{count:,}") for kind, count in sorted(counts.items()))
-        parts.append(_table("Files that are not logs", ("kind", "files"), rows, len(evidence.other_files), len(counts)))
-    parts.append(f'<p class="quiet">{_text(_LIMITS)}</p>')
-    parts += (_section(index, log) for index, log in enumerate(logs[: limits.DETAILED_MAX]))
-    return "\n".join([*parts, "</body></html>\n"])
 
 
 def counts_text(evidence: Evidence) -> str:
@@ -349,33 +367,6 @@ def _table(
     left = (count if row_count is None else row_count) - len(listed)
     more = f'<p class="quiet">{left:,} more are not listed.</p>' if left else ""
     return f"{heading}<table><thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody></table>{more}"
-
-
-def json_of(evidence: Evidence) -> str:
-    """Returns the evidence as JSON, using the same names as `cordwood verify --json`."""
-    logs: list[dict[str, object]] = []
-    for path, report, modified, sha256, is_changed, regions, keys, _ in evidence.logs:
-        counts = {name: value for name, value in report._asdict().items() if name not in _NOT_IN_JSON}
-        skipped = [
-            {
-                **region._asdict(),
-                "severity": region.severity,
-                "message": str(region),
-                "first_bytes": None if first is None else first.hex(),
-            }
-            for region, first in regions
-        ]
-        is_ok = rank(report) > 0
-        facts = {"source": path, "modified": modified, "sha256": sha256, "is_changed": is_changed, "ok": is_ok}
-        logs.append({**facts, **counts, "skipped_len": report.skipped_len, "skipped": skipped, "keys": keys})
-    failed = [{"source": path, "error": reason} for path, reason in evidence.failed]
-    others = [{"source": path, "format": kind} for path, kind in evidence.other_files]
-    databases, exports = list(map(database_fields, evidence.databases)), list(map(export_fields, evidence.exports))
-    about = {name: getattr(evidence, name) for name in ("version", "command", "examined", "directory", "ok")}
-    found = {"logs": logs, "databases": databases, "exports": exports, "failed": failed, "other_files": others}
-    text = json_text(jsonable({**about, **found})) + "\n"
-    # A path may contain bytes that are not valid text.
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 _NOT_IN_JSON = {"path", "repaired", "not_kept", "skipped", "repaired_count"}
