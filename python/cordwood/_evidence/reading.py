@@ -164,7 +164,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
             is_unlisted = has_unlisted and not suspects
             has_gap = bool(batch and next_sequence not in (None, batch.sequence))
             if is_after_suspect or is_unlisted or has_gap or record.salvaged:
-                changes.interrupt()
+                changes.interruption_count += 1
             if batch:
                 next_sequence = batch.sequence + batch.count
             # The operations before a fault can still be read.
@@ -172,7 +172,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
                 for operation in batch or ():
                     changes.add(operation, record.offset)
             if error:
-                changes.interrupt()
+                changes.interruption_count += 1
     if not has_batch and faulty_count:
         return None
     deleted, overwritten = map(tuple, (changes.deleted, changes.overwritten))
@@ -191,7 +191,10 @@ class _Value(NamedTuple):
 
 
 class _Changes:
-    """Collects the changes to keys in a log, and tracks where each key was last written."""
+    """Collects the changes to keys in a log, and tracks where each key was last written.
+
+    After an interruption, the value from before it may not be the latest one for its key.
+    """
 
     def __init__(self) -> None:
         self.deleted: list[KeyChange] = []
@@ -200,11 +203,7 @@ class _Changes:
         self.are_complete = True
         self._values: dict[tuple[int, bytes], _Value] = {}
         self._len = 0
-        self._interruption_count = 0
-
-    def interrupt(self) -> None:
-        """Records an interruption. A value from before the interruption may not be the latest one for its key."""
-        self._interruption_count += 1
+        self.interruption_count = 0
 
     def add(self, operation: Operation, offset: int) -> None:
         """Adds an operation from the record at the given file offset."""
@@ -218,13 +217,13 @@ class _Changes:
                 if len(self._values) == limits.FOLLOWED_MAX or self._len > limits.FOLLOWED_LEN_MAX:
                     self.are_complete = False
                     return
-            self._values[name] = _Value(operation.sequence, offset, self._interruption_count)
+            self._values[name] = _Value(operation.sequence, offset, self.interruption_count)
         elif operation.kind in _DELETES:
             absent = _Value(None, None, 0 if self.are_complete else -1)
             self._append("deleted", operation, key, offset, self._values.pop(name, absent))
         elif operation.kind not in _WITHOUT_EFFECT:
             # A merge, a range deletion or part of a transaction can change any key.
-            self.interrupt()
+            self.interruption_count += 1
             if operation.kind == OperationKind.DELETE_RANGE:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))
 
@@ -244,6 +243,6 @@ class _Changes:
                     offset,
                     old.sequence,
                     old.offset,
-                    old.interruption_count == self._interruption_count,
+                    old.interruption_count == self.interruption_count,
                 )
             )
