@@ -188,8 +188,6 @@ def _parsed(data: _Encoded) -> _Encoded:
 
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
     """Returns a decoder, which returns `None` for a record without this payload."""
-    if not payload.has_value:
-        return _as_text
     decoder = RecordDecoder(payload.name, dialect)
     value_of = _messages() if payload.name == "wandb" else decoder.json
     is_noted = False
