@@ -59,17 +59,15 @@ before_message: Callable[[], None] | None = None
 def complain(message: object, *, place: str | None = None) -> None:
     """Reports a message on stderr. If it is an error, adds the file name or `place`, and advice."""
     if isinstance(message, OSError) and message.strerror:
-        file = "" if message.filename is None else f"{message.filename or repr('')}: "
         exists = isinstance(message, FileExistsError)
         advice = "; choose another name, or replace it with --overwrite" if exists else ""
-        text = f"{file}{reason_of(message)}{advice}"
+        place = None if message.filename is None else message.filename or repr("")
+        text = f"{reason_of(message)}{advice}"
     elif isinstance(message, cordwood.CordwoodError):
-        place = message.path or place
-        text = f"{place}: {message.message}" if place else message.message
+        place, text = message.path or place, message.message
     else:
         text = NO_MEMORY if isinstance(message, MemoryError) else str(message)
-        text = f"{place}: {text}" if place else text
-    lines = [f"cordwood: {escaped(text)}"]
+    lines = [f"cordwood: {escaped(f'{place}: {text}' if place else text)}"]
     if hint := hint_of(message):
         lines.append(f"  {hint}")
     # On a terminal, earlier output must appear first. If this flush fails, the next one reports the error.
