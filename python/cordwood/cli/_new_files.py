@@ -46,7 +46,9 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        ValueError: The name is empty, is a URL, or names a directory, a log or one of these files.
+        ValueError: The name is empty, is a URL, or names a directory, one of these files, or a file that is or may be a
+            log. It may be one if a flipped bit would explain why its first fragment is not valid, if its only record is
+            incomplete, or if it is named like a log.
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
@@ -60,24 +62,12 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
         if not (file.is_in_directory and file.name.endswith(pages) and destination.endswith(pages))
     ]
     check_destination(named, destination, overwrite=overwrite)
-    if overwrite:
-        _check_no_log(destination, what, advice)
-
-
-def _check_no_log(destination: str, what: str, advice: str) -> None:
-    """Checks that the file to be replaced by `what` is not a log.
-
-    When a shell expands a pattern, one of the logs may end up as the destination.
-
-    Raises:
-        ValueError: The file is or may be a log. It may be one if a flipped bit would explain why its first fragment is
-            not valid, if its only record is incomplete, or if it is named like a log.
-    """
+    if not (overwrite and os.path.isfile(destination)):
+        return
     refusal = f"which --overwrite does not replace with a {what}{advice}"
-    # detect() raises an error if a file is not a log or cannot be read. In both cases, it may be replaced.
+    # When a shell expands a pattern, one of the logs may end up as the destination. detect() raises an error if a file
+    # is not a log or cannot be read. In both cases, it may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
-        if not os.path.isfile(destination):
-            return
         if cordwood.detect(destination) is not None:
             raise ValueError(f"{destination} is a log, {refusal}")
         if os.path.getsize(destination) and may_be_damaged_log(destination):
