@@ -162,10 +162,8 @@ def named_files(sources: Any) -> list[Input]:
         TypeError: A source is of some other type.
         ValueError: A length is negative.
     """
-    if is_path(sources):
-        return expand([os.fsdecode(sources)])
     names: list[str | Input] = []
-    for source in [sources] if isinstance(sources, bytes) else sources:
+    for source in [sources] if is_path(sources) or isinstance(sources, bytes) else sources:
         match source:
             case (path, int(file_len)) if is_path(path):
                 name = os.fsdecode(path)
