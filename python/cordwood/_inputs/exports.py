@@ -291,15 +291,12 @@ def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
 
 def _len(path: str) -> int | None:
     """Returns the length of a file in bytes, or `None` if there is no such file."""
-    if is_url(path):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):
+        if is_url(path):
             return ranges_of_url(path).size()
-        return None
-    try:
         status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+    return None
 
 
 def overall_message(path: str) -> bytes | None:
