@@ -12,7 +12,7 @@ from cordwood._open import Split
 from cordwood._spark.options import Options
 from cordwood._splits import group_splits, plan_splits
 from cordwood._tables.payloads import PAYLOADS
-from cordwood._tables.scan import check_columns_known
+from cordwood._tables.scan import LEFT_OUT_MAX, check_columns_known
 
 pa: Any = import_module("pyarrow")
 Schema: TypeAlias = Any
@@ -36,9 +36,6 @@ LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
 """The columns of records that `decode` leaves out."""
 
 _TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
-
-_LEFT_OUT_MAX = 1_000
-"""The maximum number of left-out records that a scan lists per split."""
 
 _SKIPPED_MAX = 100_000
 """The maximum number of regions listed in a report."""
@@ -117,8 +114,8 @@ def _left_out(splits: list[Split], schema: Schema, options: Options) -> Iterator
         for _ in pa.RecordBatchReader.from_stream(table):
             pass
         [left_out] = table.left_out
-        if len(left_out) == _LEFT_OUT_MAX:
-            raise ValueError(f"{split} has {_LEFT_OUT_MAX} such records or more: name a lower partition_len")
+        if len(left_out) == LEFT_OUT_MAX:
+            raise ValueError(f"{split} has {LEFT_OUT_MAX} such records or more: name a lower partition_len")
         if left_out:
             rows = [{"path": split.path, "offset": offset, "error": str(error)} for offset, error in left_out]
             yield pa.RecordBatch.from_pylist(rows, schema=schema)

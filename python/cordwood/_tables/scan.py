@@ -18,7 +18,9 @@ from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 
 _BATCH_LEN = 1 << 20
-_LEFT_OUT_MAX = 1_000
+
+LEFT_OUT_MAX = 1_000
+"""The maximum number of left-out records that a scan lists per source."""
 
 _KEPT_LEN_MAX = 64 << 20
 """The maximum number of bytes in the batches a stream keeps while determining the columns.
@@ -340,5 +342,5 @@ class _Log:
         if self._options["on_corruption"] == "raise":
             text = f"{self.name}: the record at offset {offset}: {error}"
             raise PayloadError(text, offset=error.offset, length=error.length, reason=error.reason) from error
-        if len(self.left_out) < _LEFT_OUT_MAX:
+        if len(self.left_out) < LEFT_OUT_MAX:
             self.left_out.append((offset, error))
