@@ -126,12 +126,12 @@ def _is_log(path: str) -> bool:
 
 def _read_all(follower: Follower) -> None:
     """Reads all available records. If any bytes look damaged, waits until the follower has reread them enough times."""
-    for _ in follower:
-        pass
-    while follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
-        time.sleep(_POLL_INTERVAL)
+    while True:
         for _ in follower:
             pass
+        if not (follower.waiting and follower.waiting.reason == WaitReason.SUSPECT):
+            return
+        time.sleep(_POLL_INTERVAL)
 
 
 _POLL_INTERVAL = 0.05
