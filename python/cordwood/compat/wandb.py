@@ -262,13 +262,15 @@ class DataStore:
         return self._write_data(obj.SerializeToString())
 
     def _write_data(self, s: bytes) -> tuple[int, int, int]:
-        writer = self._open_writer()
+        if self._writer is None:
+            self._file()
+            raise io.UnsupportedOperation("the file is open for scanning")
         start = self._index
-        record_offset = writer.append(s)
-        self._index = writer.tell()
+        record_offset = self._writer.append(s)
+        self._index = self._writer.tell()
         if self._index - record_offset > LEVELDBLOG_HEADER_LEN + len(s):
             # The record has several fragments. wandb syncs here so that a crash loses at most one block.
-            writer.sync()
+            self._writer.sync()
             self._flush_offset = self._index
         return start, self._index, self._flush_offset
 
@@ -309,9 +311,3 @@ class DataStore:
         if self._fp is None:
             raise io.UnsupportedOperation("the file is open for writing")
         return self._fp
-
-    def _open_writer(self) -> cordwood.Writer:
-        if self._writer is None:
-            self._file()
-            raise io.UnsupportedOperation("the file is open for scanning")
-        return self._writer
