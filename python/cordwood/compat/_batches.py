@@ -15,7 +15,7 @@ BATCH_HEADER_LEN = 12
 _PUT, _DELETE = OperationKind.PUT, OperationKind.DELETE
 _NOTHING = (OperationKind.NOOP, OperationKind.LOG_DATA)
 
-_logger = logging.getLogger("cordwood")
+logger = logging.getLogger("cordwood")
 
 
 class KeyValue(NamedTuple):
@@ -40,7 +40,7 @@ def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatc
         try:
             batch = WriteBatch(record)
         except PayloadError as error:
-            _logger.warning("%s: the record at offset %d: %s", path, offset, error)
+            logger.warning("%s: the record at offset %d: %s", path, offset, error)
         else:
             yield offset, batch, _operations(offset, batch, path)
 
@@ -62,11 +62,11 @@ def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]
                 sequence += 1
                 at += _prefixed_len(key)
             elif kind not in _NOTHING:
-                _logger.warning("%s: the batch at offset %d has a %s", path, offset, kind)
+                logger.warning("%s: the batch at offset %d has a %s", path, offset, kind)
                 return
             at += 1 + (0 if value is None else _prefixed_len(value))
     except PayloadError as error:
-        _logger.warning("%s: the batch at offset %d: %s", path, offset, error)
+        logger.warning("%s: the batch at offset %d: %s", path, offset, error)
 
 
 def _prefixed_len(data: bytes) -> int:

@@ -36,19 +36,16 @@ For an undamaged log, it returns the same results as dfindexeddb, except for the
 from __future__ import annotations
 
 import enum
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import cordwood
-from cordwood.compat._batches import batches
+from cordwood.compat._batches import batches, logger
 from cordwood.types import Severity
 
 __all__ = ["Block", "FileReader", "InternalRecordType", "LogFilePhysicalRecordType"]
 __all__ += ["ParsedInternalKey", "PhysicalRecord", "WriteBatch", "definitions"]
-
-_logger = logging.getLogger("cordwood")
 
 
 class LogFilePhysicalRecordType(enum.IntEnum):
@@ -138,9 +135,7 @@ class Block:
                     contents_offset=contents_offset,
                 )
             elif found.severity == Severity.CORRUPTION:
-                _logger.warning(
-                    "the block at offset %d: %s at offset %d in it", self.offset, found.reason, found.offset
-                )
+                logger.warning("the block at offset %d: %s at offset %d in it", self.offset, found.reason, found.offset)
 
 
 class FileReader:
