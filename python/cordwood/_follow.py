@@ -29,7 +29,26 @@ class FollowerRecords:
         return self
 
     async def __anext__(self) -> Record | bytes:
-        record = await _next(self._follower)
+        """Waits for a record, like `Follower.__next__`. The iteration ends if none arrives before the timeout."""
+        follower = self._follower
+        # Other tasks must get a turn even if a record is always available. No record is held across an await, because a
+        # task cancelled there would lose it.
+        await asyncio.sleep(0)
+        clock = asyncio.get_running_loop().time
+        deadline = None if follower.timeout is None else clock() + follower.timeout
+        while (record := follower.poll()) is None and follower.outcome.kind == "unfinished":
+            until = clock() + follower.delay
+            if deadline is not None:
+                if clock() >= deadline:
+                    break
+                until = min(until, deadline)
+            while True:
+                # Sleep at least once so that other tasks get a turn even if the delay is 0.
+                await asyncio.sleep(min(until - clock(), _PAUSE_MAX))
+                if clock() >= until or follower.closed:
+                    break
+        if record is None:
+            raise StopAsyncIteration
         return record if self._has_offsets else record.data
 
 
@@ -41,26 +60,3 @@ async def entered(follower: Follower) -> Follower:
 async def left(follower: Follower) -> None:
     """Implements `Follower.__aexit__`."""
     follower.close()
-
-
-async def _next(follower: Follower) -> Record:
-    """Waits for a record, like `Follower.__next__`. The iteration ends if none arrives before the timeout."""
-    # Other tasks must get a turn even if a record is always available. No record is held across an await, because a
-    # task cancelled there would lose it.
-    await asyncio.sleep(0)
-    clock = asyncio.get_running_loop().time
-    deadline = None if follower.timeout is None else clock() + follower.timeout
-    while (record := follower.poll()) is None and follower.outcome.kind == "unfinished":
-        until = clock() + follower.delay
-        if deadline is not None:
-            if clock() >= deadline:
-                break
-            until = min(until, deadline)
-        while True:
-            # Sleep at least once so that other tasks get a turn even if the delay is 0.
-            await asyncio.sleep(min(until - clock(), _PAUSE_MAX))
-            if clock() >= until or follower.closed:
-                break
-    if record is None:
-        raise StopAsyncIteration
-    return record
