@@ -169,7 +169,8 @@ def exports_of(
             continue
         if file.is_metadata or (file.format == METADATA and not file.error):
             metadata[file.name] = None
-        elif file.is_empty:
+        elif not (file.is_in_directory or file.file_len or file.source or "://" in file.name):
+            # It may be an empty file that is named directly.
             metadata.update(dict.fromkeys(_lists_of(file.name)))
     # Maps the real paths of the lists to their exports.
     parts: dict[str, Export] = {}

@@ -72,11 +72,6 @@ class Input(NamedTuple):
         return "://" in self.name or hasattr(self.source, "read_range")
 
     @property
-    def is_empty(self) -> bool:
-        """Whether this may be an empty file that is named directly."""
-        return not (self.is_in_directory or self.file_len or self.source or "://" in self.name)
-
-    @property
     def not_decoded(self) -> str | None:
         """The format of the file, if verbs that decode records skip the file."""
         return METADATA if self.is_metadata else self.format
