@@ -200,8 +200,7 @@ def logs_of(
     files = files_of(sources)
     if files is None:
         return [(sources, None)], False
-    payload = PAYLOADS.get(decode) if decode else None
-    wanted = payload.kind if payload else None
+    wanted = PAYLOADS[decode].kind if decode in PAYLOADS else None
     if wanted:
         files = [file._replace(format=file.not_decoded) for file in files]
 
