@@ -435,8 +435,11 @@ class ReadAllFromLog(PTransform):
         }
         place_len = BLOCK_LEN
         if decode:
-            table = {"decode": decode, "columns": columns, "schema": schema}
-            _check(table)
+            table: dict[str, Any] = {"decode": decode, "columns": columns, "schema": schema}
+            # Rejects options that a scan would reject, and those that could give two logs different columns.
+            scan(b"", **table)
+            if schema is None and PAYLOADS[decode].columns is None:
+                raise ValueError(f"the columns of {decode!r} depend on the records: pass schema")
             block_count = max(desired_bundle_size // BLOCK_LEN, 1)
             place_len = block_count * BLOCK_LEN if PAYLOADS[decode].is_by_record else WHOLE_LEN
             self._read: _Read = _Decode(table, **options)
@@ -482,13 +485,6 @@ def _check_at_least(name: str, value: int, least: int) -> None:
 def _check_text(name: str, path: object) -> None:
     if not isinstance(path, str):
         raise TypeError(f"{name} must be a str, not {type(path).__name__}")
-
-
-def _check(table: dict[str, Any]) -> None:
-    """Rejects options that a scan would reject, and those that could give two logs different columns."""
-    scan(b"", **table)
-    if table["schema"] is None and PAYLOADS[table["decode"]].columns is None:
-        raise ValueError(f"the columns of {table['decode']!r} depend on the records: pass schema")
 
 
 def _with_path(element: tuple[str, list[bytes]]) -> Iterable[tuple[str, bytes]]:
