@@ -59,10 +59,9 @@ def run(options: argparse.Namespace) -> Status:
     directory: str | None = options.bytes
     if directory is not None:
         check_new_directory(directory, options.sources)
-    written_count = written_len = 0
+    written: list[SkippedRegion] = []
 
     def list_fragments(file: Input) -> Status:
-        nonlocal written_count, written_len
         name = file.name
         damaged_len = 0
         regions: list[SkippedRegion] = []
@@ -96,15 +95,14 @@ def run(options: argparse.Namespace) -> Status:
                 complain(f"{display_name(name)}: {quantity(damaged_len, 'byte')} damaged{rule}")
             for region in regions:
                 _write(region, source, file, options.bytes)
-                written_count += 1
-                written_len += region.length
+                written.append(region)
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
     status = for_each_source(options, list_fragments).status
     # After a failure, a count of 0 could be mistaken for the extent of the damage.
-    if directory is not None and (written_count or status != Status.FAILURE):
-        skipped = quantity(written_len, "skipped byte")
-        complain(f"{quantity(written_count, 'file')} with {skipped} written to {escaped(directory)}")
+    if directory is not None and (written or status != Status.FAILURE):
+        skipped = quantity(sum(region.length for region in written), "skipped byte")
+        complain(f"{quantity(len(written), 'file')} with {skipped} written to {escaped(directory)}")
     return status
 
 
