@@ -66,7 +66,11 @@ def run(options: argparse.Namespace) -> Status:
             if options.svg is None:
                 columns = terminal.cells_per_row(terminal_width())
                 cells = cells_of(source.open(), options.log, columns, terminal.ROW_COUNT_MAX)
-                _print(cells, title, columns, is_first=is_first)
+                is_unicode = sys.stdout.encoding.lower().replace("-", "") == "utf8"
+                lines = terminal.draw(cells, title=title, columns=columns, color=has_color(), unicode=is_unicode)
+                print("\n".join(lines if is_first else ["", *lines]))
+                for text in _notes(cells):
+                    print_folded(text)
             else:
                 heading = os.path.basename(title) if is_one else title
                 fragments_max = FRAGMENTS_MAX - sum(picture.fragment_count for picture in pictures)
@@ -85,14 +89,6 @@ def run(options: argparse.Namespace) -> Status:
         with new_file(options.svg, files, overwrite=options.overwrite) as output:
             output.write(document(pictures).encode("utf-8", "backslashreplace"))
     return status
-
-
-def _print(cells: Cells, title: str, columns: int, *, is_first: bool) -> None:
-    is_unicode = sys.stdout.encoding.lower().replace("-", "") == "utf8"
-    lines = terminal.draw(cells, title=title, columns=columns, color=has_color(), unicode=is_unicode)
-    print("\n".join(lines if is_first else ["", *lines]))
-    for text in _notes(cells):
-        print_folded(text)
 
 
 def _notes(cells: Cells) -> list[str]:
