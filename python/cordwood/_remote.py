@@ -407,11 +407,9 @@ class RangeFile:
         with _os_errors_of(self.name):
             self._len = source.size()
         # The log's bytes and version at the time of planning, or else the current version.
-        self._planned: list[tuple[int, int, int]] | None = None
-        self._version: str | None = None
-        if position:
-            self._planned, self._version = marks_of(position)
-        self._version = self._version or getattr(source, "version", None)
+        self._planned: list[tuple[int, int, int]] | None
+        self._planned, version = marks_of(position) if position else (None, None)
+        self._version: str | None = version or getattr(source, "version", None)
         # The mark of each received range, by the range's start offset.
         self._marks: dict[int, tuple[int, int, int]] = {}
         self._is_compared = False
