@@ -83,7 +83,12 @@ class Job(NamedTuple):
             if overwrite:
                 self._put(made)
             else:
-                self._add(made, target)
+                os.makedirs(self.target, exist_ok=True)
+                if os.listdir(made):
+                    os.rename(made, target)
+                    sync_names(self.target)
+                    # The target may be a new directory, so its entry in the parent directory is synced too.
+                    sync_names(os.path.dirname(self.target))
         self.abort()
 
     def abort(self) -> None:
@@ -103,14 +108,6 @@ class Job(NamedTuple):
                     f"{self.target} contains {name}, which is not a directory of logs that a job of Spark wrote: "
                     "remove it, or name another directory"
                 )
-
-    def _add(self, made: str, target: str) -> None:
-        os.makedirs(self.target, exist_ok=True)
-        if os.listdir(made):
-            os.rename(made, target)
-            sync_names(self.target)
-            # The target may be a new directory, so its entry in the parent directory is synced too.
-            sync_names(os.path.dirname(self.target))
 
     def _put(self, made: str) -> None:
         """Replaces the target with a new directory. Between the two renames, the target does not exist."""
