@@ -95,7 +95,6 @@ class Cells:
         region_count: The total number of regions, including those not listed.
         zeros_inside_len: The number of zeros that are followed by a record.
         zeros_offset: The offset where the zeros at the end of the log start, or `None` if there are none.
-        has_records: Whether the log contains any records.
         damage_end: The offset where the last damage ends.
         salvaged_count: The number of records that follow damage in their block.
         log: The format of the log.
@@ -120,7 +119,6 @@ class Cells:
         self.zeros_inside_len: int = 0
         self.salvaged_count: int = 0
         self.zeros_offset: int | None = None
-        self.has_records: bool = False
         self.damage_end: int = 0
         self.log: LogFormat = LogFormat("leveldb")
         self.other_log_number: int | None = None
@@ -135,7 +133,6 @@ class Cells:
                 # Zeros in adjacent blocks are merged.
                 zeros.append((zeros.pop()[0] if zeros and zeros[-1][1] == start else start, end))
             elif category in (Category.WHOLE, Category.PART):
-                self.has_records = True
                 self.zeros_inside_len += sum(end - start for start, end in zeros)
                 zeros.clear()
             if name not in ("trailer", "zeros", "rest", "file_header"):

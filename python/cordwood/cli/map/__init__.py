@@ -12,7 +12,7 @@ import sys
 
 from cordwood._inputs.files import is_one_file
 from cordwood._inputs.input import Input
-from cordwood._map.cells import Cells, cells_of, damage_summary
+from cordwood._map.cells import Category, Cells, cells_of, damage_summary
 from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
 from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import display_name
@@ -97,5 +97,6 @@ def _notes(cells: Cells) -> list[str]:
     if cells.zeros_inside_len:
         notes.append(zeros_inside_text(cells.zeros_inside_len))
     follow_damage = cells.zeros_offset is not None and cells.damage_end >= cells.zeros_offset
-    zeros = zeros_at_end(cells.zeros_offset, cells.file_len, has_records=cells.has_records, follow_damage=follow_damage)
+    has_records = cells.totals[Category.WHOLE] + cells.totals[Category.PART] > 0
+    zeros = zeros_at_end(cells.zeros_offset, cells.file_len, has_records=has_records, follow_damage=follow_damage)
     return [*notes, str(zeros)] if zeros else notes
