@@ -195,7 +195,10 @@ impl<'v> Parser<'v> {
             b'N' => ("NaN", Value::Float(f64::NAN)),
             b'I' => ("Infinity", Value::Float(f64::INFINITY)),
             b'-' if self.text[self.at..].starts_with("-I") => ("-Infinity", Value::Float(f64::NEG_INFINITY)),
-            _ => return self.number(value),
+            _ => {
+                self.at = parse_number(self.text.as_bytes(), self.at, self.rules, value)?;
+                return Ok(());
+            }
         };
         *value = named;
         self.word(word)
@@ -255,60 +258,6 @@ impl<'v> Parser<'v> {
             (Some(name), Rules::Document) => Err(Refused::Twice(name.into()).into()),
             (Some(_), Rules::Run) => with_last(items, &surrogates),
         }
-    }
-
-    fn digits(&mut self) -> usize {
-        // `peek` would store and reload the position for each digit.
-        let rest = &self.text.as_bytes()[self.at..];
-        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        self.at += len;
-        len
-    }
-
-    fn number(&mut self, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
-        let start = self.at;
-        self.at += usize::from(self.peek() == Some(b'-'));
-        let is_zero = self.peek() == Some(b'0');
-        let digit_count = self.digits();
-        if digit_count == 0 {
-            return self.expected("a value");
-        }
-        if is_zero && digit_count > 1 {
-            self.at -= digit_count - 1;
-            return self.expected("no digit after a 0");
-        }
-        let mut is_int = true;
-        if self.peek() == Some(b'.') {
-            is_int = false;
-            self.at += 1;
-            if self.digits() == 0 {
-                return self.expected("a digit");
-            }
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            is_int = false;
-            self.at += 1;
-            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
-            if self.digits() == 0 {
-                return self.expected("a digit");
-            }
-        }
-        let text = &self.text[start..self.at];
-        *value = if is_int {
-            match text.parse() {
-                Ok(number) => Value::Int(number),
-                Err(_) if digit_count <= DIGITS_MAX => Value::Huge(text.into()),
-                Err(_) if self.rules == Rules::Run => Value::Text(text.into()),
-                Err(_) => return Err(Refused::Digits(digit_count).into()),
-            }
-        } else {
-            let number: f64 = text.parse().map_err(|_| Refused::Syntax(start, "a number"))?;
-            if number.is_infinite() && self.rules == Rules::Document {
-                return Err(Refused::Range(start).into());
-            }
-            Value::Float(number)
-        };
-        Ok(())
     }
 
     fn string(&mut self) -> Result<Cow<'v, str>, Box<Refused>> {
@@ -391,6 +340,90 @@ impl<'v> Parser<'v> {
             .iter()
             .try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
     }
+}
+
+/// Parses the JSON number at `start` and stores it in `value`. Returns the offset of the number's
+/// end.
+#[inline(always)]
+pub(super) fn parse_number<'v>(
+    text: &'v [u8],
+    start: usize,
+    rules: Rules,
+    value: &mut Value<'v>,
+) -> Result<usize, Box<Refused>> {
+    let expected = |at, what| Err(Refused::Syntax(at, what).into());
+    let is_negative = text.get(start) == Some(&b'-');
+    let first = start + usize::from(is_negative);
+    let mut digits = 0;
+    let point = digits_end(text, first, &mut digits);
+    let digit_count = point - first;
+    if digit_count == 0 {
+        return expected(first, "a value");
+    }
+    if text[first] == b'0' && digit_count > 1 {
+        return expected(first + 1, "no digit after a 0");
+    }
+    let (mut end, mut fraction_len) = (point, 0);
+    if text.get(point) == Some(&b'.') {
+        end = digits_end(text, point + 1, &mut digits);
+        fraction_len = end - point - 1;
+        if fraction_len == 0 {
+            return expected(end, "a digit");
+        }
+    }
+    let has_exponent = matches!(text.get(end), Some(b'e' | b'E'));
+    if has_exponent {
+        let exponent = end + 1 + usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
+        end = digits_end(text, exponent, &mut 0);
+        if end == exponent {
+            return expected(end, "a digit");
+        }
+    }
+    // So few digits cannot have overflowed. A double holds them exactly, and the power of ten too,
+    // so the division rounds only once.
+    if digit_count + fraction_len < TENS.len() && !has_exponent && digits <= 1 << f64::MANTISSA_DIGITS {
+        *value = if end == point {
+            let number = digits as i64;
+            Value::Int(if is_negative { -number } else { number })
+        } else {
+            let number = digits as f64 / TENS[fraction_len];
+            Value::Float(if is_negative { -number } else { number })
+        };
+        return Ok(end);
+    }
+    let number = str::from_utf8(&text[start..end]).unwrap_or_default();
+    *value = if end > point {
+        let number: f64 = number.parse().map_err(|_| Refused::Syntax(start, "a number"))?;
+        if number.is_infinite() && rules == Rules::Document {
+            return Err(Refused::Range(start).into());
+        }
+        Value::Float(number)
+    } else {
+        match number.parse() {
+            Ok(number) => Value::Int(number),
+            Err(_) if digit_count <= DIGITS_MAX => Value::Huge(number.into()),
+            Err(_) if rules == Rules::Run => Value::Text(number.into()),
+            Err(_) => return Err(Refused::Digits(digit_count).into()),
+        }
+    };
+    Ok(end)
+}
+
+/// Powers of ten. Any number with fewer digits than there are powers fits in a `u64`.
+static TENS: [f64; 20] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+];
+
+/// Returns the end of the digits at `start`. Appends them to `number`, which wraps around if there
+/// are too many.
+#[inline(always)]
+fn digits_end(text: &[u8], start: usize, number: &mut u64) -> usize {
+    let mut end = start;
+    while let Some(&digit @ b'0'..=b'9') = text.get(end) {
+        *number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        end += 1;
+    }
+    end
 }
 
 /// Returns the length of the text before the first quotation mark, backslash or control character,
@@ -496,7 +529,8 @@ fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) 
 
 #[cfg(test)]
 mod tests {
-    use super::plain_len;
+    use super::{Rules, parse_number, plain_len};
+    use crate::Value;
 
     #[test]
     fn plain_text_end_search_matches_a_byte_by_byte_search() {
@@ -513,5 +547,44 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The standard library is the naive counterpart.
+    #[test]
+    fn numbers_are_rounded_like_the_standard_library_rounds_them() {
+        let (mut state, mut float_count) = (1_u64, 0);
+        for _ in 0..2_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let few = u128::from((state >> 3) / 10_u64.pow((state >> 4) as u32 % 16));
+            // Some of the numbers do not fit in a `u64`.
+            let digits = if state % 3 == 0 { few + (1 << 64) } else { few };
+            for point in 0..20 {
+                let mut text = format!("{digits:020}");
+                text.insert(20 - point, '.');
+                let text = text.trim_start_matches('0').trim_end_matches('.');
+                for text in [
+                    text.to_owned(),
+                    format!("0{text}"),
+                    format!("-{text}"),
+                    format!("-0{text}"),
+                ] {
+                    let mut value = Value::Null;
+                    if parse_number(text.as_bytes(), 0, Rules::Document, &mut value).is_err() {
+                        continue;
+                    }
+                    match value {
+                        Value::Int(number) => assert_eq!(Ok(number), text.parse(), "{text}"),
+                        Value::Float(number) => {
+                            let naive: f64 = text.parse().unwrap();
+                            assert_eq!(number.to_bits(), naive.to_bits(), "{text}");
+                            float_count += 1;
+                        }
+                        Value::Huge(digits) => assert_eq!(digits, text),
+                        value => panic!("{text} is {value:?}"),
+                    }
+                }
+            }
+        }
+        assert!(float_count > 50_000, "{float_count}");
     }
 }
