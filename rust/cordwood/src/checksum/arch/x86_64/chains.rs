@@ -39,7 +39,7 @@ fn long(state: u32, data: &[u8]) -> u32 {
 /// Returns `state` advanced over `data` with one chain.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
-pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
+fn one(mut state: u32, data: &[u8]) -> u32 {
     let (words, rest) = data.as_chunks::<8>();
     let mut chain = u64::from(state);
     for word in words {
@@ -92,7 +92,7 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
 /// Returns `state` advanced over the first `len` bytes of `word` in one step. `len` must be 1 to 7.
 #[target_feature(enable = "sse4.2")]
 #[inline]
-pub(super) fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
+fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
     // The bytes are shifted to the top, and the zeros below them do not change a state of zero.
     let (state, bits) = (u64::from(state), 8 * len);
     (_mm_crc32_u64(0, (word ^ state) << (64 - bits)) ^ (state >> bits)) as u32
@@ -101,13 +101,6 @@ pub(super) fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
 /// Returns the unreduced product of a state and a shift.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
-pub(super) fn times(state: u64, shift: u32) -> __m128i {
+fn times(state: u64, shift: u32) -> __m128i {
     _mm_clmulepi64_si128(_mm_cvtsi64_si128(state as i64), _mm_cvtsi64_si128(i64::from(shift)), 0)
-}
-
-/// Reduces a sum of products to a state.
-#[target_feature(enable = "sse4.2,pclmulqdq")]
-#[inline]
-pub(super) fn finish(product: __m128i) -> u32 {
-    _mm_crc32_u64(0, _mm_cvtsi128_si64(product) as u64) as u32
 }

@@ -1,5 +1,5 @@
-//! The three kernels for x86-64. `Chains` uses the `crc32` instruction of SSE4.2. The other two
-//! also fold by carry-less multiplication, with 256-bit and 512-bit registers.
+//! The two kernels for x86-64. `Chains` uses the `crc32` instruction of SSE4.2. The other one also
+//! folds by carry-less multiplication, with 512-bit registers.
 
 #![expect(
     unsafe_code,
@@ -7,7 +7,6 @@
 )]
 
 mod chains;
-mod fold256;
 mod fold512;
 
 use crate::checksum::kernel::{Job, Kernel};
@@ -25,10 +24,6 @@ kernels! {
         fold512::update,
         fold512::append
     );
-
-    /// A machine with AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, and AMD since Zen
-    /// 3.
-    Fold256("SSE4.2, AVX2, VPCLMULQDQ", ["sse4.2", "pclmulqdq", "avx2", "vpclmulqdq"], fold256::update);
 
     /// A machine with SSE4.2 and PCLMULQDQ: all machines since 2010.
     Chains("SSE4.2, PCLMULQDQ", ["sse4.2", "pclmulqdq"], chains::update);
