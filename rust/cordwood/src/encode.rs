@@ -294,24 +294,24 @@ impl Encoder {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.fragments.offset)
     }
 
-    /// Like [`encode`](Self::encode), but for consecutive records. Returns how many were encoded,
-    /// and why encoding stopped. If most records are short, this takes half as long as making
-    /// separate calls.
+    /// Like [`encode`](Self::encode), but for consecutive records. Adds how many were encoded to
+    /// `count`, and returns why encoding stopped. If most records are short, this takes half as
+    /// long as making separate calls.
     ///
     /// Stops when `out` contains `out_len` bytes, when there are no more records, or before a
     /// record of `out_len` bytes or more that is not one FULL fragment. An open container is left
     /// open.
     ///
-    /// Fails if a record is longer than `record_len_max` bytes or if there is not enough memory for
-    /// it. All the records before it are still encoded.
+    /// Also stops before a record that is longer than `record_len_max` bytes or for which there is
+    /// not enough memory. All the records before it are still encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
         out: &mut Vec<u8>,
         out_len: usize,
         record_len_max: u64,
-    ) -> Result<(u64, Stopped<R>), NotEncoded> {
-        let mut count = 0;
+        count: &mut u64,
+    ) -> Stopped<R> {
         while out.len() < out_len {
             // Each record in a run fits in one fragment, and a run stays within its block. If there
             // is not enough memory for the rest of the block, there may still be enough for the
@@ -325,32 +325,35 @@ impl Encoder {
                     records,
                     out,
                     out_len,
-                    count: &mut count,
+                    count,
                 })
-            } else if let Some(packing) = &mut self.packing {
-                packing.pack_all(&mut self.fragments, records, out, out_len, record_len_max, &mut count)
             } else {
-                records.next().map_or(Stopped::AtEnd, Stopped::At)
+                let next = match &mut self.packing {
+                    Some(packing) => packing.add_all(records, record_len_max, count),
+                    None => records.next(),
+                };
+                next.map_or(Stopped::AtEnd, Stopped::At)
             };
-            match stopped {
-                Stopped::AtEnd => return Ok((count, Stopped::AtEnd)),
-                Stopped::Full => {}
-                Stopped::At(record) => {
-                    let bytes = record.as_ref();
-                    if bytes.len() as u64 > record_len_max {
-                        return Err(NotEncoded::TooLarge(bytes.len()));
-                    }
-                    if bytes.len() >= out_len {
-                        return Ok((count, Stopped::At(record)));
-                    }
-                    self.try_reserve_frame(bytes.len()).map_err(NotEncoded::NoMemory)?;
-                    self.try_reserve(bytes.len(), out).map_err(NotEncoded::NoMemory)?;
-                    self.encode_parts(bytes, out);
-                    count += 1;
-                }
+            let record = match stopped {
+                Stopped::At(record) => record,
+                Stopped::Full => continue,
+                stopped => return stopped,
+            };
+            let bytes = record.as_ref();
+            if bytes.len() as u64 > record_len_max {
+                return Stopped::TooLarge(bytes.len());
             }
+            if bytes.len() >= out_len {
+                return Stopped::At(record);
+            }
+            let reserved = self.try_reserve_frame(bytes.len());
+            if let Err(error) = reserved.and_then(|()| self.try_reserve(bytes.len(), out)) {
+                return Stopped::NoMemory(error);
+            }
+            self.encode_parts(bytes, out);
+            *count += 1;
         }
-        Ok((count, Stopped::Full))
+        Stopped::Full
     }
 
     /// The slow path of [`encode`](Self::encode), for other dialects and for a record that reaches
@@ -413,14 +416,6 @@ impl Encoder {
     }
 }
 
-/// Why a record was not encoded.
-#[derive(Debug)]
-pub(crate) enum NotEncoded {
-    NoMemory(TryReserveError),
-    /// The record is too long. Contains its length in bytes.
-    TooLarge(usize),
-}
-
 /// A job that encodes consecutive records in one loop. Each record is
 /// [one FULL fragment](Encoder::is_one_full), and all are in the same block.
 struct EncodeRun<'a, I> {
@@ -440,6 +435,10 @@ pub(crate) enum Stopped<R> {
     /// This record, which is not one FULL fragment, has not been encoded yet. If `encode_all`
     /// returns it, it is also at least `out_len` bytes long.
     At(R),
+    /// The next record, of which this is the length in bytes, is too long.
+    TooLarge(usize),
+    /// There is not enough memory for the next record.
+    NoMemory(TryReserveError),
 }
 
 impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for EncodeRun<'_, I> {
@@ -636,8 +635,8 @@ mod tests {
                     wrapped.encode(record, &mut out);
                     plain.encode(record, &mut expected);
                 }
-                let _ = wrapped.encode_all(&mut records.into_iter(), &mut out, usize::MAX, u64::MAX);
-                let _ = plain.encode_all(&mut records.into_iter(), &mut expected, usize::MAX, u64::MAX);
+                let _ = wrapped.encode_all(&mut records.into_iter(), &mut out, usize::MAX, u64::MAX, &mut 0);
+                let _ = plain.encode_all(&mut records.into_iter(), &mut expected, usize::MAX, u64::MAX, &mut 0);
                 assert_eq!(out, expected);
                 assert_eq!(wrapped.offset(), plain.offset() - BLOCK_LEN as u64);
             }
@@ -652,27 +651,28 @@ mod tests {
             let mut out = Vec::new();
             encoder.start(&mut out);
             let out_len = out.len() + 2 * record_len;
-            let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
-            let (count, stopped) = encoded.expect("memory for a test");
+            let mut count = 0;
+            let stopped = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30, &mut count);
             assert!(count == 2 && matches!(stopped, Stopped::Full), "{format:?} {count}");
             assert_eq!(out.len(), out_len);
             // `out` already contains `out_len` bytes.
-            let encoded = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30);
-            assert!(matches!(encoded, Ok((0, Stopped::Full))), "{format:?}");
+            let stopped = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30, &mut count);
+            assert!(count == 2 && matches!(stopped, Stopped::Full), "{format:?} {count}");
         }
         // A container is closed once it holds 4,096 bytes of data. The limit below also includes
         // the mark, the head and 41 lengths.
         let (mut encoder, mut out) = (Encoder::unchecked(0, Dialect::PACKED.into()), Vec::new());
         let records = [[1; 100]; 100];
-        let encoded = encoder.encode_all(&mut records.iter(), &mut out, 17 + 7 + 2 + 41 + 4_100, 1 << 30);
-        assert!(matches!(encoded, Ok((41, Stopped::Full))));
+        let (out_len, mut count) = (17 + 7 + 2 + 41 + 4_100, 0);
+        let stopped = encoder.encode_all(&mut records.iter(), &mut out, out_len, 1 << 30, &mut count);
+        assert!(count == 41 && matches!(stopped, Stopped::Full), "{count}");
         assert_eq!(encoder.open_len(), 0);
         for format in [Dialect::LEVELDB, Dialect::WANDB, Dialect::PACKED] {
             for (len, is_encoded) in [(39_999, true), (40_000, false)] {
                 let (mut encoder, mut out) = (Encoder::unchecked(0, format.into()), Vec::new());
                 let record = vec![1; len];
-                let encoded = encoder.encode_all(&mut [&record].into_iter(), &mut out, 40_000, 1 << 30);
-                let (count, _) = encoded.expect("memory for a test");
+                let mut count = 0;
+                let _ = encoder.encode_all(&mut [&record].into_iter(), &mut out, 40_000, 1 << 30, &mut count);
                 assert_eq!(count == 1, is_encoded, "{format:?} {len}");
             }
         }
@@ -693,7 +693,7 @@ mod tests {
         let mut out = Vec::new();
         let encoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut records = [&b"one"[..], b"two", b"", b"three"].map(Record).into_iter();
-            let _ = encoder.encode_all(&mut records, &mut out, usize::MAX, 1 << 30);
+            let _ = encoder.encode_all(&mut records, &mut out, usize::MAX, 1 << 30, &mut 0);
         }));
         assert!(encoded.is_err());
         encoder.encode(b"four", &mut out);
@@ -751,10 +751,7 @@ mod tests {
                 loop {
                     let out_len = out.len() + next(100_000) as usize;
                     let record_len_max = [1 << 30, 40_000][next(2) as usize];
-                    let encoded = all.encode_all(&mut rest, &mut out, out_len, record_len_max);
-                    let (count, stopped) = encoded.expect("memory for a test");
-                    sum += count;
-                    match stopped {
+                    match all.encode_all(&mut rest, &mut out, out_len, record_len_max, &mut sum) {
                         Stopped::AtEnd => break,
                         Stopped::Full => assert!(out.len() >= out_len),
                         Stopped::At(record) => {
@@ -766,6 +763,7 @@ mod tests {
                             });
                             sum += 1;
                         }
+                        Stopped::TooLarge(_) | Stopped::NoMemory(_) => panic!("every record is accepted"),
                     }
                     assert_eq!(sum as usize + rest.len(), records.len());
                 }

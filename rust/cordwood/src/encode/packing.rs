@@ -3,8 +3,8 @@
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 
+use super::Encoder;
 use super::fragments::{Fragments, codec_of};
-use super::{Encoder, Stopped};
 use crate::compression::{BUDGET_BASE, BUDGET_RATIO, CONTAINER_LEVEL, Compressor, lengthen};
 use crate::container::{Codec, HEAD_LEN_MAX, Head, STORED_LEN_MAX, VARINT_LEN_MAX, ZSTD_LEN_MAX};
 use crate::container::{push_varint, varint_len};
@@ -194,7 +194,7 @@ impl Packing {
     /// `record_len_max`.
     // Inlining this function would leave too few registers for the loop.
     #[inline(never)]
-    fn add_all<R: AsRef<[u8]>>(
+    pub(super) fn add_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
         record_len_max: u64,
@@ -279,31 +279,6 @@ impl Packing {
         };
         file.fragments(form, payload, out, take)?;
         Ok(offset)
-    }
-
-    /// Adds `records` to containers, up to the first one that is not short. See
-    /// [`Encoder::encode_all`](super::Encoder::encode_all).
-    pub(super) fn pack_all<R: AsRef<[u8]>>(
-        &mut self,
-        file: &mut Fragments,
-        records: &mut impl Iterator<Item = R>,
-        out: &mut Vec<u8>,
-        out_len: usize,
-        record_len_max: u64,
-        count: &mut u64,
-    ) -> Stopped<R> {
-        while out.len() < out_len {
-            let Some(record) = self.add_all(records, record_len_max, count) else {
-                return Stopped::AtEnd;
-            };
-            let bytes = record.as_ref();
-            if !Encoder::shares_container(bytes.len()) || bytes.len() as u64 > record_len_max {
-                return Stopped::At(record);
-            }
-            self.pack_short(file, bytes, out);
-            *count += 1;
-        }
-        Stopped::Full
     }
 
     /// Adds a short record to the open container, or to a new one, and returns its offset.

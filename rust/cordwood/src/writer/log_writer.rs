@@ -8,7 +8,7 @@ use super::options::WriterOptions;
 use super::sink::Sink;
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::LogFormat;
-use crate::encode::{Encoder, NotEncoded, Stopped};
+use crate::encode::{Encoder, Stopped};
 use crate::error::{Error, ErrorKind, WriteFailure};
 use crate::format::BLOCK_LEN;
 use crate::process::Process;
@@ -219,20 +219,15 @@ impl<W: Sink> Writer<W> {
         let mut count = 0;
         loop {
             let Writer { encoder, buffer, .. } = self;
-            match encoder.encode_all(&mut records, buffer, BUFFER_LEN, self.record_len_max) {
-                Ok((encoded, stopped)) => {
-                    count += encoded;
-                    match stopped {
-                        Stopped::AtEnd => return Ok(count),
-                        Stopped::Full => self.write_out()?,
-                        Stopped::At(record) => {
-                            self.append(record.as_ref())?;
-                            count += 1;
-                        }
-                    }
+            match encoder.encode_all(&mut records, buffer, BUFFER_LEN, self.record_len_max, &mut count) {
+                Stopped::AtEnd => return Ok(count),
+                Stopped::Full => self.write_out()?,
+                Stopped::At(record) => {
+                    self.append(record.as_ref())?;
+                    count += 1;
                 }
-                Err(NotEncoded::NoMemory(error)) => return Err(self.out_of_memory(error)),
-                Err(NotEncoded::TooLarge(record_len)) => return Err(self.too_large(record_len)),
+                Stopped::TooLarge(record_len) => return Err(self.too_large(record_len)),
+                Stopped::NoMemory(error) => return Err(self.out_of_memory(error)),
             }
         }
     }

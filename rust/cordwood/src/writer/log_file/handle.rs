@@ -10,7 +10,7 @@ use super::state::{Failure, LogStatus, State, after_panic};
 use super::{Condvar, Mutex, MutexGuard};
 use crate::damage::SkippedRegion;
 use crate::dialect::LogFormat;
-use crate::encode::{Encoder, NotEncoded, Stopped};
+use crate::encode::{Encoder, Stopped};
 use crate::error::{Error, ErrorKind, WriteFailure};
 use crate::format::BLOCK_LEN;
 use crate::process::Process;
@@ -295,25 +295,27 @@ impl LogFile {
         let mut records = records.into_iter();
         let mut count = 0;
         let encoded = loop {
-            match state.encode_all(&mut records, self.options.record_len_max) {
-                Ok((encoded, stopped)) => {
-                    count += encoded;
-                    match stopped {
-                        Stopped::AtEnd => break Ok(()),
-                        Stopped::Full => self.write_buffer(&mut state).inspect_err(|_| state.take_back(before))?,
-                        Stopped::At(record) => {
-                            let record = record.as_ref();
-                            if let Err(error) = self.reserve(&mut state, record.len()) {
-                                break Err(error);
-                            }
-                            self.write_long(&mut state, record)
-                                .inspect_err(|_| state.take_back(before))?;
-                            count += 1;
-                        }
+            let State { encoder, buffer, .. } = &mut *state;
+            match encoder.encode_all(
+                &mut records,
+                buffer,
+                BUFFER_LEN,
+                self.options.record_len_max,
+                &mut count,
+            ) {
+                Stopped::AtEnd => break Ok(()),
+                Stopped::Full => self.write_buffer(&mut state).inspect_err(|_| state.take_back(before))?,
+                Stopped::At(record) => {
+                    let record = record.as_ref();
+                    if let Err(error) = self.reserve(&mut state, record.len()) {
+                        break Err(error);
                     }
+                    self.write_long(&mut state, record)
+                        .inspect_err(|_| state.take_back(before))?;
+                    count += 1;
                 }
-                Err(NotEncoded::NoMemory(error)) => break Err(self.out_of_memory(&state, error)),
-                Err(NotEncoded::TooLarge(record_len)) => break Err(self.too_large(&state, record_len)),
+                Stopped::TooLarge(record_len) => break Err(self.too_large(&state, record_len)),
+                Stopped::NoMemory(error) => break Err(self.out_of_memory(&state, error)),
             }
         };
         if self.writes_each() {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::MutexGuard;
-use crate::encode::{Encoder, NotEncoded, Stopped};
-use crate::writer::BUFFER_LEN;
+use crate::encode::Encoder;
 use crate::writer::storage::Storage;
 
 /// All offsets here are file offsets, even in a segment.
@@ -81,15 +80,6 @@ impl State {
     #[inline]
     pub(super) fn encode(&mut self, record: &[u8]) -> u64 {
         self.encoder.encode(record, &mut self.buffer)
-    }
-
-    pub(super) fn encode_all<R: AsRef<[u8]>>(
-        &mut self,
-        records: &mut impl Iterator<Item = R>,
-        record_len_max: u64,
-    ) -> Result<(u64, Stopped<R>), NotEncoded> {
-        let State { encoder, buffer, .. } = self;
-        encoder.encode_all(records, buffer, BUFFER_LEN, record_len_max)
     }
 
     /// Returns the status of a log file whose first byte is at the log offset `origin`.
