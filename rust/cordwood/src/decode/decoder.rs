@@ -424,7 +424,8 @@ impl Decoder {
                 window.slice(start, (span.end_offset - start) as usize)
             }
             DataAt::Container { index } => self.data_in_container(window, index),
-            DataAt::Joined | DataAt::Unpacked => self.held(span.data_at),
+            DataAt::Joined => self.assembler.joined(),
+            DataAt::Unpacked => self.unpacker.data(),
         }
     }
 
@@ -454,24 +455,8 @@ impl Decoder {
         match span.data_at {
             DataAt::Window { header_len } => span.end_offset - span.offset - u64::from(header_len),
             DataAt::Container { index } => self.len_in_container(index),
-            DataAt::Joined | DataAt::Unpacked => self.held_len(span.data_at),
-        }
-    }
-
-    /// Returns the last record's data, if it isn't in the window.
-    #[cold]
-    fn held(&self, at: DataAt) -> &[u8] {
-        match at {
-            DataAt::Unpacked => self.unpacker.data(),
-            DataAt::Joined | DataAt::Window { .. } | DataAt::Container { .. } => self.assembler.joined(),
-        }
-    }
-
-    #[cold]
-    fn held_len(&self, at: DataAt) -> u64 {
-        match at {
+            DataAt::Joined => self.assembler.stored().payload_len,
             DataAt::Unpacked => self.unpacker.data().len() as u64,
-            DataAt::Joined | DataAt::Window { .. } | DataAt::Container { .. } => self.assembler.stored().payload_len,
         }
     }
 
