@@ -310,14 +310,8 @@ impl Assembler {
                 let region = SkippedRegion::new(start..end, Reason::MissingStart).with_leveldb_len(leveldb_len);
                 return Ok(Pushed::Skipped(region));
             }
-            (
-                _,
-                State::InTooLarge {
-                    start: rest,
-                    end: rest_end,
-                },
-            ) => {
-                let start = if rest == rest_end { start } else { rest };
+            (_, State::InTooLarge { start: from, end: to }) => {
+                let start = if from == to { start } else { from };
                 self.state = State::InTooLarge { start, end };
                 let region = is_end.then(|| self.abandon(Interruption::EndOfFile)).flatten();
                 return Ok(region.map_or(Pushed::Pending, Pushed::Skipped));

@@ -42,13 +42,6 @@ pub struct Predecessor {
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {
-    pub(crate) fn new(compression: Option<Compression>) -> Self {
-        LogInfo {
-            compression,
-            ..LogInfo::default()
-        }
-    }
-
     #[inline]
     pub(crate) fn is_compressed(&self) -> bool {
         self.compression.is_some()

@@ -176,7 +176,10 @@ impl Decoder {
         Decoder {
             format,
             origin: options.origin,
-            info: LogInfo::new(format.compression.filter(|_| format.has_zstd_records())),
+            info: LogInfo {
+                compression: format.compression.filter(|_| format.has_zstd_records()),
+                ..LogInfo::default()
+            },
             policy: Policy {
                 on_corruption: options.on_corruption,
                 verify_checksums: options.verify_checksums,

@@ -9,7 +9,7 @@ use crate::assemble::{Interruption, Part, Pushed};
 use crate::container::Mark;
 use crate::damage::resync;
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::dialect::{Form, LogFormat, Metadata, Role, Unsupported};
+use crate::dialect::{Form, Metadata, Role, Unsupported};
 use crate::error::Refused;
 use crate::format::{HEADER_LEN, Header, KIND_AT, Kind};
 use crate::fragment::{Found, find, find_other};
@@ -203,15 +203,11 @@ impl Decoder {
     /// Returns true if a fragment with this header can't be at the decoder's offset. The first
     /// fragment in a file can't continue a record.
     pub(crate) fn is_misplaced(&self, header: Header) -> bool {
-        let LogFormat {
-            dialect, log_number, ..
-        } = self.format;
-        let continues = matches!(
-            dialect.meaning(header.kind).role,
-            Role::Fragment(Kind::Middle | Kind::Last)
-        );
+        let dialect = self.format.dialect;
+        let role = dialect.meaning(header.kind).role;
+        let continues = matches!(role, Role::Fragment(Kind::Middle | Kind::Last));
         // If the log has a number, the header may be left over from an older log.
-        continues && self.offset == self.origin + dialect.prefix().len() as u64 && log_number.is_none()
+        continues && self.offset == self.origin + dialect.prefix().len() as u64 && self.format.log_number.is_none()
     }
 
     /// Corrects `found`, which was determined without the preceding bytes.

@@ -129,12 +129,8 @@ impl Opened {
 
     /// Finds the next records, stopping at one that is too long.
     fn find(&mut self) {
-        self.found = match self.has_long {
-            true => (self.next..self.limit)
-                .find(|&index| self.is_long(index))
-                .unwrap_or(self.limit),
-            false => self.limit,
-        };
+        let long = (self.next..self.limit).find(|&index| self.is_long(index));
+        self.found = long.unwrap_or(self.limit);
     }
 
     /// Returns the next record found, without taking it.

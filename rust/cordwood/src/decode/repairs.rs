@@ -123,9 +123,6 @@ impl Decoder {
 
     /// Returns the bytes of the last repaired fragment, if it starts at `start`.
     pub(crate) fn repaired_at(&self, start: u64) -> Option<&[u8]> {
-        let Repairs {
-            start: last, fragment, ..
-        } = &self.repairs;
-        (*last == start).then_some(fragment)
+        (self.repairs.start == start).then_some(&self.repairs.fragment)
     }
 }
