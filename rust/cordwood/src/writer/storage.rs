@@ -53,7 +53,7 @@ pub trait Storage: Debug + Send + Sync {
 pub(super) struct DiskFile {
     file: File,
     /// Whether this is a regular file. A pipe or a device has no length and no offsets.
-    is_regular: bool,
+    pub(in crate::writer) is_regular: bool,
     identity: Option<FileId>,
     /// The process that holds the lock.
     owner: u64,
@@ -111,10 +111,6 @@ impl DiskFile {
             Ok(other) => other == identity,
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
-    }
-
-    pub(super) fn is_regular(&self) -> bool {
-        self.is_regular
     }
 }
 

@@ -83,13 +83,11 @@ impl LogFile {
     /// length, as when opening a log with a torn record. Keeps the buffer.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
-        let undone = state
-            .storage
-            .as_ref()
-            .map(|storage| cut(&**storage, state.written, state.durable));
         // If the undo failed, it is unknown where the file ends, so any write may follow a partial
         // record.
-        if let Some(Err(undo_error)) = undone {
+        if let Some(storage) = &state.storage
+            && let Err(undo_error) = cut(&**storage, state.written, state.durable)
+        {
             state.failure = Some(Failure {
                 what: "write",
                 source: copy_of(&source),
@@ -165,11 +163,7 @@ impl LogFile {
                 unsynced::remember(storage.identity(), state.durable);
                 // If another thread's write has failed in the meantime and couldn't be undone, keep
                 // and report that failure.
-                state.failure.get_or_insert(Failure {
-                    what: "sync",
-                    source,
-                    undo_error: None,
-                });
+                state.fail("sync", source);
             }
         }
         self.sync_ended.notify_all();

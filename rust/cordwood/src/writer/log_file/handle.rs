@@ -407,11 +407,7 @@ impl LogFile {
     pub(in crate::writer) fn fail(&self, what: &'static str, source: io::Error) -> Error {
         let mut state = self.lock();
         let error = copy_of(&source);
-        state.failure.get_or_insert(Failure {
-            what,
-            source,
-            undo_error: None,
-        });
+        state.fail(what, source);
         self.failed(&state, error)
     }
 
@@ -544,8 +540,7 @@ impl LogFile {
         if self.options.sync == SyncPolicy::Never {
             return Ok(());
         }
-        let end = state.written;
-        self.wait_until_durable(state, end)
+        self.wait_for(Some(state))
     }
 
     /// Checks whether this log is a forked child's copy.

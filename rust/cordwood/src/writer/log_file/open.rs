@@ -153,7 +153,7 @@ impl LogFile {
         let is_new = options.checkpoint.unwrap_or(0) == 0;
         let mut open = OpenOptions::new();
         let file = DiskFile::open(path, open.read(true).write(true).create(is_new).truncate(false))?;
-        if !file.is_regular() {
+        if !file.is_regular {
             let text = "only a regular file can be read and then appended to";
             return Err(Error::io(io::Error::new(io::ErrorKind::InvalidInput, text), Some(path)));
         }

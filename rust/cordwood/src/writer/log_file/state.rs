@@ -106,6 +106,16 @@ impl State {
         self.encoder.end_container(&mut self.buffer);
     }
 
+    /// Notes that the operation named `what` has failed, unless there was an earlier failure. Every
+    /// later call fails.
+    pub(super) fn fail(&mut self, what: &'static str, source: io::Error) {
+        self.failure.get_or_insert(Failure {
+            what,
+            source,
+            undo_error: None,
+        });
+    }
+
     /// After a failed write, removes the records appended since `mark` that are not in the file.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
@@ -122,10 +132,6 @@ impl State {
 /// Returns the state after a thread panicked while holding the lock. The state may be inconsistent.
 #[cold]
 pub(super) fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
-    state.failure.get_or_insert_with(|| Failure {
-        what: "append",
-        source: io::Error::other("it panicked"),
-        undo_error: None,
-    });
+    state.fail("append", io::Error::other("it panicked"));
     state
 }

@@ -323,11 +323,7 @@ impl SegmentedLog {
             let (extended, unsynced) = log.extend_unsynced(fitting)?;
             syncs |= unsynced.is_some();
             drop(unsynced);
-            let (added, error) = match extended {
-                Ok(added) => (added, None),
-                Err(error) => (0, Some(error)),
-            };
-            count += added;
+            count += extended.as_ref().unwrap_or(&0);
             match &kept {
                 // Packing may have left more room than expected.
                 Some(record) => {
@@ -340,7 +336,7 @@ impl SegmentedLog {
                     let unsynced = syncs.then(|| log.flushed()).transpose()?;
                     drop(segments);
                     log.wait_for(unsynced)?;
-                    return error.map_or(Ok(count), Err);
+                    return extended.map(|_| count);
                 }
             }
         }
@@ -589,13 +585,10 @@ fn check_options(options: &LogFileOptions, path: Option<&Path>) -> Result<(), Er
 /// Rejects all dialects except `LEVELDB` and the packed dialects. Files in the other dialects are
 /// written by other programs, which never write segments.
 fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
-    let is_segmented = dialect == Dialect::LEVELDB || dialect.is_packed();
-    let checked = if is_segmented {
-        Ok(())
-    } else {
-        Err((dialect, Unsupported::Segments))
-    };
-    unsupported(checked, path)
+    if dialect == Dialect::LEVELDB || dialect.is_packed() {
+        return Ok(());
+    }
+    unsupported(Err((dialect, Unsupported::Segments)), path)
 }
 
 /// Checks the format of the existing segments. If the newest segment does not reveal its format
