@@ -125,13 +125,8 @@ fn format_of(
     if let (Some(named), Some(found)) = (named, found)
         && !reads(named, found.dialect, &head, file_len)
     {
-        return Err(Error::new(
-            ErrorKind::WrongDialect {
-                named,
-                found: found.dialect,
-            },
-            path,
-        ));
+        let found = found.dialect;
+        return Err(Error::new(ErrorKind::WrongDialect { named, found }, path));
     }
     // RocksDB and Pebble start a new log each time they open a database. In a log with log numbers,
     // readers mistake any bytes after the log's end for the remainder of an older log.

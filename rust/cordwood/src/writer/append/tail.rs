@@ -68,25 +68,18 @@ impl Tail {
         if region.reason.severity() == Severity::Corruption {
             self.damage = self.damage.or(Some(region));
         }
-        // These reasons imply that a valid checksum was found.
-        self.has_fragment |= matches!(
-            region.reason,
-            Reason::UnknownKind { .. }
-                | Reason::MissingStart
-                | Reason::MissingEnd
-                | Reason::InterruptedRecord
-                | Reason::EmptyFirst
-                | Reason::IgnoredKind { .. }
-                | Reason::BadMetadata { .. }
-                | Reason::BadContainer
-                | Reason::BadCompression
-        );
         match region.reason {
             Reason::ZeroFill => self.has_zero_sector = true,
             // The checksum is valid, so the fragment was written completely.
             Reason::UnknownKind { .. } | Reason::BadMetadata { .. } | Reason::BadContainer | Reason::BadCompression => {
-                self.has_whole_record = true
+                (self.has_fragment, self.has_whole_record) = (true, true);
             }
+            // These reasons also imply that a valid checksum was found.
+            Reason::MissingStart
+            | Reason::MissingEnd
+            | Reason::InterruptedRecord
+            | Reason::EmptyFirst
+            | Reason::IgnoredKind { .. } => self.has_fragment = true,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
                 let mut start = region.start;
                 while start < region.end {
