@@ -277,11 +277,8 @@ mod files {
         pub fn start(path: &Path, format: LogFormat) -> Result<Self, Error> {
             let (mut bytes, mut base) = (Vec::new(), 0);
             let mut file = path.to_owned();
-            if let Some(first) = path
-                .is_dir()
-                .then(|| list_again(path))
-                .transpose()?
-                .and_then(|all| all.first().copied())
+            if path.is_dir()
+                && let Some(first) = list_again(path)?.first()
             {
                 (base, file) = (first.offset, first.path_in(path));
             }
