@@ -247,7 +247,7 @@ fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> b
     let stated = checksum.load(header.masked_crc);
     !head.is_empty() && checksum.prefix_with(stated, checksum.crc(head), payload).is_some() || {
         let scanner = Scanner::new(bytes);
-        (HEADER_LEN..bytes.len()).any(|at| scanner.own_fragment(format, at).is_some())
+        (HEADER_LEN..bytes.len()).any(|at| scanner.fragment(format, at, false).is_some())
     }
 }
 

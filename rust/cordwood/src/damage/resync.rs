@@ -206,7 +206,7 @@ pub(crate) fn contains_own(format: &LogFormat, form: Option<Form>, rest: &[u8]) 
         let header = header_at(rest, at);
         header.is_some_and(|header| form.is_none_or(|form| form == format.dialect.meaning(header.kind).form))
     };
-    (1..rest.len()).any(|at| is_own_form(at) && scanner.own_fragment(format, at).is_some())
+    (1..rest.len()).any(|at| is_own_form(at) && scanner.fragment(format, at, false).is_some())
 }
 
 /// Checks whether `bytes` contains the bytes of `number`.

@@ -38,14 +38,8 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Like [`valid`](Self::valid), but only returns fragments of this log's records.
-    #[inline]
-    pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
-        self.fragment(format, at, false)
-    }
-
-    /// Like [`valid`](Self::valid), but only returns fragments of records, either of another log or
-    /// of this one.
+    /// Like [`valid`](Self::valid), but only returns fragments of records, which belong to another
+    /// log if `is_stale` is true, or else to this one.
     #[inline]
     pub(crate) fn fragment(&self, format: &LogFormat, at: usize, is_stale: bool) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
@@ -94,7 +88,7 @@ mod tests {
                 assert_eq!(scanner.valid(dialect, at), valid, "{dialect:?} at {at}");
                 let own =
                     valid.filter(|valid| matches!(valid.role, Role::Fragment(_)) && !format.is_stale(rest, valid.form));
-                assert_eq!(scanner.own_fragment(format, at), own, "{format:?} at {at}");
+                assert_eq!(scanner.fragment(format, at, false), own, "{format:?} at {at}");
                 count += usize::from(valid.is_some());
             }
         }
@@ -166,7 +160,7 @@ mod tests {
                 kind: covered[0],
             };
             let block = [&header.encode(), &covered[1..]].concat();
-            let valid = Scanner::new(&block).own_fragment(&dialect.into(), 0);
+            let valid = Scanner::new(&block).fragment(&dialect.into(), 0, false);
             assert_eq!(valid, dialect.valid(&block, true));
             assert_eq!(valid.map(|valid| valid.end), Some(BLOCK_LEN));
         }
