@@ -214,6 +214,12 @@ impl Header {
         }
     }
 
+    /// Checks whether the header stands for zeros up to the end of the block, and is not a
+    /// fragment's.
+    pub(crate) const fn is_zero(self) -> bool {
+        self.kind == 0 && self.len == 0
+    }
+
     /// Encodes the header in 7 bytes.
     #[inline]
     pub const fn encode(self) -> [u8; HEADER_LEN] {

@@ -181,7 +181,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
             rest(Reason::TornTail, None)
         };
     };
-    if header.kind == 0 && header.len == 0 {
+    if header.is_zero() {
         return rest(if is_zero { Reason::ZeroFill } else { Reason::ZeroHeader }, None);
     }
     special(format, bytes, verify_checksums).unwrap_or_else(|| {

@@ -88,14 +88,9 @@ fn stated_end(dialect: Dialect, rest: &[u8], at: usize) -> Option<usize> {
     (end <= rest.len()).then_some(end)
 }
 
-/// Checks whether this header indicates zeros up to the end of the block and so isn't a fragment.
-fn is_zero(header: Header) -> bool {
-    header.kind == 0 && header.len == 0
-}
-
 /// Checks whether a fragment of any type with a valid checksum starts at `at`.
 fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
-    header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
+    header_at(rest, at).is_some_and(|header| !header.is_zero() && dialect.valid(&rest[at..], true).is_some())
 }
 
 /// Returns the form of the valid fragment at `at`, if it belongs to a record in this log and the
@@ -323,7 +318,7 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         if next == 0 && !may_be {
             continue;
         }
-        places[at] = if may_be && !is_zero(header) && is_right(at, end) && may_have_form(format, form, rest, at) {
+        places[at] = if may_be && !header.is_zero() && is_right(at, end) && may_have_form(format, form, rest, at) {
             first = Some(at);
             if is_own(at, header.kind) {
                 form = form.or_else(|| own_form(format, rest, at));
@@ -527,7 +522,7 @@ mod tests {
                 matches!(valid.role, Role::Fragment(_)) && !is_stale && dialect != Dialect::LEVELDB
             });
             let has_form = form.is_none() || of_record.is_none_or(|valid| form == Some(valid.form));
-            if (is_passable || is_own) && !is_zero(header) && fragment.is_some() && has_form {
+            if (is_passable || is_own) && !header.is_zero() && fragment.is_some() && has_form {
                 places[at] = (true, true);
                 first = Some(at);
                 form = form.or(of_record.filter(|_| is_own).map(|valid| valid.form));

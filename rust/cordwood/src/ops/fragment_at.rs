@@ -131,7 +131,7 @@ impl Place<'_> {
     fn valid(&self) -> Option<Fragment> {
         let valid = self.format.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
-        if header.kind == 0 && header.len == 0 {
+        if header.is_zero() {
             // This header represents zeros, even if its checksum is valid.
             return None;
         }

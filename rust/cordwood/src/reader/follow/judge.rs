@@ -153,7 +153,7 @@ impl Follower {
             is_edge,
             is_zero: written.is_empty(),
             is_part_of_header,
-            is_hole: header.is_some_and(is_hole),
+            is_hole: header.is_some_and(Header::is_zero),
             is_part_of_fragment: is_part_in(&format),
             ..place
         })
@@ -227,10 +227,6 @@ impl Follower {
     }
 }
 
-fn is_hole(header: Header) -> bool {
-    (header.kind, header.len) == (0, 0)
-}
-
 /// Checks whether a fragment extends past the `written_len` bytes written so far, in a block with
 /// `left` bytes remaining. In a dialect that may gain new types, a fragment of unknown type may
 /// have a header of either form.
@@ -243,7 +239,7 @@ fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, l
             .flatten()
             .map(|form| form.header_len() + usize::from(header.len));
         let is_unknown = matches!(dialect.meaning(header.kind).role, Role::Unknown | Role::Ignorable);
-        is_unknown && dialect.has_log_numbers() && !is_hole(header) && ends.any(|end| written_len < end && end <= left)
+        is_unknown && dialect.has_log_numbers() && !header.is_zero() && ends.any(|end| written_len < end && end <= left)
     };
     (written_len < stated_end(format, header) && is_written(format, header, left)) || is_to_come()
 }
