@@ -14,6 +14,14 @@ pub(super) struct Region {
     pub(super) kind: RegionKind,
 }
 
+impl Region {
+    /// Returns the trailer from `start` to `end`.
+    pub(super) fn trailer(start: u64, end: u64) -> Self {
+        let kind = RegionKind::Trailer;
+        Region { start, end, kind }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RegionKind {
     Record {

@@ -70,11 +70,7 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
     Fragments {
         ahead: reader,
         source,
-        region: Region {
-            start,
-            end: start,
-            kind: RegionKind::Trailer,
-        },
+        region: Region::trailer(start, start),
         offset: start,
         scanned: None,
         has_ended: false,
@@ -173,11 +169,7 @@ impl<S: Source> Fragments<S> {
         }
         let mut region = self.region;
         if self.offset < region.start {
-            region = Region {
-                start: self.offset,
-                end: region.start,
-                kind: RegionKind::Trailer,
-            };
+            region = Region::trailer(self.offset, region.start);
         }
         let format = self.ahead.format()?;
         let grid = self.ahead.decoder.grid();
@@ -233,11 +225,7 @@ impl<S: Source> Fragments<S> {
                 Step::NeedMore | Step::End(_) => {
                     self.has_ended = true;
                     let end = self.ahead.decoder.offset();
-                    return Ok(Region {
-                        start: end,
-                        end,
-                        kind: RegionKind::Trailer,
-                    });
+                    return Ok(Region::trailer(end, end));
                 }
             };
             let (start, end) = match self.ahead.decoder.container_at(start) {
