@@ -195,15 +195,13 @@ fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), E
     let options = ReadOptions::default()
         .with_on_corruption(OnCorruption::Skip)
         .with_record_len_max(record_len_max);
-    let mut left = (report.record_count, report.payload_len);
+    let (mut record_count, mut payload_len) = (0, 0);
     for split in split_ranges(&options, Some(file_len), count) {
         let part = verify_file(path, &split, NonZeroUsize::MIN)?;
-        left = (
-            left.0.wrapping_sub(part.record_count),
-            left.1.wrapping_sub(part.payload_len),
-        );
+        record_count += part.record_count;
+        payload_len += part.payload_len;
     }
-    if left == (0, 0) {
+    if (record_count, payload_len) == (report.record_count, report.payload_len) {
         return Ok(());
     }
     let text = "the new log is not read as it was written";
