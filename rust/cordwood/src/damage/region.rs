@@ -112,13 +112,13 @@ macro_rules! reasons {
                 match self {
                     $(Reason::$reason $({ $($field),* })? => write!(f, $words)?,)*
                 }
-                match self {
-                    Reason::UnknownKind { kind } => match Dialect::PACKED.kind_of(*kind) {
-                        FragmentKind::Packed(_) => write!(f, ": a container of the dialect packed"),
-                        FragmentKind::PackedMark => write!(f, ": the mark of the dialect packed"),
-                        _ => write!(f, ": a newer engine may have written it"),
-                    },
-                    _ => Ok(()),
+                let Reason::UnknownKind { kind } = self else {
+                    return Ok(());
+                };
+                match Dialect::PACKED.kind_of(*kind) {
+                    FragmentKind::Packed(_) => write!(f, ": a container of the dialect packed"),
+                    FragmentKind::PackedMark => write!(f, ": the mark of the dialect packed"),
+                    _ => write!(f, ": a newer engine may have written it"),
                 }
             }
         }
@@ -288,11 +288,7 @@ impl SkippedRegion {
 impl fmt::Display for SkippedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let len = self.len();
-        write!(f, "{len} {} at offset {}: {}", bytes(len), self.start, self.reason)
+        let bytes = if len == 1 { "byte" } else { "bytes" };
+        write!(f, "{len} {bytes} at offset {}: {}", self.start, self.reason)
     }
-}
-
-/// Returns the unit to print after a number of bytes.
-fn bytes(len: u64) -> &'static str {
-    if len == 1 { "byte" } else { "bytes" }
 }
