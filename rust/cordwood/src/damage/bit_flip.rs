@@ -144,7 +144,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Returns a copy of `bytes` with this bit flipped, if `bytes` contains the bit.
-    pub(super) fn flipped_in(self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn flipped_in(self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         if let Some(byte) = bytes.get_mut(self.at) {
             *byte ^= 1 << self.bit;
@@ -235,7 +235,7 @@ impl<'a> Damaged<'a> {
 }
 
 /// Returns the position of bit `bit`, counted from the start of the byte at `at`.
-fn place(at: usize, bit: u32) -> Place {
+pub(crate) fn place(at: usize, bit: u32) -> Place {
     Place {
         at: at + bit as usize / 8,
         bit: (bit % 8) as u8,

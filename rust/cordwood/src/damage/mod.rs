@@ -13,7 +13,7 @@ mod scanner;
 mod tests;
 
 pub use self::bit_flip::{BitFlip, FragmentPart, locate_bit_flip};
-pub(crate) use self::bit_flip::{explanations, only_difference};
+pub(crate) use self::bit_flip::{explanations, only_difference, place};
 pub use self::region::{Reason, Severity, SkippedRegion};
 pub use self::report::{Finding, Findings};
 pub(crate) use self::scanner::Scanner;

@@ -6,7 +6,7 @@ use std::io;
 use super::by_fragment::{first_fragments, grid_offsets, has_fragment, is_written_kind, of_empty_log, of_fragment};
 use super::detection::{DETECT_LEN, PartialDetection};
 use super::foreign::{FOOTER_LEN, Foreign, footer, foreign};
-use crate::damage::explanations;
+use crate::damage::{explanations, place};
 use crate::dialect::{Dialect, Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, without_zeros};
 use crate::fragment::{is_written, stated_end};
@@ -93,16 +93,11 @@ fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
 /// flipped back, the block would start with a valid fragment, or with the end-of-log trailer of a
 /// log without records.
 fn has_flipped_bit(block: &[u8]) -> bool {
-    let mut trailer = block[..block.len().min(Form::Recyclable.header_len())].to_vec();
+    let trailer = &block[..block.len().min(Form::Recyclable.header_len())];
     Dialect::BY_RANK
         .iter()
         .any(|&dialect| !explanations(block, dialect).is_empty())
-        || (0..HEADER_LEN * 8).any(|bit| {
-            trailer[bit / 8] ^= 1 << (bit % 8);
-            let is_trailer = of_empty_log(&trailer).is_some();
-            trailer[bit / 8] ^= 1 << (bit % 8);
-            is_trailer
-        })
+        || (0..HEADER_LEN as u32 * 8).any(|bit| of_empty_log(&place(0, bit).flipped_in(trailer)).is_some())
 }
 
 /// Checks whether the first fragment is valid except for one or more wrong bits in its type.
