@@ -158,18 +158,11 @@ impl VersionState {
 fn scope(record: &[u8]) -> Result<(u64, Option<u64>), PayloadError> {
     let (mut family, mut rest) = (None, None);
     for field in VersionEdit::new(record).fields() {
-        match field? {
+        let field = field?;
+        match (field.kind, field.value) {
             // RocksDB writes a log number before the column family it belongs to.
-            Field {
-                kind: "column_family",
-                value: Value::UInt(number),
-                ..
-            } => family = family.or(Some(number)),
-            Field {
-                kind: "in_atomic_group",
-                value: Value::UInt(number),
-                ..
-            } => rest = rest.or(Some(number)),
+            ("column_family", Value::UInt(number)) => family = family.or(Some(number)),
+            ("in_atomic_group", Value::UInt(number)) => rest = rest.or(Some(number)),
             _ => {}
         }
     }
