@@ -156,19 +156,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a string, and returns a cursor over its contents.
-    pub(super) fn nested(&mut self) -> Result<Cursor<'a>, PayloadError> {
-        let len = self.string()?.len();
-        let payload = self.payload.get(..self.offset).unwrap_or_default();
-        Ok(Cursor::new(payload, self.offset - len))
-    }
-
     /// Reads a string holding exactly one value.
     pub(super) fn nested_value<T>(
         &mut self,
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, PayloadError>,
     ) -> Result<T, PayloadError> {
-        let mut inside = self.nested()?;
+        let len = self.string()?.len();
+        let payload = self.payload.get(..self.offset).unwrap_or_default();
+        let mut inside = Cursor::new(payload, self.offset - len);
         let value = read(&mut inside)?;
         if inside.is_at_end() {
             Ok(value)
