@@ -80,17 +80,6 @@ enum State {
 /// processor's cache by the time it is copied.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
-/// The maximum lengths of data that a decoder accepts, in bytes. They are separate so that a reader
-/// can lift one while keeping the other.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Limits {
-    /// The limit for a record.
-    pub(crate) record_len_max: u64,
-    /// The `record_len_max` for compressed frames and for containers. It limits decompression even
-    /// if the caller doesn't use the data.
-    pub(crate) frame_len_max: u64,
-}
-
 /// The assembler's state between two fragments.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
@@ -111,14 +100,19 @@ pub(crate) struct Assembler {
     /// The space that the fragments of the record take up, whether or not their payloads are kept.
     /// The trailers are counted when the record is complete.
     stored: Stored,
-    limits: Limits,
+    /// The maximum length of a record, in bytes.
+    record_len_max: u64,
+    /// The `record_len_max` for compressed frames and for containers. They are separate so that a
+    /// reader can lift one while keeping the other.
+    frame_len_max: u64,
 }
 
 impl Assembler {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(record_len_max: u64, frame_len_max: u64) -> Self {
         Assembler {
             keeps: true,
-            limits,
+            record_len_max,
+            frame_len_max,
             ..Assembler::default()
         }
     }
@@ -183,9 +177,9 @@ impl Assembler {
     /// Returns the maximum data length of a joined container or record.
     fn joined_len_max(&self, is_container: bool) -> u64 {
         if is_container {
-            container::len_max(self.limits.frame_len_max, COUNT_MAX)
+            container::len_max(self.frame_len_max, COUNT_MAX)
         } else {
-            self.limits.record_len_max
+            self.record_len_max
         }
     }
 
@@ -320,7 +314,7 @@ impl Assembler {
         let payload_len = self.stored.payload_len + payload.len() as u64;
         if payload_len > self.joined_len_max(is_container) {
             self.joined = Vec::new();
-            if self.limits.record_len_max == u64::MAX && !is_end {
+            if self.record_len_max == u64::MAX && !is_end {
                 // The record isn't refused until its last fragment has been read, because its end
                 // isn't known until then. No payload is kept in the meantime.
                 self.stored.payload_len = payload_len;
@@ -358,10 +352,7 @@ mod tests {
     use super::*;
 
     fn limited_to(len_max: u64) -> Assembler {
-        Assembler::new(Limits {
-            record_len_max: len_max,
-            frame_len_max: len_max,
-        })
+        Assembler::new(len_max, len_max)
     }
 
     fn part(kind: Kind, start: u64, payload: &[u8]) -> Part<'_> {

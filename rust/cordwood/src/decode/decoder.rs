@@ -111,13 +111,6 @@ pub(super) struct Bounds {
     pub(super) is_sought: bool,
 }
 
-impl Bounds {
-    #[inline]
-    pub(super) fn contains(&self, offset: u64) -> bool {
-        offset >= self.start && offset < self.end
-    }
-}
-
 /// Results to return before reading any more bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
@@ -173,6 +166,13 @@ impl Decoder {
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
         let start = Grid::new(format.dialect, options.origin).block_start(options.start);
+        // The limit for compressed frames and containers stays: it limits decompression even if the
+        // caller doesn't use the data.
+        let frame_len_max = options.record_len_max;
+        let record_len_max = match options.takes_any_len {
+            true => u64::MAX,
+            false => options.record_len_max,
+        };
         Decoder {
             format,
             origin: options.origin,
@@ -195,12 +195,10 @@ impl Decoder {
             },
             offset: start,
             is_inside: false,
-            assembler: Assembler::new(options.limits()),
-            unpacker: Unpacker::new(options.limits().frame_len_max, start),
-            run: Run::new(
-                options.limits().record_len_max >= FRAGMENT_LEN_MAX as u64 && format.dialect.has_plain_full(),
-            ),
-            opened: Opened::new(options.limits().record_len_max),
+            assembler: Assembler::new(record_len_max, frame_len_max),
+            unpacker: Unpacker::new(frame_len_max, start),
+            run: Run::new(record_len_max >= FRAGMENT_LEN_MAX as u64 && format.dialect.has_plain_full()),
+            opened: Opened::new(record_len_max),
             stored: Stored::default(),
             record_form: Form::Plain,
             retry: Retry::default(),
@@ -269,7 +267,9 @@ impl Decoder {
         self.is_inside = false;
         self.retry = Retry::default();
         self.salvaged = Salvaged::default();
-        self.recycled.forget_end();
+        // What is known about the log's fragments stays.
+        self.recycled.ambiguity = None;
+        self.recycled.log_end = None;
         self.ending = Ending::default();
     }
 

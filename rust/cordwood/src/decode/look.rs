@@ -111,7 +111,7 @@ impl Decoder {
             }
             trace!("decode: at {}, {found:?}; {:?}", self.offset, self.recycled);
             let step = if let Found::Fragment(kind, valid) = found
-                && (self.bounds.contains(self.offset)
+                && ((self.bounds.start..self.bounds.end).contains(&self.offset)
                     && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
                     || valid.form == Form::Packed && self.is_of_early_container(kind))
             {

@@ -2,7 +2,6 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::assemble::Limits;
 use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
 use crate::names::{named, parses_name};
@@ -132,17 +131,6 @@ impl ReadOptions {
         self.start = position.offset();
         self.position = Some(position);
         self
-    }
-
-    /// Returns the limits set by the options.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            record_len_max: match self.takes_any_len {
-                true => u64::MAX,
-                false => self.record_len_max,
-            },
-            frame_len_max: self.record_len_max,
-        }
     }
 
     /// Checks whether a reader must inspect the start of the file to detect the dialect or, if only

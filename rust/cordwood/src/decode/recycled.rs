@@ -26,14 +26,6 @@ pub(super) struct Recycled {
     pub(super) log_end: Option<u64>,
 }
 
-impl Recycled {
-    /// Discards what is known about how the log ends, but keeps what is known about its fragments.
-    pub(super) fn forget_end(&mut self) {
-        self.ambiguity = None;
-        self.log_end = None;
-    }
-}
-
 /// Apparent damage in a log whose file may contain what remains of an older log. If valid fragments
 /// from this log follow, the damage is real. If only fragments from another log follow, this log
 /// ended before the apparent damage.
