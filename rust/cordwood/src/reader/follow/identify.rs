@@ -59,7 +59,10 @@ impl Follower {
         Ok(match detected {
             PartialDetection::Log(format) => {
                 unsupported(check_start(format, &head, origin), Some(&self.file.path))?;
-                let dialect = without_grid(format.dialect, is_undetected);
+                // Only the second block reveals where the blocks of a `wandb_old` log start, so a
+                // log is followed as `wandb_old` only if the options name that dialect.
+                let is_old = is_undetected && format.dialect == Dialect::WANDB_OLD;
+                let dialect = if is_old { Dialect::WANDB } else { format.dialect };
                 let is_new = self.set_format(LogFormat { dialect, ..format })?;
                 self.state = State::Reading;
                 self.is_known_log = true;
@@ -101,16 +104,5 @@ impl Follower {
             self.restart_in(format);
         }
         Ok(is_new)
-    }
-}
-
-/// Returns the dialect in which to follow a log, given the `detected` one. Only the second block
-/// reveals where the blocks of a `wandb_old` log start, so a log is followed as `wandb_old` only if
-/// the options name that dialect.
-fn without_grid(detected: Dialect, is_undetected: bool) -> Dialect {
-    if is_undetected && detected == Dialect::WANDB_OLD {
-        Dialect::WANDB
-    } else {
-        detected
     }
 }
