@@ -11,9 +11,22 @@ pub(super) struct Portable;
 impl Kernel for Portable {
     const NAME: &'static str = "portable";
 
-    #[inline]
-    fn update(self, state: u32, data: &[u8]) -> u32 {
-        update(state, data)
+    fn update(self, mut state: u32, data: &[u8]) -> u32 {
+        let (chunks, rest) = data.as_chunks::<16>();
+        for chunk in chunks {
+            let mut mixed = *chunk;
+            for (byte, of_state) in mixed.iter_mut().zip(state.to_le_bytes()) {
+                *byte ^= of_state;
+            }
+            state = 0;
+            for (i, &byte) in mixed.iter().enumerate() {
+                state ^= TABLES[15 - i][byte as usize];
+            }
+        }
+        for &byte in rest {
+            state = TABLES[0][((state ^ u32::from(byte)) & 0xff) as usize] ^ (state >> 8);
+        }
+        state
     }
 
     #[inline]
@@ -40,23 +53,4 @@ const fn tables() -> [[u32; 256]; 16] {
         index += 1;
     }
     tables
-}
-
-/// Returns `state` advanced over `data`.
-fn update(mut state: u32, data: &[u8]) -> u32 {
-    let (chunks, rest) = data.as_chunks::<16>();
-    for chunk in chunks {
-        let mut mixed = *chunk;
-        for (byte, of_state) in mixed.iter_mut().zip(state.to_le_bytes()) {
-            *byte ^= of_state;
-        }
-        state = 0;
-        for (i, &byte) in mixed.iter().enumerate() {
-            state ^= TABLES[15 - i][byte as usize];
-        }
-    }
-    for &byte in rest {
-        state = TABLES[0][((state ^ u32::from(byte)) & 0xff) as usize] ^ (state >> 8);
-    }
-    state
 }
