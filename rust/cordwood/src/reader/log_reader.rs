@@ -640,13 +640,9 @@ impl<S: Source> Reader<S> {
         if !window.is_last || window.end_offset() >= offset {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::Truncated {
-                offset,
-                file_len: self.source.file_len().filter(|&file_len| file_len < offset),
-            },
-            self.path.as_deref(),
-        ))
+        let file_len = self.source.file_len().filter(|&file_len| file_len < offset);
+        let kind = ErrorKind::Truncated { offset, file_len };
+        Err(Error::new(kind, self.path.as_deref()))
     }
 
     /// Reads more bytes from the source. If this fails, a later call tries again.
@@ -782,10 +778,8 @@ impl<S: Source> Reader<S> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
             return None;
         };
-        let (start, end) = (
-            self.decoder.offset(),
-            self.options.end.unwrap_or(u64::MAX).min(file_len),
-        );
+        let start = self.decoder.offset();
+        let end = self.options.end.unwrap_or(u64::MAX).min(file_len);
         (start < end).then_some(SkippedRegion::new(start..end, Reason::NotRead))
     }
 }
