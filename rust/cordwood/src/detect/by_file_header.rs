@@ -72,11 +72,8 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 /// there, the first fragment may settle it, because it may be too long for the first block in
 /// `first`, which is shorter than the one in `second`.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
-    let (start, end, second_end) = (
-        first.dialect.prefix().len(),
-        first.first_block_len(),
-        second.first_block_len(),
-    );
+    let start = first.dialect.prefix().len();
+    let (end, second_end) = (first.first_block_len(), second.first_block_len());
     // Returns the valid fragment at the offset `at`, whose block ends at `block_end`.
     let fragment = |at: usize, block_end: usize| {
         let block = head.get(at..block_end.min(head.len()))?;

@@ -101,8 +101,7 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
     let mut found = None;
     while start < head.len() {
         let left = Grid::new(format.dialect, 0).block_left(start as u64);
-        let block = &head[start..];
-        let block = &block[..block.len().min(left)];
+        let block = &head[start..head.len().min(start + left)];
         let Some(valid) = format
             .dialect
             .valid(block, true)

@@ -27,8 +27,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
     let blocks = (BLOCK_LEN - in_block..head.len()).step_by(BLOCK_LEN);
     for start in [0].into_iter().chain(blocks) {
         let left = BLOCK_LEN - (in_block + start) % BLOCK_LEN;
-        let block = &head[start..];
-        let block = &block[..block.len().min(left)];
+        let block = &head[start..head.len().min(start + left)];
         if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
             if offset == 0 {
                 // If the first block is damaged or was swapped with another block, only the other
@@ -94,8 +93,7 @@ fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) ->
     }
     while start < head.len() {
         let left = BLOCK_LEN - start % BLOCK_LEN;
-        let block = &head[start..];
-        let block = &block[..block.len().min(left)];
+        let block = &head[start..head.len().min(start + left)];
         start += match format.dialect.valid(block, true) {
             _ if format.is_end_trailer(block) => {
                 return PartialDetection::Log(LogFormat {

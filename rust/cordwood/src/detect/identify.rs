@@ -121,8 +121,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let mut is_found = false;
     while start < head.len() && !is_found {
         let left = Grid::new(dialect, 0).block_left(start as u64);
-        let block = &head[start..];
-        let block = &block[..block.len().min(left)];
+        let block = &head[start..head.len().min(start + left)];
         let Some(valid) = dialect.valid(block, true) else {
             let after_damage = after_damage(block).and_then(|(_, format)| format.log_number);
             number_after_damage = number_after_damage.or(after_damage);
