@@ -143,10 +143,9 @@ impl Packing {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);
             self.long_body.clear();
             self.long_body.try_reserve(body_len)?;
-            let Frames {
-                compressor, compressed, ..
-            } = &mut self.frames;
-            compressor.try_reserve(body_len.saturating_add(HEAD_LEN_MAX), compressed)?;
+            let frames = &mut self.frames;
+            let frame_len = body_len.saturating_add(HEAD_LEN_MAX);
+            frames.compressor.try_reserve(frame_len, &mut frames.compressed)?;
         }
         Ok(())
     }

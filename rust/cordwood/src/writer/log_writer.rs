@@ -185,11 +185,8 @@ impl<W: Sink> Writer<W> {
             .and_then(|()| self.encoder.try_reserve(BUFFER_LEN + BLOCK_LEN, &mut self.buffer));
         reserved.map_err(|error| self.out_of_memory(error))?;
         self.unless_it_fails("write", |writer| {
-            let Writer {
-                sink, encoder, buffer, ..
-            } = writer;
-            let sink = sink.as_mut().expect(HAS_SINK);
-            encoder.encode_in_pieces(record, buffer, |piece| {
+            let sink = writer.sink.as_mut().expect(HAS_SINK);
+            writer.encoder.encode_in_pieces(record, &mut writer.buffer, |piece| {
                 if piece.len() >= BUFFER_LEN {
                     sink.write_buffer(piece)?;
                     piece.clear();

@@ -40,26 +40,20 @@ impl LogFile {
     pub(super) fn write_long(&self, state: &mut State, record: &[u8]) -> Result<u64, Error> {
         state.end_container();
         let start = state.encoder.closed_offset();
-        let State {
-            storage,
-            encoder,
-            buffer,
-            written,
-            ..
-        } = state;
-        let Some(storage) = storage else {
+        let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
         };
-        let mut end = *written;
+        let mut end = state.written;
         let mut write = |piece: &mut Vec<u8>| {
             write_all(&**storage, piece, end)?;
             end += piece.len() as u64;
             piece.clear();
             // The first piece contains everything before the record. The record itself is only in
             // the file once its last piece has been written.
-            *written = start;
+            state.written = start;
             io::Result::Ok(())
         };
+        let (encoder, buffer) = (&mut state.encoder, &mut state.buffer);
         let encoded = encoder.encode_in_pieces(record, buffer, |piece| match piece.len() {
             BUFFER_LEN.. => write(piece),
             _ => Ok(()),
