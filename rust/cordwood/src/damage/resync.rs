@@ -4,7 +4,7 @@
 use crate::damage::Scanner;
 use crate::damage::bit_flip::{explanations, one_bit_off, true_len};
 use crate::dialect::{Dialect, Form, LogFormat, Role};
-use crate::format::{HEADER_LEN, Header, KIND_AT};
+use crate::format::{HEADER_LEN, Header, KIND_AT, without_zeros};
 
 /// Finds where to resume after the damaged header at the start of `rest`. Returns the number of
 /// lost bytes. If no later fragment can be trusted, all of `rest` is lost.
@@ -225,11 +225,10 @@ struct Ends {
 
 impl Ends {
     fn new(rest: &[u8], left: usize) -> Self {
-        let zeros = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         Ends {
             rest_len: rest.len(),
             left,
-            zeros,
+            zeros: without_zeros(rest).len(),
         }
     }
 
