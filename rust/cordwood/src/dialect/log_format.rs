@@ -193,12 +193,7 @@ impl GivenFormat {
     /// Checks that the given dialect supports the given number and compression. If no dialect is
     /// given, the detected one is checked later.
     pub(crate) fn check(self) -> Result<(), (Dialect, Unsupported)> {
-        self.dialect.map_or(Ok(()), |dialect| self.check_in(dialect))
-    }
-
-    /// Checks that this dialect supports the given number and compression.
-    pub(crate) fn check_in(self, dialect: Dialect) -> Result<(), (Dialect, Unsupported)> {
-        self.format(dialect).check()
+        self.dialect.map_or(Ok(()), |dialect| self.format(dialect).check())
     }
 
     /// Checks whether the file may supply a dialect, number or compression that the given format

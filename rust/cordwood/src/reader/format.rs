@@ -88,7 +88,7 @@ impl<S: Source> Reader<S> {
         // A file whose format cannot be detected is read in the format of the previous file.
         let detected = detected.or(self.detected);
         let format = detected.unwrap_or_else(LogFormat::unknown);
-        unsupported(named.check_in(format.dialect), path)?;
+        unsupported(named.format(format.dialect).check(), path)?;
         if window.offset == origin {
             unsupported(check_start(format, window.bytes, origin), path)?;
         }

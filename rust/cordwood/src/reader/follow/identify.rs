@@ -94,7 +94,8 @@ impl Follower {
     /// Switches to `format`, and returns whether this changes the format. If so, the decoder
     /// rereads everything after the last reported event.
     fn set_format(&mut self, format: LogFormat) -> Result<bool, Error> {
-        unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
+        let named = self.options.named().format(format.dialect);
+        unsupported(named.check(), Some(&self.file.path))?;
         // Dialects with equal names are equal, so `is_detected` is compared separately.
         let is_new = self.format != format || self.format.dialect.is_detected() != format.dialect.is_detected();
         if is_new {
