@@ -253,10 +253,7 @@ mod files {
                 let before = list_again(path)?.into_iter().rfind(|segment| segment.offset < offset);
                 // There are no marks for bytes that were pruned.
                 let Some(segment) = before else {
-                    return Ok(Position {
-                        offset,
-                        ..Position::default()
-                    });
+                    return Ok(Position::default().with_offset(offset));
                 };
                 base = segment.offset;
             }
