@@ -93,10 +93,8 @@ fn refuse_inside(path: &Path, directory: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new(".")).canonicalize()?;
     if above.starts_with(directory.canonicalize()?) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the new log would be in the directory of the old one",
-        ));
+        let text = "the new log would be in the directory of the old one";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     Ok(())
 }

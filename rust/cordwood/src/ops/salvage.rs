@@ -217,13 +217,11 @@ fn copy<S: Source, W: Write>(
         copy.output.write()
     })?;
     if let (Some(other_log_number), Some(log_number)) = (report.other_log_number, report.format.log_number) {
-        return Err(Error::new(
-            ErrorKind::OtherLog {
-                log_number,
-                other_log_number,
-            },
-            reader.path(),
-        ));
+        let kind = ErrorKind::OtherLog {
+            log_number,
+            other_log_number,
+        };
+        return Err(Error::new(kind, reader.path()));
     }
     report.not_kept = copy.finish()?;
     Ok(report)

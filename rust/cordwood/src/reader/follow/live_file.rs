@@ -74,10 +74,8 @@ impl LiveFile {
         // Opening a pipe would block until a writer opens it, so the path is checked first.
         let metadata = fs::metadata(path).map_err(failed)?;
         if !metadata.is_file() && !metadata.is_dir() {
-            return Err(failed(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "only a regular file can be followed",
-            )));
+            let text = "only a regular file can be followed";
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
         let absolute = std::path::absolute(path).map_err(failed)?;
         let (directory, origin, (file, identity)) = loop {

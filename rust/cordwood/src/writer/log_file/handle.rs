@@ -605,14 +605,12 @@ impl LogFile {
 
     #[cold]
     fn too_large(&self, state: &State, record_len: usize) -> Error {
-        Error::new(
-            ErrorKind::RecordTooLarge {
-                offset: self.options.origin + state.encoder.offset(),
-                record_len: record_len as u64,
-                record_len_max: self.options.record_len_max,
-            },
-            self.path.as_deref(),
-        )
+        let kind = ErrorKind::RecordTooLarge {
+            offset: self.options.origin + state.encoder.offset(),
+            record_len: record_len as u64,
+            record_len_max: self.options.record_len_max,
+        };
+        Error::new(kind, self.path.as_deref())
     }
 
     #[cold]
