@@ -122,16 +122,17 @@ impl Parts {
 }
 
 /// Runs `work` on all parts, with one thread for each of `readers`, and joins the results in order.
-/// All readers read the same file. Returns `None` if there are no parts or fewer than two readers,
-/// in which case one reader must read the whole range.
-pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
+/// All readers read the same file. If there are no parts or fewer than two readers, runs `whole` on
+/// the first reader instead, or returns the default if there is none.
+pub(super) fn in_parts<S: SeekSource + Send, T: Send + Default>(
     readers: &mut [Reader<S>],
     parts: &Parts,
+    whole: impl Fn(&mut Reader<S>) -> Result<T, Error>,
     work: impl Fn(&mut Reader<S>) -> Result<T, Error> + Sync,
     join: impl Fn(T, T) -> T,
-) -> Result<Option<T>, Error> {
-    if readers.len() < 2 {
-        return Ok(None);
+) -> Result<T, Error> {
+    if readers.len() < 2 || parts.count == 0 {
+        return readers.first_mut().map_or_else(|| Ok(T::default()), whole);
     }
     let work = &work;
     let workers = readers.iter_mut().map(|reader| {
@@ -154,12 +155,12 @@ pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
             Ok(())
         },
     )?;
-    Ok(all)
+    Ok(all.unwrap_or_default())
 }
 
 /// Opens the file at `path` and runs `work` on it with at most `threads` threads. See [`in_parts`].
 #[cfg(feature = "fs")]
-pub(super) fn in_parts_of_file<T: Send>(
+pub(super) fn in_parts_of_file<T: Send + Default>(
     path: &Path,
     options: &ReadOptions,
     threads: NonZeroUsize,
@@ -179,9 +180,7 @@ pub(super) fn in_parts_of_file<T: Send>(
     let parts = Parts::for_threads(&options, whole.file_len(), threads.get(), Parts::LENS);
     if parts.are_worth(threads.get()) {
         let readers = (0..threads.get()).map(|_| whole.another(options.clone()));
-        if let Some(all) = in_parts(&mut readers.collect::<Result<Vec<_>, _>>()?, &parts, &work, join)? {
-            return Ok(all);
-        }
+        return in_parts(&mut readers.collect::<Result<Vec<_>, _>>()?, &parts, &work, &work, join);
     }
     work(&mut whole)
 }

@@ -305,8 +305,5 @@ pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZero
 /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) if a source cannot be read or a thread cannot be
 /// started.
 pub fn stat_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Stat, Error> {
-    match in_parts(&mut readers, parts, stat_from, Stat::joined)? {
-        Some(all) => Ok(all),
-        None => readers.first_mut().map_or_else(|| Ok(Stat::default()), stat_from),
-    }
+    in_parts(&mut readers, parts, stat_from, stat_from, Stat::joined)
 }

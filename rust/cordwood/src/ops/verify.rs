@@ -246,10 +246,7 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 /// started.
 pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Report, Error> {
     let whole = |reader: &mut Reader<S>| verify_live(reader, &parts.options(0));
-    match in_parts(&mut readers, parts, verify_from, Report::joined)? {
-        Some(all) => Ok(all),
-        None => readers.first_mut().map_or_else(|| Ok(Report::default()), whole),
-    }
+    in_parts(&mut readers, parts, whole, verify_from, Report::joined)
 }
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
