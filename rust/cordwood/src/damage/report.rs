@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::damage::BitFlip;
-use crate::damage::{Reason, Severity, SkippedRegion};
+use crate::damage::{BitFlip, Reason, Severity, SkippedRegion};
 
 /// A region that was not returned or was repaired, and the flipped bit that explains the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

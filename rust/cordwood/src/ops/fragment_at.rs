@@ -1,8 +1,7 @@
 //! Finds the fragment or gap at a given position in a log.
 
 use super::fragment::Fragment;
-use crate::damage::Reason;
-use crate::damage::resync;
+use crate::damage::{Reason, resync};
 use crate::dialect::{Dialect, Form, LogFormat};
 use crate::format::{FragmentKind, HEADER_LEN, Header, KIND_AT};
 

@@ -15,8 +15,7 @@ mod salvage;
 pub(crate) mod stat;
 pub(crate) mod verify;
 
-pub use crate::detect::is_log_name;
-pub use crate::detect::{DETECT_LEN, Detection, Foreign, detect, detect_named};
+pub use crate::detect::{DETECT_LEN, Detection, Foreign, detect, detect_named, is_log_name};
 pub use fragment::Fragment;
 #[cfg(feature = "fs")]
 pub use fragments::fragments_file;

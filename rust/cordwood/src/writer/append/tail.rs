@@ -1,8 +1,6 @@
 //! The bytes after the last complete record in a log, and whether a crash could have left them.
 
-use crate::damage::Scanner;
-use crate::damage::locate_bit_flip;
-use crate::damage::{Reason, Severity, SkippedRegion};
+use crate::damage::{Reason, Scanner, Severity, SkippedRegion, locate_bit_flip};
 use crate::dialect::{Dialect, Grid, Role};
 use crate::error::Error;
 use crate::format::{KIND_AT, Kind};
