@@ -52,10 +52,7 @@ impl Segments<FileReader> {
             segments.segments = list_log(directory)?;
             match segments.open_nth(0) {
                 // The first file was pruned after the directory was listed.
-                Err(Error {
-                    kind: ErrorKind::Pruned { .. },
-                    ..
-                }) => {}
+                Err(error) if matches!(error.kind, ErrorKind::Pruned { .. }) => {}
                 opened => return opened.map(|(file, _)| (segments, file)),
             }
         }

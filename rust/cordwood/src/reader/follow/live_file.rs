@@ -89,10 +89,7 @@ impl LiveFile {
                 // The segment was pruned after the directory was listed, so list the directory
                 // again. With the new list, `origin_of` either rejects a start in the pruned
                 // segment or finds a later segment.
-                Err(Error {
-                    kind: ErrorKind::Pruned { .. },
-                    ..
-                }) => {}
+                Err(error) if matches!(error.kind, ErrorKind::Pruned { .. }) => {}
                 opened => break (Some(directory), origin, opened?),
             }
         };
