@@ -788,16 +788,18 @@ impl Follower {
             let mark = Mark::before(self.file.origin, offset, |at, to| self.file.read_at(at, to));
             self.last_wait = mark.ok();
         }
-        let is_rotated = status.is_rotated && reason != WaitReason::Suspect && self.may_report_rotation();
-        Reported::Other(if is_rotated {
-            Poll::Rotated { offset, file_len }
-        } else {
-            Poll::NotYet(NotYet {
-                offset,
-                file_len,
-                reason,
-            })
-        })
+        if status.is_rotated && reason != WaitReason::Suspect && !self.unreported.is_probing {
+            // All blocks of the old file have been probed. They are probed again before the next
+            // report.
+            self.unreported.probes.has_probed_all = None;
+            self.unreported.head_probes.has_probed_all = None;
+            return Reported::Other(Poll::Rotated { offset, file_len });
+        }
+        Reported::Other(Poll::NotYet(NotYet {
+            offset,
+            file_len,
+            reason,
+        }))
     }
 
     fn truncated(&mut self, status: FileStatus) -> Reported {

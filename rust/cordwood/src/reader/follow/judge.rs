@@ -213,18 +213,6 @@ impl Follower {
         self.unreported.is_probing |= !is_written && self.unreported.head_probes.is_unfinished();
         Ok(is_written)
     }
-
-    /// Checks whether the rotation may be reported, which requires that all blocks of the old file
-    /// have been probed. Once this has returned `true`, the blocks are probed again before the next
-    /// report.
-    pub(super) fn may_report_rotation(&mut self) -> bool {
-        if self.unreported.is_probing {
-            return false;
-        }
-        self.unreported.probes.has_probed_all = None;
-        self.unreported.head_probes.has_probed_all = None;
-        true
-    }
 }
 
 /// Checks whether a fragment extends past the `written_len` bytes written so far, in a block with
