@@ -82,6 +82,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         Ok::<_, PyErr>("RecordTooLargeError")
     };
     let set_format = |name: &str| attributes.set_item("format", name).map(|()| "DialectError");
+    let set_number = |name: &str, number: Option<u64>, class| attributes.set_item(name, number).map(|()| class);
     Ok(match *kind {
         ErrorKind::Corruption { region, .. } => {
             set_region(region.reason, region.len())?;
@@ -100,17 +101,10 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         }
         ErrorKind::OverBudget(record) => set_too_large(record.end_offset - record.offset, record.record_len_max)?,
         ErrorKind::RecordTooLarge { record_len, .. } => set_too_large(record_len, record_len)?,
-        ErrorKind::Truncated { file_len, .. } => {
-            attributes.set_item("file_len", file_len)?;
-            "LogTruncatedError"
-        }
-        ErrorKind::Pruned { first_offset, .. } => {
-            attributes.set_item("first_offset", first_offset)?;
-            "LogTruncatedError"
-        }
+        ErrorKind::Truncated { file_len, .. } => set_number("file_len", file_len, "LogTruncatedError")?,
+        ErrorKind::Pruned { first_offset, .. } => set_number("first_offset", Some(first_offset), "LogTruncatedError")?,
         ErrorKind::Changed { offset, end_offset, .. } => {
-            attributes.set_item("length", end_offset.saturating_sub(offset))?;
-            "LogChangedError"
+            set_number("length", Some(end_offset.saturating_sub(offset)), "LogChangedError")?
         }
         ErrorKind::OtherLog {
             log_number,
@@ -141,10 +135,7 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
         let hint = HINT.member(py, hint.as_str())?;
         imported!(py, "cordwood.errors", "_add_hint")?.run((exception.value(py), hint))
     };
-    match add() {
-        Ok(_) => exception,
-        Err(error) => error,
-    }
+    add().err().unwrap_or(exception)
 }
 
 /// Returns an exception whose class is written in Python. `set` returns the class's name and sets
@@ -299,10 +290,7 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
     };
     // Some of these errors carry text from the core that describes the fault. The others get the
     // operating system's text instead of Rust's.
-    let text = match error.get_ref() {
-        Some(fault) => fault.to_string(),
-        None => strerror(py, errno),
-    };
+    let text = error.get_ref().map_or_else(|| strerror(py, errno), ToString::to_string);
     numbered(errno, text, path)
 }
 
