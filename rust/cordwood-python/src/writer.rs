@@ -652,17 +652,14 @@ impl Writer {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        match &self.sink {
-            Sink::Disk(_) => Ok(()),
-            // If the lock is held, a thread is using the writer. That thread keeps the writer
-            // alive, along with all objects it refers to.
-            Sink::Object(object) => match object.try_lock().as_deref_mut() {
-                Some(Object {
-                    writer: Some(writer), ..
-                }) => visit.call(&*writer.get_mut().0),
-                _ => Ok(()),
-            },
-        }
+        let Sink::Object(object) = &self.sink else {
+            return Ok(());
+        };
+        // If the lock is held, a thread is using the writer. That thread keeps the writer alive,
+        // along with all objects it refers to.
+        let mut object = object.try_lock();
+        let writer = object.as_mut().and_then(|object| object.writer.as_mut());
+        visit.call(writer.map(|writer| &*writer.get_mut().0))
     }
 
     #[pyo3(signature = (exc_type, *_rest), text_signature = "($self, exc_type, exc, traceback, /)")]

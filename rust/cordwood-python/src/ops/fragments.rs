@@ -139,13 +139,9 @@ impl Fragments {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // If the lock is held, a thread is using the reader, which keeps the reader alive along
         // with all objects it refers to.
-        match self.0.try_lock().as_deref() {
-            Some(FragmentReader {
-                referent: Some(referent),
-                ..
-            }) => visit.call(&***referent),
-            _ => Ok(()),
-        }
+        let reader = self.0.try_lock();
+        let referent = reader.as_ref().and_then(|reader| reader.referent.as_ref());
+        visit.call(referent.map(|referent| &***referent))
     }
 }
 

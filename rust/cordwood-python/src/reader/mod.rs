@@ -434,13 +434,9 @@ impl Reader {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A thread using the reader keeps it alive, along with all objects it refers to.
-        match self.cursor.try_lock().as_deref() {
-            Some(Some(Cursor {
-                referent: Some(referent),
-                ..
-            })) => visit.call(&***referent),
-            _ => Ok(()),
-        }
+        let cursor = self.cursor.try_lock();
+        let referent = cursor.as_ref().and_then(|cursor| cursor.as_ref()?.referent.as_ref());
+        visit.call(referent.map(|referent| &***referent))
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
