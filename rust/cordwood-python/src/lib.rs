@@ -33,9 +33,10 @@ mod reader;
 mod scan;
 mod writer;
 
+use cordwood::damage::Reason;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{IntoPyDict, PyTuple};
 
 // A panic must become an exception; an abort would kill the interpreter.
 const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\"");
@@ -47,7 +48,6 @@ mod native {
     use crate::memory::buffer::Exporter;
     use crate::reader::iterators::{ReaderIterator, RecordBatches};
     use crate::reader::record_batch::RecordBatchIterator;
-    use crate::values::severities;
     use crate::writer::Writer;
 
     #[pymodule_export]
@@ -102,7 +102,10 @@ mod native {
             .filter(|dialect| dialect.has_log_numbers());
         let names: Vec<_> = numbered.map(|dialect| dialect.name()).collect();
         module.add("NUMBERED_DIALECTS", PyTuple::new(module.py(), names)?)?;
-        module.add("SEVERITIES", severities(module.py())?)?;
+        let severities = Reason::ALL
+            .iter()
+            .map(|reason| (reason.as_str(), reason.severity().as_str()));
+        module.add("SEVERITIES", severities.into_py_dict(module.py())?)?;
         module.add("Writer", class_with_append::<Writer>(module.py()))?;
         crate::open_logs::close_at_end(module)
     }

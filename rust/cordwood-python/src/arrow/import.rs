@@ -62,7 +62,7 @@ impl Column {
             return Ok(None);
         };
         let mut stream: ArrowArrayStream = taken(&export.run(())?, STREAM)?;
-        let schema = stream.schema(py)?;
+        let schema = stream.call(py, stream.get_schema, "get_schema")?;
         Ok(Some(Column {
             layout: Layout::of(&schema)?,
             arrays: Arrays::Stream(stream),
@@ -77,7 +77,10 @@ impl Column {
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<RecordArray>> {
         let array = match &mut self.arrays {
             Arrays::One(array) => array.take(),
-            Arrays::Stream(stream) => stream.next(py)?,
+            // A stream returns a released array at its end.
+            Arrays::Stream(stream) => {
+                Some(stream.call(py, stream.get_next, "get_next")?).filter(|array| !array.is_released())
+            }
         };
         array.map(|array| RecordArray::new(array, self.layout)).transpose()
     }
@@ -282,15 +285,6 @@ fn malformed(fault: &str) -> PyErr {
 }
 
 impl ArrowArrayStream {
-    fn schema(&mut self, py: Python<'_>) -> PyResult<ArrowSchema> {
-        self.call(py, self.get_schema, "get_schema")
-    }
-
-    fn next(&mut self, py: Python<'_>) -> PyResult<Option<ArrowArray>> {
-        let array: ArrowArray = self.call(py, self.get_next, "get_next")?;
-        Ok((!array.is_released()).then_some(array))
-    }
-
     /// Calls a stream callback, and returns the structure it writes.
     fn call<T: Structure + Send>(&mut self, py: Python<'_>, get: Option<Get<T>>, name: &str) -> PyResult<T> {
         let get = get.ok_or_else(|| malformed(&format!("a stream has no function {name}")))?;

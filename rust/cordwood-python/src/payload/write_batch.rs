@@ -185,11 +185,6 @@ where
     })
 }
 
-/// Returns the bytes in a field.
-fn string_of<'py>(name: &str, given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    (!given.is_none()).then(|| bytes_of(name, given)).transpose()
-}
-
 /// An operation to be written.
 struct NewOperation<'py> {
     kind: String,
@@ -208,7 +203,7 @@ impl<'py> NewOperation<'py> {
         let column_family = number_of("column_family", &column_family)?;
         let mut strings = [const { None }; 5];
         for ((place, (name, _)), given) in strings.iter_mut().zip(Parts::default().strings()).zip(&given) {
-            *place = string_of(name, given)?;
+            *place = (!given.is_none()).then(|| bytes_of(name, given)).transpose()?;
         }
         Ok(NewOperation {
             kind,

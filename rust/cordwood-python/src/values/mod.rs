@@ -122,15 +122,6 @@ named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
     ]
 });
 
-/// Returns the names of all reasons and their severities.
-pub(crate) fn severities(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let severities = PyDict::new(py);
-    for reason in Reason::ALL {
-        severities.set_item(reason.as_str(), reason.severity().as_str())?;
-    }
-    Ok(severities)
-}
-
 /// Describes in words why a region was skipped.
 ///
 /// `SkippedRegion.description` returns this text.
@@ -245,15 +236,10 @@ pub(crate) fn len_by_reason<'py>(py: Python<'py>, findings: &Findings) -> PyResu
     Ok(lens)
 }
 
-impl Report {
-    fn not_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let kept = self.report.not_kept.iter().map(|what| what.as_str());
-        PyTuple::new(py, kept.chain(self.lost_content).collect::<Vec<_>>())
-    }
-}
-
 named_tuple!("cordwood.types", "Report", |this: Report, py| {
     let report = &this.report;
+    let not_kept = report.not_kept.iter().map(|what| what.as_str());
+    let not_kept = not_kept.chain(this.lost_content).collect::<Vec<_>>();
     [
         dialect_name(py, report.format.dialect)?,
         report.record_count,
@@ -268,7 +254,7 @@ named_tuple!("cordwood.types", "Report", |this: Report, py| {
         listed(py, &report.findings)?,
         listed(py, &report.repaired)?,
         report.other_log_number,
-        this.not_kept(py)?,
+        PyTuple::new(py, not_kept)?,
         report.is_dialect_known,
         this.path.as_deref().map(Path::as_os_str),
     ]
