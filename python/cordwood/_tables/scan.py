@@ -28,7 +28,7 @@ _KEPT_LEN_MAX = 64 << 20
 If there are more bytes, the stream reads the logs again.
 """
 
-_Reopened: TypeAlias = tuple[Any, int | None, bool, Split | None]
+_Reopened: TypeAlias = tuple[tuple[Any, int | None, bool], Split | None]
 """The argument for `Reader`, the offset to start at, whether the source can be read only once, and any `Split`."""
 
 
@@ -263,7 +263,7 @@ class _Source:
     """A source for a scan. Each reading starts at the start of the source."""
 
     def __init__(self, reopened: _Reopened) -> None:
-        self._source, self._start, self._is_read_once, self._split = reopened
+        (self._source, self._start, self._is_read_once), self._split = reopened
         self._opening_count = 0
 
     def open(self, options: Mapping[str, Any]) -> Reader:

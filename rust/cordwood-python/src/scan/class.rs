@@ -224,10 +224,7 @@ pub(crate) fn scan<'py>(
     if let Some(decode) = decode {
         let sources: Vec<_> = sources
             .iter()
-            .map(|(source, split)| {
-                let (object, at, is_read_once) = source.to_reopen(py);
-                (object, at, is_read_once, split)
-            })
+            .map(|(source, split)| (source.to_reopen(), split))
             .collect();
         reading.set_item("on_corruption", on_corruption)?;
         reading.set_item("start", start)?;

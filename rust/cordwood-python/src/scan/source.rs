@@ -104,16 +104,11 @@ impl Source {
 
     /// Returns values for Python: the argument for `Reader`, the position to seek to first, if any,
     /// and whether the source can be read only once.
-    pub(super) fn to_reopen(&self, py: Python<'_>) -> (Py<PyAny>, Option<Py<PyAny>>, bool) {
-        let start = match &self.kind {
-            Kind::Object(Some(start)) => Some(start.clone_ref(py)),
-            _ => None,
-        };
-        (
-            self.object.clone_ref(py),
-            start,
-            matches!(self.kind, Kind::Object(None)),
-        )
+    pub(super) fn to_reopen(&self) -> (&Py<PyAny>, Option<&Py<PyAny>>, bool) {
+        match &self.kind {
+            Kind::Object(start) => (&self.object, start.as_ref(), start.is_none()),
+            _ => (&self.object, None, false),
+        }
     }
 
     /// Opens the source from its start. Also returns how many times the source has been opened so
