@@ -37,7 +37,7 @@ use crate::values::options::{compression_of, dialect_of};
 /// ...     _ = writer.append(b"two")
 /// >>> list(cordwood.follow("live.log", start=cordwood.Position(text), timeout=0))
 /// [b'two']
-#[pyclass(frozen, eq, hash, module = "cordwood")]
+#[pyclass(frozen, eq, hash, str = "{0}", module = "cordwood")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Position(pub(crate) cordwood::Position);
 
@@ -53,10 +53,6 @@ impl Position {
     #[getter]
     fn offset(&self) -> u64 {
         self.0.offset()
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
     }
 
     fn __repr__(&self) -> String {
@@ -163,17 +159,11 @@ impl FromPyObject<'_, '_> for Start {
     type Error = PyErr;
 
     fn extract(start: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        if let Ok(position) = start.cast::<Position>() {
-            let position = position.get().0.clone();
-            return Ok(Start {
-                offset: position.offset(),
-                position: Some(position),
-            });
-        }
-        Ok(Start {
-            offset: start.extract()?,
-            position: None,
-        })
+        let position = start.cast::<Position>().ok().map(|position| position.get().0.clone());
+        let offset = position
+            .as_ref()
+            .map_or_else(|| start.extract(), |position| Ok(position.offset()))?;
+        Ok(Start { offset, position })
     }
 }
 
