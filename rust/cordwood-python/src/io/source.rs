@@ -240,16 +240,8 @@ fn remote<'py>(
 fn open_ranges(file: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = file.py();
     let referent = Arc::new(Held::new(file));
-    let input = ObjectInput {
-        object: referent.clone(),
-        base: 0,
-        is_seekable: true,
-        len: Some(file.len()? as u64),
-        position: 0,
-        is_lost: false,
-        is_shared: false,
-    };
-    let source = source_at(Box::new(input), start)?;
+    let input = ObjectInput::boxed(&referent, 0, true, Some(file.len()? as u64));
+    let source = source_at(input, start)?;
     let path = file.getattr(interned!(py, "name")?)?.extract()?;
     Ok((source.with_path(path), Some(referent)))
 }
@@ -317,19 +309,11 @@ fn open_object(object: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         .attribute(interned!(py, "cordwood_path")?)?
         .map_or(Ok(None), |path| path.extract())?;
     let referent = Arc::new(Held::new(object));
-    let input = ObjectInput {
-        object: referent.clone(),
-        base,
-        is_seekable,
-        len: None,
-        position: 0,
-        is_lost: false,
-        is_shared: false,
-    };
+    let input = ObjectInput::boxed(&referent, base, is_seekable, None);
     // A source that cannot seek is read from its start, and the bytes before the range are
     // discarded. Its length is not queried, because that may cost as much as reading the whole
     // source, for example if it is a compressed file.
-    let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0).with_path(path);
+    let mut source = StreamSource::new(input, 0).with_path(path);
     if start > 0 && is_seekable {
         source.seek(start)?;
     }
@@ -460,6 +444,18 @@ impl Read for ObjectInput {
 }
 
 impl ObjectInput {
+    fn boxed(object: &Referent, base: u64, is_seekable: bool, len: Option<u64>) -> Box<dyn Input> {
+        Box::new(ObjectInput {
+            object: Arc::clone(object),
+            base,
+            is_seekable,
+            len,
+            position: 0,
+            is_lost: false,
+            is_shared: false,
+        })
+    }
+
     fn read_once(&self, py: Python<'_>, buffer: &mut [u8]) -> PyResult<usize> {
         let size = new_int(py, buffer.len() as u64)?;
         let read = interned!(py, "read")?;
