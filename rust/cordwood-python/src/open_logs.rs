@@ -4,10 +4,9 @@
 //! or objects that refer to each other through such a thread. Without this module, if one of them
 //! is a writer, the records in its buffer would be lost.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 use crate::exclusive::Exclusive;
 use crate::interpreter::imported;
@@ -19,12 +18,9 @@ pub(crate) trait AtEnd: Send + Sync {
     fn close_at_end(&self, py: Python<'_>);
 }
 
-/// Returns the logs in the order in which they were opened. A dropped log stays in the list until
+/// The logs in the order in which they were opened. A dropped log stays in the list until
 /// its place is needed for a new one.
-fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
-    static LOGS: PyOnceLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = PyOnceLock::new();
-    LOGS.get_or_init(py, || Exclusive::new(Vec::new()))
-}
+static LOGS: LazyLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = LazyLock::new(|| Exclusive::new(Vec::new()));
 
 /// Adds the log of a new writer.
 ///
@@ -32,7 +28,7 @@ fn logs(py: Python<'_>) -> &'static Exclusive<Vec<Weak<dyn AtEnd>>> {
 ///
 /// Returns a `MemoryError` if the list cannot grow.
 pub(crate) fn add(py: Python<'_>, log: Arc<dyn AtEnd>) -> PyResult<()> {
-    let Some(mut logs) = logs(py).lock_unless_lost(py)? else {
+    let Some(mut logs) = LOGS.lock_unless_lost(py)? else {
         return Ok(());
     };
     if logs.len() == logs.capacity() {
@@ -47,9 +43,7 @@ pub(crate) fn add(py: Python<'_>, log: Arc<dyn AtEnd>) -> PyResult<()> {
 /// Closes the logs that are still open.
 #[pyfunction]
 fn close_all(py: Python<'_>) -> PyResult<()> {
-    let logs = logs(py)
-        .lock_unless_lost(py)?
-        .map(|mut logs| std::mem::take(&mut *logs));
+    let logs = LOGS.lock_unless_lost(py)?.map(|mut logs| std::mem::take(&mut *logs));
     for log in logs.into_iter().flatten().filter_map(|log| log.upgrade()) {
         log.close_at_end(py);
     }
