@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::interpreter::released;
 use crate::values::arguments::bytes_of;
 
 /// Data of at least this length is checksummed with the interpreter released. For shorter data,
@@ -31,10 +32,8 @@ const DETACH_LEN: usize = 1 << 16;
 pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
     let bytes = bytes_of("data", data)?;
     let bytes = bytes.as_bytes();
-    Ok(match bytes.len() {
-        ..DETACH_LEN => cordwood::crc32c::extend(crc, bytes),
-        _ => data.py().detach(|| cordwood::crc32c::extend(crc, bytes)),
-    })
+    let to_detach = (bytes.len() >= DETACH_LEN).then(|| data.py());
+    Ok(released(to_detach, || cordwood::crc32c::extend(crc, bytes)))
 }
 
 /// Masks a CRC-32C as the format does: rotates it right by 15 bits and adds a constant.

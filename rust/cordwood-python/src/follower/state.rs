@@ -10,6 +10,7 @@ use cordwood::{End, Error, ErrorKind, FollowOptions, Follower, OnCorruption};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::interpreter::released;
 use crate::memory::buffer::try_bytes;
 use crate::reader::log::{Logged, Message, Messages};
 use crate::reader::skipped::Skipped;
@@ -94,12 +95,8 @@ impl Open {
         }
         let Open { follower, .. } = self;
         let was_found = follower.has_found();
-        let polled = if was_found {
-            // Releasing the interpreter for each record would cost more than reading the record.
-            follower.peek()
-        } else {
-            py.detach(|| follower.peek())
-        };
+        // Releasing the interpreter for each record would cost more than reading the record.
+        let polled = released((!was_found).then_some(py), || follower.peek());
         match polled {
             // Records may keep arriving, and C code that consumes them doesn't check for signals.
             Ok(Poll::Record(_)) if !was_found => Ok(Taken::Again(Messages::default())),
