@@ -43,13 +43,11 @@ impl<T> Exclusive<T> {
     /// Locks the value for work that doesn't run Python code.
     #[inline]
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
-        match self.try_lock() {
-            Some(value) => Ok(value),
-            None => self.wait(py)?.ok_or_else(|| lost(py)),
-        }
+        self.lock_unless_lost(py)?.ok_or_else(|| lost(py))
     }
 
     /// Locks the value. Returns `None` if another thread was using it when this process was forked.
+    #[inline]
     pub(crate) fn lock_unless_lost(&self, py: Python<'_>) -> PyResult<Option<MutexGuard<'_, T>>> {
         match self.try_lock() {
             Some(value) => Ok(Some(value)),
