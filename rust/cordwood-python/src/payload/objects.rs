@@ -94,11 +94,8 @@ impl RecordDecoder {
     fn value<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = record.py();
         let record = bytes_of("record", record)?;
-        let mut decoder = self.decoder.lock(py)?;
-        let _owner = self.decoder.may_run_python();
         let mut value = None;
-        let decoded = decoder.value(record.as_bytes(), &mut |view| value = Some(object_of(py, view)));
-        decoded.map_err(|fault| payload_error(py, fault))?;
+        self.view(&record, |view| value = Some(object_of(py, view)))?;
         value.transpose()
     }
 
@@ -118,14 +115,9 @@ impl RecordDecoder {
         let py = record.py();
         let record = bytes_of("record", record)?;
         let mut text = None;
-        let decoded = self
-            .decoder
-            .lock(py)?
-            .value(record.as_bytes(), &mut |value| text = value.to_json(self.bytes));
-        match decoded {
-            Ok(true) => Ok(Some(new_text(py, &text.ok_or_else(no_memory)?)?)),
-            Ok(false) => Ok(None),
-            Err(fault) => Err(payload_error(py, fault)),
+        match self.view(&record, |value| text = value.to_json(self.bytes))? {
+            true => Ok(Some(new_text(py, &text.ok_or_else(no_memory)?)?)),
+            false => Ok(None),
         }
     }
 
@@ -141,13 +133,11 @@ impl RecordDecoder {
     ///     PayloadError: The record is not a batch, or the batch is damaged.
     #[pyo3(signature = (record, /))]
     fn engine(&self, record: &Bound<'_, PyBytes>) -> PyResult<&'static str> {
-        let py = record.py();
         let mut is_pebble = false;
-        let decoded = self.decoder.lock(py)?.value(record.as_bytes(), &mut |value| {
+        self.view(record, |value| {
             let operations = value.field("operations");
             is_pebble = matches!(operations, Some(View::Operations(batch)) if batch.engine() == Engine::Pebble);
-        });
-        decoded.map_err(|fault| payload_error(py, fault))?;
+        })?;
         Ok(if is_pebble { "pebble" } else { "rocksdb" })
     }
 
@@ -159,6 +149,14 @@ impl RecordDecoder {
 }
 
 impl RecordDecoder {
+    /// Passes a record's value to `take`. Returns `false` if the payload doesn't describe the record.
+    fn view(&self, record: &Bound<'_, PyBytes>, mut take: impl FnMut(View<'_>)) -> PyResult<bool> {
+        let mut decoder = self.decoder.lock(record.py())?;
+        let _owner = self.decoder.may_run_python();
+        let decoded = decoder.value(record.as_bytes(), &mut take);
+        decoded.map_err(|fault| payload_error(record.py(), fault))
+    }
+
     /// Calls `take`, and returns the row it passes to the sink.
     fn taken<'py>(
         &self,
