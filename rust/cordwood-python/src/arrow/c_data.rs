@@ -89,8 +89,8 @@ impl DataType {
 /// Memory that an array refers to. Its address doesn't change when this value is moved.
 pub(crate) enum Memory {
     Batch(Arc<PooledBatch>, BatchBuffer),
-    Bytes(Arc<Vec<u8>>),
-    I32(Arc<Vec<i32>>),
+    Bytes(Vec<u8>),
+    I32(Vec<i32>),
     I64(Vec<i64>),
     F64(Vec<f64>),
     U64(Vec<u64>),

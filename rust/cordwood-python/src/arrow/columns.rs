@@ -73,7 +73,7 @@ impl Column {
                 for index in (0..len).filter(|&index| records.is_salvaged(index)) {
                     bits[index / 8] |= 1 << (index % 8);
                 }
-                vec![Memory::Bytes(Arc::new(bits))]
+                vec![Memory::Bytes(bits)]
             }
         };
         Array::plain(len, buffers)
@@ -92,14 +92,12 @@ pub(crate) fn table(columns: &[Column], batch: &Arc<PooledBatch>, path: Option<&
 /// batch's records.
 fn path_column(path: Option<&Path>, len: usize) -> Array {
     let text = path.map_or_else(Vec::new, |path| path.to_string_lossy().into_owned().into_bytes());
-    let ends = Memory::I32(Arc::new(vec![0, text.len() as i32]));
-    let text = Array::plain(1, vec![ends, Memory::Bytes(Arc::new(text))]);
+    let ends = Memory::I32(vec![0, text.len() as i32]);
+    let text = Array::plain(1, vec![ends, Memory::Bytes(text)]);
     Array {
         null_count: if path.is_none() { len } else { 0 },
-        validity: path
-            .is_none()
-            .then(|| Memory::Bytes(Arc::new(vec![0; len.div_ceil(8)]))),
+        validity: path.is_none().then(|| Memory::Bytes(vec![0; len.div_ceil(8)])),
         dictionary: Some(Box::new(text)),
-        ..Array::plain(len, vec![Memory::I32(Arc::new(vec![0; len]))])
+        ..Array::plain(len, vec![Memory::I32(vec![0; len])])
     }
 }

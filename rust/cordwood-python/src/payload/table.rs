@@ -522,25 +522,24 @@ fn field_of(name: &str, kind: &Type) -> Field {
 
 impl From<Column> for Array {
     fn from(column: Column) -> Self {
-        let bytes = |bytes| Memory::Bytes(Arc::new(bytes));
         let (len, null_count) = (column.len(), column.null_count());
         let (validity, values) = column.into_parts();
         let (mut buffers, mut children) = (Vec::new(), Vec::new());
         match values {
-            Values::Bool(bits) => buffers.push(bytes(bits.into_bytes())),
+            Values::Bool(bits) => buffers.push(Memory::Bytes(bits.into_bytes())),
             Values::I64(values) => buffers.push(Memory::I64(values)),
             Values::U64(values) => buffers.push(Memory::U64(values)),
             Values::F64(values) => buffers.push(Memory::F64(values)),
-            Values::Bytes { offsets, data } => buffers.extend([Memory::I32(Arc::new(offsets)), bytes(data)]),
+            Values::Bytes { offsets, data } => buffers.extend([Memory::I32(offsets), Memory::Bytes(data)]),
             Values::List { offsets, items, .. } => {
-                buffers.push(Memory::I32(Arc::new(offsets)));
+                buffers.push(Memory::I32(offsets));
                 children.push(Array::from(*items));
             }
             Values::Struct(fields) => children.extend(fields.into_iter().map(Array::from)),
         }
         Array {
             null_count,
-            validity: validity.map(bytes),
+            validity: validity.map(Memory::Bytes),
             children,
             ..Array::plain(len, buffers)
         }
